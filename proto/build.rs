@@ -1,0 +1,32 @@
+//! Compiles the `.proto` files without a `protoc` on the machine, and keeps their descriptors for reflection.
+
+use std::{env, error::Error, fs, path::PathBuf};
+
+use protox::Compiler;
+
+const FILES: [&str; 12] = [
+    "satchel/v1/options.proto",
+    "satchel/v1/common.proto",
+    "satchel/v1/memory.proto",
+    "satchel/v1/memory_service.proto",
+    "satchel/v1/conversation.proto",
+    "satchel/v1/conversation_service.proto",
+    "satchel/v1/import.proto",
+    "satchel/v1/import_service.proto",
+    "satchel/v1/plugin_service.proto",
+    "satchel/v1/export.proto",
+    "satchel/v1/export_service.proto",
+    "satchel/v1/admin_service.proto",
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=satchel");
+    let mut compiler = Compiler::new(["."])?;
+    compiler.include_imports(true).include_source_info(true);
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    compiler.open_files(FILES)?;
+    // The encoded form keeps our method options, which the decoded one would drop.
+    fs::write(out.join("descriptor_set.bin"), compiler.encode_file_descriptor_set())?;
+    tonic_prost_build::configure().compile_fds(compiler.file_descriptor_set())?;
+    Ok(())
+}
