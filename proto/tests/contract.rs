@@ -1,0 +1,161 @@
+//! What holds for every service and method of the contract.
+
+use std::error::Error;
+
+use prost_reflect::{DescriptorPool, FileDescriptor, Kind, MethodDescriptor, ServiceDescriptor, Value};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+fn pool() -> Result<DescriptorPool, Box<dyn Error>> {
+    Ok(DescriptorPool::decode(satchel_proto::DESCRIPTOR_SET)?)
+}
+
+fn methods(pool: &DescriptorPool) -> Vec<MethodDescriptor> {
+    let methods: Vec<_> = pool.services().flat_map(|service| service.methods().collect::<Vec<_>>()).collect();
+    assert!(!methods.is_empty(), "the descriptor set has no methods");
+    methods
+}
+
+#[test]
+fn every_method_names_the_permission_it_needs() -> Outcome {
+    let pool = pool()?;
+    let scope = pool.get_extension_by_name("satchel.v1.required_scope").ok_or("no option required_scope")?;
+    for method in methods(&pool) {
+        let value = method.options().get_extension(&scope).into_owned();
+        assert!(
+            matches!(value, Value::EnumNumber(number) if number > 0),
+            "{} has no scope",
+            method.full_name()
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn a_method_mutates_if_its_name_says_so() -> Outcome {
+    let pool = pool()?;
+    let mutates = pool.get_extension_by_name("satchel.v1.mutates").ok_or("no option mutates")?;
+    for method in methods(&pool) {
+        let reads = ["Get", "BatchGet", "List", "Watch", "Download", "Verify"]
+            .iter()
+            .any(|verb| method.name().starts_with(verb));
+        let stated = method.options().get_extension(&mutates).as_bool();
+        assert_eq!(stated, Some(!reads), "{}", method.full_name());
+    }
+    Ok(())
+}
+
+#[test]
+fn requests_and_answers_are_named_after_their_method() -> Outcome {
+    for method in methods(&pool()?) {
+        assert_eq!(method.input().name(), format!("{}Request", method.name()));
+        assert_eq!(method.output().name(), format!("{}Response", method.name()));
+    }
+    Ok(())
+}
+
+#[test]
+fn every_answer_carries_the_revision_header() -> Outcome {
+    for method in methods(&pool()?) {
+        let header = method.output().get_field_by_name("header");
+        let kind = header.map(|field| field.kind());
+        assert!(
+            matches!(&kind, Some(Kind::Message(message)) if message.name() == "StoreHeader"),
+            "{} has no header",
+            method.full_name()
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn a_list_has_a_size_and_tokens() -> Outcome {
+    for method in methods(&pool()?).iter().filter(|method| method.name().starts_with("List")) {
+        if method.name() == "ListPlugins" {
+            continue;
+        }
+        for field in ["page_size", "page_token"] {
+            assert!(
+                method.input().get_field_by_name(field).is_some(),
+                "{} has no {field}",
+                method.full_name()
+            );
+        }
+        assert!(method.output().get_field_by_name("next_page_token").is_some(), "{}", method.full_name());
+    }
+    Ok(())
+}
+
+#[test]
+fn the_zero_of_every_enum_is_unspecified() -> Outcome {
+    for item in pool()?.all_enums().filter(|item| item.package_name() == "satchel.v1") {
+        let zero = item.get_value(0).ok_or("no zero")?;
+        assert!(zero.name().ends_with("_UNSPECIFIED"), "{}", zero.full_name());
+        let prefix = zero.name().trim_end_matches("UNSPECIFIED").to_owned();
+        for value in item.values() {
+            assert!(value.name().starts_with(&prefix), "{} lacks the prefix {prefix}", value.full_name());
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn services_methods_messages_and_enums_are_documented() -> Outcome {
+    let pool = pool()?;
+    for file in pool.files().filter(|file| file.package_name() == "satchel.v1") {
+        let documented = documented_paths(&file);
+        for (index, service) in file.services().enumerate() {
+            let index = i32::try_from(index)?;
+            assert!(documented.contains(&vec![6, index]), "{} has no comment", service.full_name());
+            assert_methods_documented(&service, index, &documented)?;
+        }
+        for (index, item) in file.enums().enumerate() {
+            assert!(
+                documented.contains(&vec![5, i32::try_from(index)?]),
+                "{} has no comment",
+                item.full_name()
+            );
+        }
+        for (index, message) in file.messages().enumerate() {
+            // A request or answer is described by its method.
+            let wrapper = message.name().ends_with("Request") || message.name().ends_with("Response");
+            let comment = documented.contains(&vec![4, i32::try_from(index)?]);
+            assert!(wrapper || comment, "{} has no comment", message.full_name());
+        }
+    }
+    Ok(())
+}
+
+fn assert_methods_documented(
+    service: &ServiceDescriptor,
+    service_index: i32,
+    documented: &[Vec<i32>],
+) -> Outcome {
+    for (index, method) in service.methods().enumerate() {
+        let path = vec![6, service_index, 2, i32::try_from(index)?];
+        assert!(documented.contains(&path), "{} has no comment", method.full_name());
+    }
+    Ok(())
+}
+
+/// The descriptor paths in `file` that have a leading comment.
+fn documented_paths(file: &FileDescriptor) -> Vec<Vec<i32>> {
+    let info = file.file_descriptor_proto().source_code_info.clone().unwrap_or_default();
+    info.location
+        .into_iter()
+        .filter(|location| !location.leading_comments().trim().is_empty())
+        .map(|location| location.path)
+        .collect()
+}
+
+#[test]
+fn the_readme_lists_every_method() -> Outcome {
+    let readme = include_str!("../README.md");
+    for method in methods(&pool()?) {
+        let service = method.parent_service().name().to_owned();
+        let row =
+            readme.lines().find(|line| line.starts_with(&format!("| `{service}` |"))).ok_or("no row")?;
+        assert!(row.contains(&format!("`{}`", method.name())), "{} is not in README.md", method.full_name());
+    }
+    Ok(())
+}
