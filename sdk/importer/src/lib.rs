@@ -1,1 +1,58 @@
-//! .
+//! The guest SDK: reads one export in the sandbox and emits its conversations and memories.
+//!
+//! The same importer runs as a WebAssembly component and natively in tests; `README.md` beside this crate is the
+//! author's guide.
+
+pub mod array;
+pub mod json;
+
+#[cfg(not(target_arch = "wasm32"))]
+pub mod testkit;
+
+mod bundle;
+mod emit;
+mod error;
+mod importer;
+mod lanes;
+mod sink;
+
+#[cfg(target_arch = "wasm32")]
+#[doc(hidden)]
+pub mod guest;
+#[cfg(not(target_arch = "wasm32"))]
+mod native;
+
+#[cfg(target_arch = "wasm32")]
+use guest as backend;
+#[cfg(not(target_arch = "wasm32"))]
+use native as backend;
+
+pub use array::{Element, JsonArray, Outcome};
+pub use bundle::{Bundle, Entry, Reader};
+pub use bumpalo::Bump as Arena;
+pub use emit::{
+    Attachment, AttachmentKind, Citation, Content, Conversation, Message, Part, PartKind, Participant, Role, Source,
+    ToolCall, ToolInput,
+};
+pub use error::{ErrorKind, ImportError};
+pub use importer::{Detection, Importer, Info, Summary};
+pub use json::{JsonError, Leftover, Parser};
+/// The PAM model; evidence, relations and embeddings are emitted as its records.
+pub use satchel_pam as pam;
+pub use satchel_pam::record::{
+    Claim, Edit, EmbeddingRecord, Evidence, Item, Line, RecordKind, RelationRecord,
+};
+pub use sink::Sink;
+
+/// Makes `$importer` the importer of this component; in a native build it only checks the trait.
+#[macro_export]
+macro_rules! export_importer {
+    ($importer:ty) => {
+        #[cfg(target_arch = "wasm32")]
+        type SatchelComponent = $crate::guest::Component<$importer>;
+        #[cfg(target_arch = "wasm32")]
+        $crate::guest::export_component!(SatchelComponent with_types_in $crate::guest::bindings);
+        #[cfg(not(target_arch = "wasm32"))]
+        const _: fn() -> $crate::Info = <$importer as $crate::Importer>::describe;
+    };
+}

@@ -1,0 +1,214 @@
+//! Streams the elements of a JSON array, of JSON Lines, or a single object, with one element in memory at a time.
+
+use std::borrow::Cow;
+
+use crate::{Arena, Bundle, ErrorKind, ImportError, Parser, RecordKind, Sink};
+
+mod scan;
+mod stream;
+mod walk;
+
+use walk::{Found, Walk};
+
+/// The longest element that is parsed, in bytes; a longer one is reported as a skip. It must fit several times into a
+/// guest's 128 MiB.
+pub const ELEMENT_LIMIT: usize = 64 * 1024 * 1024;
+
+/// Progress is reported each time so many bytes were read.
+const PROGRESS_STEP: u64 = 1024 * 1024;
+
+/// Where the elements are, and how to read them.
+///
+/// The root may be an array, an object that [`JsonArray::pointer`] leads through, a single object (one element), or
+/// JSON Lines (an element each).
+#[derive(Clone, Copy, Debug)]
+pub struct JsonArray<'p> {
+    path: &'p str,
+    pointer: &'p str,
+    kind: RecordKind,
+    limit: usize,
+}
+
+/// What a walk over the elements came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Elements found whole, those that were skipped too.
+    pub elements: u64,
+    /// Offset in bytes at which the file breaks off or stops being JSON; it was reported as a skip.
+    pub cut: Option<u64>,
+}
+
+/// One element, valid for one call.
+#[derive(Clone, Copy)]
+pub struct Element<'a> {
+    text: &'a str,
+    arena: &'a Arena,
+    path: &'a str,
+    index: u64,
+    offset: u64,
+    whole: bool,
+}
+
+impl<'a> Element<'a> {
+    /// Its text, valid UTF-8.
+    pub fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// A parser at its first byte.
+    pub fn parser(&self) -> Parser<'a> {
+        Parser::new(self.text, self.arena)
+    }
+
+    /// Where decoded strings live; emptied before the next element.
+    pub fn arena(&self) -> &'a Arena {
+        self.arena
+    }
+
+    /// Its number in the file, from 0.
+    pub fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// Bytes from the start of the file.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Whether it is whole; a sample may break off ([`JsonArray::sample`]).
+    pub fn whole(&self) -> bool {
+        self.whole
+    }
+
+    /// Where it stands, for receipts: `conversations.json[17]`.
+    pub fn locator(&self) -> String {
+        format!("{}[{}]", self.path, self.index)
+    }
+}
+
+impl<'p> JsonArray<'p> {
+    /// The elements of the root of the file `path`; each is a conversation.
+    pub fn new(path: &'p str) -> Self {
+        Self { path, pointer: "", kind: RecordKind::Conversation, limit: ELEMENT_LIMIT }
+    }
+
+    /// An RFC 6901 pointer to the array, object members only: `/conversations`.
+    #[must_use]
+    pub fn pointer(self, pointer: &'p str) -> Self {
+        Self { pointer, ..self }
+    }
+
+    /// What a skipped element counts as.
+    #[must_use]
+    pub fn kind(self, kind: RecordKind) -> Self {
+        Self { kind, ..self }
+    }
+
+    /// The longest element that is parsed, in bytes.
+    #[must_use]
+    pub fn limit(self, limit: usize) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Calls `each` with every element.
+    ///
+    /// Where `each` answers [`ErrorKind::Malformed`], the element is reported as a skip and the walk goes on; any other
+    /// error ends it. So do all checks before emitting. A file that breaks off gives its whole elements, then a skip
+    /// with the offset. An element with invalid UTF-8 is read with U+FFFD in its place, with a warning.
+    pub fn each(
+        &self,
+        bundle: &Bundle,
+        sink: &mut Sink,
+        mut each: impl FnMut(Element<'_>, &mut Sink) -> Result<(), ImportError>,
+    ) -> Result<Outcome, ImportError> {
+        let mut reader = bundle.open(self.path)?;
+        let total = reader.size();
+        let mut walk = Walk::new(&mut reader, self.pointer, self.limit);
+        let mut outcome = Outcome::default();
+        let mut arena = Arena::new();
+        let mut reported = 0;
+        loop {
+            match walk.next().map_err(|error| error.at(self.path))? {
+                Found::Element { bytes, offset } => {
+                    let text = utf8(bytes);
+                    let locator = || format!("{}[{}]", self.path, outcome.elements);
+                    if let Cow::Owned(_) = text {
+                        sink.warn(&locator(), "invalid UTF-8 was replaced by U+FFFD");
+                    }
+                    let (path, index) = (self.path, outcome.elements);
+                    let element = Element { text: &text, arena: &arena, path, index, offset, whole: true };
+                    self.settle(each(element, sink), locator, sink)?;
+                    arena.reset();
+                    outcome.elements += 1;
+                }
+                Found::TooLong { .. } => {
+                    let reason = format!("it is longer than {} bytes", self.limit);
+                    sink.skip(self.kind, &format!("{}[{}]", self.path, outcome.elements), &reason)?;
+                    outcome.elements += 1;
+                }
+                Found::Cut { offset, problem } => {
+                    sink.skip(self.kind, &format!("{}@{offset}", self.path), problem)?;
+                    outcome.cut = Some(offset);
+                }
+                Found::End => break,
+            }
+            if walk.position() >= reported + PROGRESS_STEP {
+                reported = walk.position();
+                sink.progress(reported, Some(total))?;
+            }
+        }
+        sink.progress(total, Some(total))?;
+        Ok(outcome)
+    }
+
+    /// Shows `look` the elements among the first `bytes` bytes until it answers false; for `detect`. An element that
+    /// does not end there is given as far as it goes, with [`Element::whole`] false.
+    pub fn sample(
+        &self,
+        bundle: &Bundle,
+        bytes: usize,
+        mut look: impl FnMut(Element<'_>) -> bool,
+    ) -> Result<(), ImportError> {
+        let mut reader = bundle.open(self.path)?;
+        let mut walk = Walk::sampling(&mut reader, self.pointer, bytes);
+        let mut arena = Arena::new();
+        let mut index = 0;
+        loop {
+            let found = walk.next().map_err(|error| error.at(self.path))?;
+            let (bytes, offset, whole) = match found {
+                Found::Element { bytes, offset } => (bytes, offset, true),
+                Found::TooLong { head, offset } => (head, offset, false),
+                Found::Cut { .. } | Found::End => return Ok(()),
+            };
+            let text = utf8(bytes);
+            let element = Element { text: &text, arena: &arena, path: self.path, index, offset, whole };
+            if !look(element) || !whole {
+                return Ok(());
+            }
+            arena.reset();
+            index += 1;
+        }
+    }
+
+    /// Makes a skip of an element that cannot be read.
+    fn settle(
+        &self,
+        result: Result<(), ImportError>,
+        locator: impl Fn() -> String,
+        sink: &mut Sink,
+    ) -> Result<(), ImportError> {
+        match result {
+            Err(error) if error.kind == ErrorKind::Malformed => {
+                let place = error.locator.unwrap_or_else(locator);
+                sink.skip(self.kind, &place, &error.message)
+            }
+            Err(error) => Err(error.at(locator())),
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+/// The bytes as text, checked once for the whole element.
+fn utf8(bytes: &[u8]) -> Cow<'_, str> {
+    simdutf8::basic::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
+}

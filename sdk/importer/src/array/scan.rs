@@ -1,0 +1,157 @@
+//! Finds where a JSON value ends, 64 bytes at a time.
+
+use crate::lanes::{BLOCK, Block};
+
+/// A scan of one value, which goes on when more of its bytes are there. Brackets are counted, not matched: the parser
+/// finds what is wrong inside.
+#[derive(Debug)]
+pub(super) struct Scan {
+    shape: Shape,
+    /// Bytes that were looked at and not forgotten.
+    at: usize,
+    /// Open arrays and objects.
+    depth: u64,
+    /// All ones inside a string.
+    string: u64,
+    /// 1 if the next byte is escaped.
+    escaped: u64,
+}
+
+const EVEN: u64 = 0x5555_5555_5555_5555;
+
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    Container,
+    String,
+    Word,
+}
+
+impl Scan {
+    /// A scan of the value that begins with `first`.
+    pub(super) fn new(first: u8) -> Self {
+        let (shape, at) = match first {
+            b'{' | b'[' => (Shape::Container, 0),
+            b'"' => (Shape::String, 1),
+            _ => (Shape::Word, 0),
+        };
+        Self { shape, at, depth: 0, string: 0, escaped: 0 }
+    }
+
+    /// The length of the value at the front of `bytes`, if it ends there. `last` says that no more bytes come.
+    /// Call it again with the same bytes and more behind them.
+    pub(super) fn end(&mut self, bytes: &[u8], last: bool) -> Option<usize> {
+        match self.shape {
+            Shape::Container => self.end_of_container(bytes, last),
+            Shape::String => self.end_of_string(bytes),
+            Shape::Word => self.end_of_word(bytes, last),
+        }
+    }
+
+    /// How many bytes were looked at; the caller may drop them, and leaves them out of the next call.
+    pub(super) fn forget(&mut self) -> usize {
+        std::mem::take(&mut self.at)
+    }
+
+    fn end_of_container(&mut self, bytes: &[u8], last: bool) -> Option<usize> {
+        let rest = bytes.get(self.at..).unwrap_or_default();
+        let (blocks, tail) = rest.as_chunks::<BLOCK>();
+        for block in blocks {
+            if let Some(end) = self.block(block) {
+                return Some(self.at + end);
+            }
+            self.at += BLOCK;
+        }
+        if last && !tail.is_empty() {
+            // White space changes no state.
+            let mut padded = [b' '; BLOCK];
+            padded.get_mut(..tail.len())?.copy_from_slice(tail);
+            let end = self.block(&padded).map(|end| self.at + end);
+            self.at += tail.len();
+            return end;
+        }
+        None
+    }
+
+    /// The end of the value inside this block.
+    #[inline]
+    fn block(&mut self, bytes: &[u8; BLOCK]) -> Option<usize> {
+        let block = Block::new(bytes);
+        let backslashes = block.equal(b'\\');
+        let escaped = if backslashes == 0 { std::mem::take(&mut self.escaped) } else { self.escapes(backslashes) };
+        let inside = prefix_xor(block.equal(b'"') & !escaped) ^ self.string;
+        // The sign bit, spread: whether the block ends inside a string.
+        self.string = if inside >> (BLOCK - 1) == 1 { u64::MAX } else { 0 };
+        let openers = block.equal_folded(b'{') & !inside;
+        let closers = block.equal_folded(b'}') & !inside;
+        let closed = u64::from(closers.count_ones());
+        if self.depth > closed {
+            self.depth += u64::from(openers.count_ones());
+            self.depth -= closed;
+            return None;
+        }
+        self.walk(openers, closers)
+    }
+
+    /// Counts bit by bit where the value may end.
+    fn walk(&mut self, openers: u64, closers: u64) -> Option<usize> {
+        let mut left = openers | closers;
+        while left != 0 {
+            let bit = left.trailing_zeros();
+            left &= left - 1;
+            if openers >> bit & 1 == 1 {
+                self.depth += 1;
+                continue;
+            }
+            self.depth = self.depth.saturating_sub(1);
+            if self.depth == 0 {
+                return Some(bit as usize + 1);
+            }
+        }
+        None
+    }
+
+    /// Which bytes stand behind an odd number of backslashes. Runs that begin at an odd bit end, by the carry of an
+    /// addition, on the other parity than runs that begin at an even one.
+    fn escapes(&mut self, backslashes: u64) -> u64 {
+        let backslashes = backslashes & !self.escaped;
+        let behind = backslashes << 1 | self.escaped;
+        let odd_starts = backslashes & !EVEN & !behind;
+        let (runs, carried) = odd_starts.overflowing_add(backslashes);
+        self.escaped = u64::from(carried);
+        (EVEN ^ (runs << 1)) & behind
+    }
+
+    fn end_of_string(&mut self, bytes: &[u8]) -> Option<usize> {
+        while let Some(byte) = bytes.get(self.at) {
+            self.at += 1;
+            match byte {
+                _ if self.escaped == 1 => self.escaped = 0,
+                b'\\' => self.escaped = 1,
+                b'"' => return Some(self.at),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn end_of_word(&mut self, bytes: &[u8], last: bool) -> Option<usize> {
+        let over = |byte: &u8| matches!(byte, b',' | b']' | b'}' | b':' | b' ' | b'\n' | b'\r' | b'\t');
+        let rest = bytes.get(self.at..).unwrap_or_default();
+        match rest.iter().position(over) {
+            Some(length) => Some(self.at + length),
+            None => {
+                self.at = bytes.len();
+                last.then_some(bytes.len())
+            }
+        }
+    }
+}
+
+/// Bit `n` is the parity of bits 0 to `n`: inside a string or not, given its quotes.
+#[inline]
+fn prefix_xor(mut bits: u64) -> u64 {
+    for shift in [1, 2, 4, 8, 16, 32] {
+        bits ^= bits << shift;
+    }
+    bits
+}

@@ -1,0 +1,77 @@
+//! A window over a file: bytes are taken from its front and more are read at its back.
+
+use std::io::{self, BufRead};
+
+/// The bytes between what was taken and what was read.
+pub(super) struct Stream<R> {
+    reader: R,
+    buffer: Vec<u8>,
+    start: usize,
+    /// Offset in the file of the first byte of `buffer`.
+    base: u64,
+    ended: bool,
+    /// Bytes that may still be read.
+    budget: usize,
+}
+
+impl<R: BufRead> Stream<R> {
+    pub(super) fn new(reader: R, budget: usize) -> Self {
+        Self { reader, buffer: Vec::new(), start: 0, base: 0, ended: false, budget }
+    }
+
+    /// What was read and not taken.
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.buffer.get(self.start..).unwrap_or_default()
+    }
+
+    /// Whether nothing more can be read.
+    pub(super) fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Offset in the file of the first byte that was not taken.
+    pub(super) fn offset(&self) -> u64 {
+        self.base + self.start as u64
+    }
+
+    /// Takes `count` bytes.
+    pub(super) fn take(&mut self, count: usize) {
+        self.start = self.buffer.len().min(self.start + count);
+    }
+
+    /// Reads more; false at the end of the file or of the budget.
+    pub(super) fn more(&mut self) -> io::Result<bool> {
+        if self.ended {
+            return Ok(false);
+        }
+        let chunk = self.reader.fill_buf()?;
+        let count = chunk.len().min(self.budget);
+        if self.start > 0 {
+            self.buffer.drain(..self.start);
+            self.base += self.start as u64;
+            self.start = 0;
+        }
+        self.buffer.extend(chunk.iter().take(count));
+        self.reader.consume(count);
+        self.budget -= count;
+        self.ended = count == 0;
+        Ok(!self.ended)
+    }
+
+    /// The first byte, reading if there is none; none at the end.
+    pub(super) fn first(&mut self) -> io::Result<Option<u8>> {
+        while self.bytes().is_empty() && self.more()? {}
+        Ok(self.bytes().first().copied())
+    }
+
+    /// The first byte that is not white space; what stands before it is taken.
+    pub(super) fn first_solid(&mut self) -> io::Result<Option<u8>> {
+        loop {
+            let spaces = self.bytes().iter().take_while(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t')).count();
+            self.take(spaces);
+            if !self.bytes().is_empty() || !self.more()? {
+                return Ok(self.bytes().first().copied());
+            }
+        }
+    }
+}

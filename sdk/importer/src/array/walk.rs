@@ -1,0 +1,296 @@
+//! Goes from element to element: finds the array, then the end of each element.
+
+use std::io::BufRead;
+
+use super::{scan::Scan, stream::Stream};
+use crate::{Arena, ErrorKind, ImportError, Parser};
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+const ENDS_INSIDE: &str = "the file ends inside this record";
+const ENDS_EARLY: &str = "the file ends before its list does";
+const NO_VALUE: &str = "expected a value; the rest of the file cannot be read";
+
+/// What comes next.
+pub(super) enum Found<'w> {
+    /// An element, valid up to the next call.
+    Element { bytes: &'w [u8], offset: u64 },
+    /// An element beyond the limit. A sample gives its head, a full walk passes over it.
+    TooLong { head: &'w [u8], offset: u64 },
+    /// The file cannot be read from here on.
+    Cut { offset: u64, problem: &'static str },
+    /// Nothing more.
+    End,
+}
+
+/// A walk over the elements of one file.
+pub(super) struct Walk<'p, R> {
+    stream: Stream<R>,
+    pointer: &'p str,
+    state: State,
+    /// Bytes of the element given last.
+    given: usize,
+    limit: usize,
+    sampling: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing was read.
+    Start,
+    /// Inside the array.
+    Array,
+    /// One value to a line.
+    Lines,
+    /// One value behind the other; usually there is one.
+    Values,
+    /// One value, whatever follows.
+    One,
+    /// Over.
+    Done,
+}
+
+/// Where an element ends, without borrowing it.
+enum Extent {
+    Whole(usize),
+    Long { offset: u64 },
+    Broken,
+}
+
+impl<'p, R: BufRead> Walk<'p, R> {
+    pub(super) fn new(reader: R, pointer: &'p str, limit: usize) -> Self {
+        let stream = Stream::new(reader, usize::MAX);
+        Self { stream, pointer, state: State::Start, given: 0, limit, sampling: false }
+    }
+
+    /// A walk over the first `budget` bytes.
+    pub(super) fn sampling(reader: R, pointer: &'p str, budget: usize) -> Self {
+        let stream = Stream::new(reader, budget);
+        Self { stream, pointer, state: State::Start, given: 0, limit: budget, sampling: true }
+    }
+
+    /// Bytes of the file that were walked over.
+    pub(super) fn position(&self) -> u64 {
+        self.stream.offset()
+    }
+
+    pub(super) fn next(&mut self) -> Result<Found<'_>, ImportError> {
+        self.stream.take(std::mem::take(&mut self.given));
+        if self.state == State::Start
+            && let Some(problem) = self.find_list()?
+        {
+            return Ok(self.cut(problem));
+        }
+        loop {
+            let next = self.stream.first_solid()?;
+            match (self.state, next) {
+                (State::Done, _) | (State::Lines | State::Values | State::One, None) => return Ok(Found::End),
+                (State::Array, None) => return Ok(self.cut(ENDS_EARLY)),
+                (State::Array, Some(b']')) => {
+                    self.stream.take(1);
+                    self.state = State::Done;
+                }
+                (State::Array, Some(b',')) => self.stream.take(1),
+                (State::Lines, Some(_)) => return self.line(),
+                (_, Some(b',' | b':' | b']' | b'}')) => return Ok(self.cut(NO_VALUE)),
+                (_, Some(_)) => return self.element(),
+                (State::Start, None) => return Ok(Found::End),
+            }
+        }
+    }
+
+    fn cut(&mut self, problem: &'static str) -> Found<'_> {
+        self.state = State::Done;
+        Found::Cut { offset: self.stream.offset(), problem }
+    }
+
+    fn element(&mut self) -> Result<Found<'_>, ImportError> {
+        let offset = self.stream.offset();
+        match self.extent()? {
+            Extent::Whole(length) => {
+                self.given = length;
+                if self.state == State::One {
+                    self.state = State::Done;
+                }
+                let bytes = self.stream.bytes().get(..length).unwrap_or_default();
+                Ok(Found::Element { bytes, offset })
+            }
+            Extent::Broken if self.sampling => {
+                self.state = State::Done;
+                Ok(Found::TooLong { head: self.stream.bytes(), offset })
+            }
+            Extent::Broken => {
+                self.state = State::Done;
+                Ok(Found::Cut { offset, problem: ENDS_INSIDE })
+            }
+            Extent::Long { offset } => Ok(Found::TooLong { head: &[], offset }),
+        }
+    }
+
+    /// Reads until the value at the front is whole. One that is too long is taken.
+    fn extent(&mut self) -> Result<Extent, ImportError> {
+        let offset = self.stream.offset();
+        let first = self.stream.first()?.unwrap_or_default();
+        // A word at the end of the file is whole only if nothing has to follow it.
+        let open_end = matches!(first, b'{' | b'[' | b'"') || self.state != State::Array;
+        let mut scan = Scan::new(first);
+        loop {
+            let last = self.stream.ended();
+            match scan.end(self.stream.bytes(), last && open_end) {
+                Some(length) if length <= self.limit => return Ok(Extent::Whole(length)),
+                None if last => return Ok(Extent::Broken),
+                None if self.sampling || self.stream.bytes().len() <= self.limit => self.stream.more()?,
+                _ => return Ok(if self.pass(Scan::new(first))? { Extent::Long { offset } } else { Extent::Broken }),
+            };
+        }
+    }
+
+    /// Takes the value at the front without keeping it; false if the file ends before it does.
+    fn pass(&mut self, mut scan: Scan) -> Result<bool, ImportError> {
+        loop {
+            let last = self.stream.ended();
+            if let Some(length) = scan.end(self.stream.bytes(), last) {
+                self.stream.take(length);
+                return Ok(true);
+            }
+            self.stream.take(scan.forget());
+            if last {
+                return Ok(false);
+            }
+            self.stream.more()?;
+        }
+    }
+
+    /// The next line; a broken one spoils no other.
+    fn line(&mut self) -> Result<Found<'_>, ImportError> {
+        let offset = self.stream.offset();
+        let mut looked = 0;
+        let length = loop {
+            let rest = self.stream.bytes().get(looked..).unwrap_or_default();
+            if let Some(length) = memchr::memchr(b'\n', rest) {
+                break looked + length;
+            }
+            looked = self.stream.bytes().len();
+            if looked > self.limit && !self.sampling {
+                self.pass_line()?;
+                return Ok(Found::TooLong { head: &[], offset });
+            }
+            if !self.stream.more()? {
+                break looked;
+            }
+        };
+        self.given = length;
+        let bytes = self.stream.bytes().get(..length).unwrap_or_default().trim_ascii_end();
+        let first = bytes.first().copied().unwrap_or_default();
+        let whole = length < self.stream.bytes().len() || Scan::new(first).end(bytes, true).is_some();
+        Ok(match whole {
+            true => Found::Element { bytes, offset },
+            false if self.sampling => Found::TooLong { head: bytes, offset },
+            false => Found::Cut { offset, problem: ENDS_INSIDE },
+        })
+    }
+
+    fn pass_line(&mut self) -> Result<(), ImportError> {
+        loop {
+            if let Some(length) = memchr::memchr(b'\n', self.stream.bytes()) {
+                self.stream.take(length);
+                return Ok(());
+            }
+            self.stream.take(self.stream.bytes().len());
+            if !self.stream.more()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Goes to the list; what is wrong, if it is not there because the file breaks off.
+    fn find_list(&mut self) -> Result<Option<&'static str>, ImportError> {
+        while self.stream.bytes().len() < BYTE_ORDER_MARK.len() && self.stream.more()? {}
+        if self.stream.bytes().starts_with(BYTE_ORDER_MARK) {
+            self.stream.take(BYTE_ORDER_MARK.len());
+        }
+        let pointer = self.pointer;
+        for token in pointer.split('/').skip(1) {
+            let token = token.replace("~1", "/").replace("~0", "~");
+            if let Some(problem) = self.descend(&token)? {
+                return Ok(Some(problem));
+            }
+        }
+        self.state = match self.stream.first_solid()? {
+            Some(b'[') => {
+                self.stream.take(1);
+                State::Array
+            }
+            Some(b'{') if pointer.is_empty() && self.stands_in_lines()? => State::Lines,
+            Some(_) if pointer.is_empty() => State::Values,
+            Some(b'n') => State::Done,
+            Some(_) => State::One,
+            None if pointer.is_empty() => State::Done,
+            None => return Ok(Some(ENDS_EARLY)),
+        };
+        Ok(None)
+    }
+
+    /// Whether another object begins right behind the first line break, as nothing but JSON Lines has it.
+    fn stands_in_lines(&mut self) -> Result<bool, ImportError> {
+        let mut looked = 0;
+        loop {
+            let rest = self.stream.bytes().get(looked..).unwrap_or_default();
+            if let Some(at) = memchr::memchr(b'\n', rest)
+                && let Some(behind) = rest.get(at + 1)
+            {
+                return Ok(*behind == b'{');
+            }
+            looked = self.stream.bytes().len().saturating_sub(1);
+            if looked > self.limit || !self.stream.more()? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Goes to the member `token` of the object at the front.
+    fn descend(&mut self, token: &str) -> Result<Option<&'static str>, ImportError> {
+        let pointer = self.pointer;
+        let absent = || {
+            let message = format!("the file has no list at {pointer:?}");
+            Err(ImportError::new(ErrorKind::NotThisFormat, message))
+        };
+        match self.stream.first_solid()? {
+            Some(b'{') => self.stream.take(1),
+            Some(_) => return absent(),
+            None => return Ok(Some(ENDS_EARLY)),
+        }
+        loop {
+            match self.stream.first_solid()? {
+                Some(b',') => {
+                    self.stream.take(1);
+                    continue;
+                }
+                Some(b'"') => {}
+                Some(b'}') => return absent(),
+                Some(_) => return Ok(Some(NO_VALUE)),
+                None => return Ok(Some(ENDS_EARLY)),
+            }
+            let Extent::Whole(length) = self.extent()? else { return Ok(Some(ENDS_EARLY)) };
+            let found = key_is(self.stream.bytes().get(..length).unwrap_or_default(), token);
+            self.stream.take(length);
+            if self.stream.first_solid()? != Some(b':') {
+                return Ok(Some(NO_VALUE));
+            }
+            self.stream.take(1);
+            let Some(first) = self.stream.first_solid()? else { return Ok(Some(ENDS_EARLY)) };
+            if found {
+                return Ok(None);
+            }
+            if !self.pass(Scan::new(first))? {
+                return Ok(Some(ENDS_EARLY));
+            }
+        }
+    }
+}
+
+/// Whether the string `quoted`, with its quotes, says `token`.
+fn key_is(quoted: &[u8], token: &str) -> bool {
+    let arena = Arena::new();
+    let text = String::from_utf8_lossy(quoted);
+    Parser::new(&text, &arena).string().is_ok_and(|key| key == token)
+}

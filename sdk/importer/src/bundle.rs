@@ -1,0 +1,135 @@
+//! The files of the one export that a run was given, read only.
+
+use std::{
+    cell::Cell,
+    io::{self, BufRead, Read},
+    rc::Rc,
+};
+
+use crate::{ErrorKind, ImportError, Summary, backend};
+
+/// Bytes asked of the host at once: measured best between 64 and 256 KiB.
+pub(crate) const CHUNK: u32 = 256 * 1024;
+
+/// One file of the export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name inside the export, with `/` between folders.
+    pub path: String,
+    /// Bytes, as the container states it.
+    pub size: u64,
+}
+
+/// All files of the export, ordered by path.
+pub struct Bundle {
+    entries: Vec<Entry>,
+    files: backend::Files,
+    read: Rc<Cell<u64>>,
+}
+
+impl Bundle {
+    pub(crate) fn new(files: backend::Files) -> Self {
+        let mut entries = files.list();
+        entries.sort_by(|a, b| a.path.cmp(&b.path));
+        Self { entries, files, read: Rc::new(Cell::new(0)) }
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn files(&self) -> &backend::Files {
+        &self.files
+    }
+
+    /// The files, ordered by path.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The file named `path`, if the export has it.
+    pub fn entry(&self, path: &str) -> Option<&Entry> {
+        let found = self.entries.binary_search_by(|entry| entry.path.as_str().cmp(path));
+        found.ok().and_then(|index| self.entries.get(index))
+    }
+
+    /// Opens a file for streaming.
+    pub fn open(&self, path: &str) -> Result<Reader, ImportError> {
+        let file = self.files.open(path)?;
+        let size = file.size();
+        Ok(Reader { file, size, chunk: Vec::new(), at: 0, position: 0, read: Rc::clone(&self.read) })
+    }
+
+    /// Reads a whole small file; more than `limit` bytes are an [`ErrorKind::Limit`].
+    pub fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, ImportError> {
+        let mut bytes = Vec::new();
+        let read = self.open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+        if read as u64 > limit {
+            return Err(ImportError::new(ErrorKind::Limit, format!("the file is larger than {limit} bytes")).at(path));
+        }
+        Ok(bytes)
+    }
+
+    /// Bytes read from all files so far.
+    pub fn bytes_read(&self) -> u64 {
+        self.read.get()
+    }
+
+    /// The summary that `run` returns.
+    pub fn summary(&self) -> Summary {
+        Summary { bytes: self.bytes_read() }
+    }
+}
+
+/// One open file. An error of the host comes back whole through `?` into [`ImportError`].
+pub struct Reader {
+    file: backend::OpenFile,
+    size: u64,
+    chunk: Vec<u8>,
+    at: usize,
+    position: u64,
+    read: Rc<Cell<u64>>,
+}
+
+impl Reader {
+    /// Bytes of the file, as the container states it.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Offset in bytes of the next byte to be read.
+    pub fn position(&self) -> u64 {
+        self.position - (self.chunk.len() - self.at) as u64
+    }
+
+    /// Goes on from `offset`, in bytes from the start.
+    pub fn seek(&mut self, offset: u64) -> Result<(), ImportError> {
+        self.file.seek(offset)?;
+        self.chunk.clear();
+        self.at = 0;
+        self.position = offset;
+        Ok(())
+    }
+}
+
+impl BufRead for Reader {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.at == self.chunk.len() {
+            self.chunk = self.file.read(CHUNK)?;
+            self.at = 0;
+            self.position += self.chunk.len() as u64;
+            self.read.set(self.read.get() + self.chunk.len() as u64);
+        }
+        Ok(self.chunk.get(self.at..).unwrap_or_default())
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.at = self.chunk.len().min(self.at + amount);
+    }
+}
+
+impl Read for Reader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut rest = self.fill_buf()?;
+        let amount = rest.read(buffer)?;
+        self.consume(amount);
+        Ok(amount)
+    }
+}

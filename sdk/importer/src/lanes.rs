@@ -1,0 +1,100 @@
+//! Safe byte vectors: which bytes of a run match, as bits.
+
+use wide::u8x16;
+
+/// Bytes that [`Block`] looks at together, one for each bit of a mask.
+pub(crate) const BLOCK: usize = 64;
+
+/// Bytes of one vector.
+const LANES: usize = 16;
+
+/// The last control character; JSON strings must escape all up to it.
+const LAST_CONTROL: u8 = 0x1f;
+
+/// 64 bytes as vectors.
+pub(crate) struct Block([u8x16; BLOCK / LANES]);
+
+impl Block {
+    pub(crate) fn new(bytes: &[u8; BLOCK]) -> Self {
+        let (lanes, _) = bytes.as_chunks::<LANES>();
+        let mut block = [u8x16::ZERO; BLOCK / LANES];
+        for (vector, lane) in block.iter_mut().zip(lanes) {
+            *vector = u8x16::new(*lane);
+        }
+        Self(block)
+    }
+
+    /// Bit `n` is set where byte `n` is `byte`.
+    pub(crate) fn equal(&self, byte: u8) -> u64 {
+        let wanted = u8x16::splat(byte);
+        self.mask(|vector| vector.simd_eq(wanted))
+    }
+
+    /// Bit `n` is set where byte `n` is `[` or `{` (`lower` = `{`), or `]` or `}` (`lower` = `}`): the pairs differ in
+    /// one bit only.
+    pub(crate) fn equal_folded(&self, lower: u8) -> u64 {
+        let (fold, wanted) = (u8x16::splat(0x20), u8x16::splat(lower));
+        self.mask(|vector| (vector | fold).simd_eq(wanted))
+    }
+
+    fn mask(&self, matches: impl Fn(u8x16) -> u8x16) -> u64 {
+        let [a, b, c, d] = self.0.map(|vector| u64::from(matches(vector).to_bitmask()));
+        a | b << 16 | c << 32 | d << 48
+    }
+}
+
+/// Index of the first `"`, `\` or control character in `bytes`, or its length.
+pub(crate) fn plain_length(bytes: &[u8]) -> usize {
+    let (quote, backslash) = (u8x16::splat(b'"'), u8x16::splat(b'\\'));
+    let control = u8x16::splat(LAST_CONTROL);
+    let (lanes, tail) = bytes.as_chunks::<LANES>();
+    for (index, lane) in lanes.iter().enumerate() {
+        let vector = u8x16::new(*lane);
+        let found = vector.simd_eq(quote) | vector.simd_eq(backslash) | vector.min(control).simd_eq(vector);
+        let mask = found.to_bitmask();
+        if mask != 0 {
+            return index * LANES + mask.trailing_zeros() as usize;
+        }
+    }
+    let special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=LAST_CONTROL);
+    bytes.len() - tail.len() + tail.iter().position(special).unwrap_or(tail.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes() -> [u8; BLOCK] {
+        std::array::from_fn(|index| (index * 37 % 256) as u8)
+    }
+
+    #[test]
+    fn masks_agree_with_a_loop() {
+        for byte in 0..=u8::MAX {
+            let mut bytes = bytes();
+            bytes[usize::from(byte) % BLOCK] = byte;
+            let block = Block::new(&bytes);
+            let by_hand = |matches: &dyn Fn(u8) -> bool| {
+                (0..BLOCK).filter(|&index| matches(bytes[index])).fold(0u64, |mask, index| mask | 1 << index)
+            };
+            assert_eq!(block.equal(byte), by_hand(&|other| other == byte));
+            assert_eq!(block.equal_folded(b'{'), by_hand(&|other| matches!(other, b'{' | b'[')));
+            assert_eq!(block.equal_folded(b'}'), by_hand(&|other| matches!(other, b'}' | b']')));
+        }
+    }
+
+    #[test]
+    fn plain_length_stops_at_each_special_byte_wherever_it_stands() {
+        for length in 0..70 {
+            for special in (0..=0x1f).chain([b'"', b'\\']) {
+                let mut bytes = vec![b' '; length];
+                assert_eq!(plain_length(&bytes), length);
+                for at in 0..length {
+                    bytes[at] = special;
+                    assert_eq!(plain_length(&bytes), at);
+                    bytes[at] = 0xff;
+                }
+            }
+        }
+    }
+}

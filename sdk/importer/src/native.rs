@@ -1,0 +1,225 @@
+//! The native backend: a folder or a map of files, and a sink that collects.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{Cursor, Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+    rc::Rc,
+};
+
+use satchel_pam::record::{ConversationRecord, Line, Skip, Warning};
+
+use crate::{
+    Bundle, Conversation, EmbeddingRecord, Entry, ErrorKind, Evidence, ImportError, Message, RecordKind,
+    RelationRecord, Sink, emit, sink::Verdict,
+};
+
+/// Folders deeper than this are not walked: a folder can hold itself by a link.
+const MAX_FOLDER_DEPTH: usize = 32;
+
+impl Bundle {
+    /// The files below a folder. Links are not followed.
+    pub fn from_folder(folder: &Path) -> Result<Self, ImportError> {
+        let mut found = BTreeMap::new();
+        walk(folder, "", 0, &mut found)?;
+        Ok(Self::new(Files { found }))
+    }
+
+    /// Files in memory: name and bytes.
+    pub fn from_files<N: Into<String>, B: Into<Vec<u8>>>(files: impl IntoIterator<Item = (N, B)>) -> Self {
+        let found = files.into_iter().map(|(name, bytes)| (name.into(), Place::Memory(Rc::new(bytes.into()))));
+        Self::new(Files { found: found.collect() })
+    }
+
+    /// The same export with only the files that a detection claimed, as the host shows it to `run`.
+    #[must_use]
+    pub fn only(&self, files: &[String]) -> Self {
+        let named = |(path, place): (&String, &Place)| files.contains(path).then(|| (path.clone(), place.clone()));
+        Self::new(Files { found: self.files().found.iter().filter_map(named).collect() })
+    }
+}
+
+/// The files of a native bundle.
+pub(crate) struct Files {
+    found: BTreeMap<String, Place>,
+}
+
+#[derive(Clone)]
+enum Place {
+    Disk(PathBuf, u64),
+    Memory(Rc<Vec<u8>>),
+}
+
+impl Files {
+    pub(crate) fn list(&self) -> Vec<Entry> {
+        self.found.iter().map(|(path, place)| Entry { path: path.clone(), size: place.size() }).collect()
+    }
+
+    pub(crate) fn open(&self, path: &str) -> Result<OpenFile, ImportError> {
+        match self.found.get(path) {
+            Some(Place::Disk(real, size)) => {
+                let file = File::open(real).map_err(|error| ImportError::from(error).at(path))?;
+                Ok(OpenFile { bytes: Bytes::Disk(file), size: *size })
+            }
+            Some(Place::Memory(bytes)) => {
+                Ok(OpenFile { bytes: Bytes::Memory(Cursor::new(SharedBytes(Rc::clone(bytes)))), size: bytes.len() as u64 })
+            }
+            None => Err(ImportError::new(ErrorKind::Io, "the export has no such file").at(path)),
+        }
+    }
+}
+
+impl Place {
+    fn size(&self) -> u64 {
+        match self {
+            Self::Disk(_, size) => *size,
+            Self::Memory(bytes) => bytes.len() as u64,
+        }
+    }
+}
+
+fn walk(folder: &Path, prefix: &str, depth: usize, found: &mut BTreeMap<String, Place>) -> Result<(), ImportError> {
+    if depth > MAX_FOLDER_DEPTH {
+        let message = format!("folders are nested more than {MAX_FOLDER_DEPTH} deep");
+        return Err(ImportError::new(ErrorKind::Limit, message).at(prefix));
+    }
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            walk(&entry.path(), &format!("{name}/"), depth + 1, found)?;
+        } else if kind.is_file() {
+            found.insert(name, Place::Disk(entry.path(), entry.metadata()?.len()));
+        }
+    }
+    Ok(())
+}
+
+/// One open file of a native bundle.
+pub(crate) struct OpenFile {
+    bytes: Bytes,
+    size: u64,
+}
+
+enum Bytes {
+    Disk(File),
+    Memory(Cursor<SharedBytes>),
+}
+
+struct SharedBytes(Rc<Vec<u8>>);
+
+impl AsRef<[u8]> for SharedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl OpenFile {
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub(crate) fn read(&mut self, length: u32) -> Result<Vec<u8>, ImportError> {
+        let mut bytes = Vec::new();
+        match &mut self.bytes {
+            Bytes::Disk(file) => file.take(u64::from(length)).read_to_end(&mut bytes)?,
+            Bytes::Memory(cursor) => cursor.take(u64::from(length)).read_to_end(&mut bytes)?,
+        };
+        Ok(bytes)
+    }
+
+    pub(crate) fn seek(&mut self, offset: u64) -> Result<(), ImportError> {
+        match &mut self.bytes {
+            Bytes::Disk(file) => file.seek(SeekFrom::Start(offset))?,
+            Bytes::Memory(cursor) => cursor.seek(SeekFrom::Start(offset))?,
+        };
+        Ok(())
+    }
+}
+
+impl Sink {
+    /// A sink that keeps everything in memory.
+    pub fn collecting() -> Self {
+        Self::new(Target { lines: Vec::new(), calls_left: u64::MAX })
+    }
+
+    /// A sink that says `stop` from the call after `calls` calls on.
+    pub fn stopping_after(calls: u64) -> Self {
+        Self::new(Target { lines: Vec::new(), calls_left: calls })
+    }
+
+    /// What was emitted, in order.
+    pub fn into_lines(self) -> Vec<Line> {
+        self.into_target().lines
+    }
+}
+
+/// Collects records as lines.
+pub(crate) struct Target {
+    lines: Vec<Line>,
+    calls_left: u64,
+}
+
+impl Target {
+    pub(crate) fn conversation(&mut self, conversation: &Conversation, messages: &[Message]) -> Verdict {
+        let record = emit::conversation_to_record(conversation, messages);
+        self.take(Line::Conversation(Box::new(record)))
+    }
+
+    pub(crate) fn more_messages(&mut self, messages: &[Message]) -> Verdict {
+        let open = self.lines.iter_mut().rev().find_map(open_conversation);
+        if let Some(record) = open {
+            record.messages.extend(messages.iter().map(emit::message_to_record));
+        }
+        self.count()
+    }
+
+    pub(crate) fn evidence(&mut self, evidence: &[Evidence]) -> Verdict {
+        self.lines.extend(evidence.iter().cloned().map(Line::Evidence));
+        self.count()
+    }
+
+    pub(crate) fn relations(&mut self, relations: &[RelationRecord]) -> Verdict {
+        self.lines.extend(relations.iter().cloned().map(Line::Relation));
+        self.count()
+    }
+
+    pub(crate) fn embeddings(&mut self, embeddings: &[EmbeddingRecord]) -> Verdict {
+        self.lines.extend(embeddings.iter().cloned().map(Line::Embedding));
+        self.count()
+    }
+
+    pub(crate) fn skip(&mut self, kind: RecordKind, locator: &str, reason: &str) -> Verdict {
+        self.take(Line::Skip(Skip { kind, locator: locator.to_owned(), reason: reason.to_owned() }))
+    }
+
+    pub(crate) fn warn(&mut self, locator: &str, message: &str) {
+        self.lines.push(Line::Warning(Warning { locator: locator.to_owned(), message: message.to_owned() }));
+    }
+
+    pub(crate) fn progress(&mut self, _done: u64, _total: Option<u64>) -> Verdict {
+        self.count()
+    }
+
+    fn take(&mut self, line: Line) -> Verdict {
+        self.lines.push(line);
+        self.count()
+    }
+
+    fn count(&mut self) -> Verdict {
+        if self.calls_left == 0 {
+            return Verdict::Stop;
+        }
+        self.calls_left -= 1;
+        Verdict::Proceed
+    }
+}
+
+fn open_conversation(line: &mut Line) -> Option<&mut ConversationRecord> {
+    match line {
+        Line::Conversation(record) => Some(record),
+        _ => None,
+    }
+}
