@@ -1,0 +1,167 @@
+//! The wasm backend: the only place that knows the generated bindings.
+
+use std::{marker::PhantomData, panic, sync::Once};
+
+use bindings::{
+    exports::satchel::importer::plugin,
+    satchel::importer::{files, log, sink},
+};
+
+use crate::{
+    Arena, Bundle, Conversation, EmbeddingRecord, Entry, ErrorKind, Evidence, ImportError, Importer, Message,
+    RecordKind, RelationRecord, Sink, sink::Verdict,
+};
+
+mod lower;
+mod lower_memory;
+
+#[doc(hidden)]
+#[allow(missing_docs, clippy::all, clippy::pedantic, unused_qualifications, unreachable_pub, reason = "generated code")]
+pub mod bindings {
+    wit_bindgen::generate!({
+        path: "../wit",
+        world: "importer",
+        ownership: Borrowing { duplicate_if_necessary: false },
+        pub_export_macro: true,
+        export_macro_name: "export_component",
+        default_bindings_module: "satchel_importer::guest::bindings",
+    });
+}
+
+#[doc(hidden)]
+pub use bindings::export_component;
+
+/// Gives an [`Importer`] the shape of the world's export.
+#[doc(hidden)]
+pub struct Component<T>(PhantomData<T>);
+
+impl<T: Importer + 'static> plugin::Guest for Component<T> {
+    fn describe() -> plugin::PluginInfo {
+        report_panics();
+        let info = T::describe();
+        plugin::PluginInfo {
+            name: info.name.to_owned(),
+            version: info.version.to_owned(),
+            platform: info.platform.to_owned(),
+            importer_version: info.importer_version.to_owned(),
+            formats: info.formats.iter().map(|&format| format.to_owned()).collect(),
+        }
+    }
+
+    fn detect() -> Result<Vec<plugin::Detection>, files::ImportError> {
+        report_panics();
+        let detections = T::detect(&Bundle::new(Files)).map_err(lower::error)?;
+        Ok(detections.into_iter().map(lower::detection).collect())
+    }
+
+    fn run(format: String) -> Result<plugin::Summary, files::ImportError> {
+        report_panics();
+        let mut sink = Sink::new(Target { arena: Arena::new() });
+        let summary = T::run(&format, &Bundle::new(Files), &mut sink).map_err(lower::error)?;
+        Ok(plugin::Summary { bytes: summary.bytes })
+    }
+}
+
+/// Sends the text of a panic to the host's log before the trap, which has no text.
+fn report_panics() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| panic::set_hook(Box::new(|panic| log::log(log::Level::Error, &panic.to_string()))));
+}
+
+/// The files that the host shows.
+pub(crate) struct Files;
+
+impl Files {
+    pub(crate) fn list(&self) -> Vec<Entry> {
+        files::list_files().into_iter().map(|files::Entry { path, size }| Entry { path, size }).collect()
+    }
+
+    pub(crate) fn open(&self, path: &str) -> Result<OpenFile, ImportError> {
+        files::Reader::open(path).map(OpenFile).map_err(lift_error)
+    }
+}
+
+/// One open file.
+pub(crate) struct OpenFile(files::Reader);
+
+impl OpenFile {
+    pub(crate) fn size(&self) -> u64 {
+        self.0.size()
+    }
+
+    pub(crate) fn read(&mut self, length: u32) -> Result<Vec<u8>, ImportError> {
+        self.0.read(length).map_err(lift_error)
+    }
+
+    pub(crate) fn seek(&mut self, offset: u64) -> Result<(), ImportError> {
+        self.0.seek(offset).map_err(lift_error)
+    }
+}
+
+/// The host's sink. The arena holds the lists of one call.
+pub(crate) struct Target {
+    arena: Arena,
+}
+
+impl Target {
+    pub(crate) fn conversation(&mut self, conversation: &Conversation, messages: &[Message]) -> Verdict {
+        self.call(|arena| {
+            sink::emit_conversation(lower::conversation(conversation, arena), lower::messages(messages, arena))
+        })
+    }
+
+    pub(crate) fn more_messages(&mut self, messages: &[Message]) -> Verdict {
+        self.call(|arena| sink::more_messages(lower::messages(messages, arena)))
+    }
+
+    pub(crate) fn evidence(&mut self, evidence: &[Evidence]) -> Verdict {
+        self.call(|arena| sink::emit_evidence(lower_memory::evidence(evidence, arena)))
+    }
+
+    pub(crate) fn relations(&mut self, relations: &[RelationRecord]) -> Verdict {
+        self.call(|arena| sink::emit_relations(lower_memory::relations(relations, arena)))
+    }
+
+    pub(crate) fn embeddings(&mut self, embeddings: &[EmbeddingRecord]) -> Verdict {
+        self.call(|arena| sink::emit_embeddings(lower_memory::embeddings(embeddings, arena)))
+    }
+
+    pub(crate) fn skip(&mut self, kind: RecordKind, locator: &str, reason: &str) -> Verdict {
+        verdict(sink::skip(lower::record_kind(kind), locator, reason))
+    }
+
+    pub(crate) fn warn(&mut self, locator: &str, message: &str) {
+        sink::warn(locator, message);
+    }
+
+    pub(crate) fn progress(&mut self, done: u64, total: Option<u64>) -> Verdict {
+        verdict(sink::progress(done, total))
+    }
+
+    fn call(&mut self, call: impl FnOnce(&Arena) -> sink::Verdict) -> Verdict {
+        let answer = verdict(call(&self.arena));
+        self.arena.reset();
+        answer
+    }
+}
+
+fn verdict(answer: sink::Verdict) -> Verdict {
+    match answer {
+        sink::Verdict::Proceed => Verdict::Proceed,
+        sink::Verdict::Stop => Verdict::Stop,
+    }
+}
+
+fn lift_error(error: files::ImportError) -> ImportError {
+    let files::ImportError { kind, message, locator } = error;
+    let kind = match kind {
+        bindings::satchel::importer::types::ErrorKind::NotThisFormat => ErrorKind::NotThisFormat,
+        bindings::satchel::importer::types::ErrorKind::UnsupportedVersion => ErrorKind::UnsupportedVersion,
+        bindings::satchel::importer::types::ErrorKind::Malformed => ErrorKind::Malformed,
+        bindings::satchel::importer::types::ErrorKind::Limit => ErrorKind::Limit,
+        bindings::satchel::importer::types::ErrorKind::Io => ErrorKind::Io,
+        bindings::satchel::importer::types::ErrorKind::Cancelled => ErrorKind::Cancelled,
+        bindings::satchel::importer::types::ErrorKind::Internal => ErrorKind::Internal,
+    };
+    ImportError { kind, message, locator }
+}
