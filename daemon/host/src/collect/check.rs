@@ -1,0 +1,237 @@
+//! Whether a record may be kept: what names it must be right, what merely describes it is left out if wrong.
+//!
+//! A record whose id, role or content cannot be used is dropped with its reason. An optional value that breaks a rule
+//! (a time outside the calendar, a tag of other characters, a confidence of 7) is left out with a warning: losing a
+//! whole conversation for a bad tag would serve nobody.
+
+mod item;
+
+use satchel_pam::{
+    conversation::Attachment,
+    record::{
+        AttachmentRecord, Claim, ConversationRecord, Edit, EmbeddingRecord, Evidence, MessageRecord,
+        RelationRecord, Source, Warning,
+    },
+};
+
+use crate::{
+    imports::Library,
+    limits::{KIB, MIB},
+    text,
+};
+
+/// Bytes of an id or key; UUIDs have 36, and ids are keys in the store.
+const MAX_ID_BYTES: usize = KIB;
+/// Bytes of a short text: a model, a media type, a list's name.
+const MAX_LABEL_BYTES: usize = 4 * KIB;
+/// Bytes of an attachment that comes inside a record.
+const MAX_INLINE_BYTES: usize = 16 * MIB;
+/// Microseconds of 0001-01-01T00:00:00Z and 9999-12-31T23:59:59.999999Z: what RFC 3339 can write.
+const FIRST_TIME: i64 = -62_135_596_800_000_000;
+const LAST_TIME: i64 = 253_402_300_799_999_999;
+
+/// Why a record is dropped, and where it stood.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) locator: String,
+    pub(super) reason: String,
+}
+
+/// What was left out of a record that is kept.
+#[derive(Debug)]
+pub(crate) struct Notes {
+    locator: String,
+    warnings: Vec<Warning>,
+}
+
+impl Notes {
+    pub(crate) fn new(locator: &str) -> Self {
+        Self { locator: locator.to_owned(), warnings: Vec::new() }
+    }
+
+    /// What follows stands at `locator`.
+    pub(crate) fn at(&mut self, locator: &str) {
+        locator.clone_into(&mut self.locator);
+    }
+
+    pub(crate) fn left_out(&mut self, field: &str, problem: &str) {
+        let message = format!("{field} {problem}; it is left out");
+        self.warnings.push(Warning { locator: self.locator.clone(), message });
+    }
+
+    pub(super) fn into_warnings(self) -> Vec<Warning> {
+        self.warnings
+    }
+
+    fn fault(&self, reason: String) -> Fault {
+        Fault { locator: self.locator.clone(), reason }
+    }
+
+    /// An id that a record cannot do without.
+    fn id(&self, field: &str, id: &str) -> Result<(), Fault> {
+        id_problem(id).map_or(Ok(()), |problem| Err(self.fault(format!("its {field} {problem}"))))
+    }
+
+    /// An id that may be missing.
+    fn optional_id(&mut self, field: &str, id: &mut Option<String>) {
+        if let Some(problem) = id.as_deref().and_then(id_problem) {
+            self.left_out(field, &problem);
+            *id = None;
+        }
+    }
+
+    fn label(&mut self, field: &str, label: &mut Option<String>) {
+        if label.as_ref().is_some_and(|label| label.len() > MAX_LABEL_BYTES) {
+            self.left_out(field, &format!("is longer than {MAX_LABEL_BYTES} bytes"));
+            *label = None;
+        }
+    }
+
+    fn time(&mut self, field: &str, time: &mut Option<i64>) {
+        if time.is_some_and(|time| !(FIRST_TIME..=LAST_TIME).contains(&time)) {
+            self.left_out(field, "lies outside the years 1 to 9999");
+            *time = None;
+        }
+    }
+
+    fn confidence(&mut self, field: &str, confidence: &mut Option<f64>) {
+        // NaN is in no range.
+        if confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
+            self.left_out(field, "does not lie between 0 and 1");
+            *confidence = None;
+        }
+    }
+
+    fn tags(&mut self, tags: &mut Vec<String>) {
+        tags.retain(|tag| {
+            let fits = is_tag(tag);
+            if !fits {
+                self.left_out(
+                    "a tag",
+                    &format!("(\"{}\") has other characters than a-z, 0-9, _ and -", text::clean(tag)),
+                );
+            }
+            fits
+        });
+    }
+}
+
+fn id_problem(id: &str) -> Option<String> {
+    if id.is_empty() {
+        Some("is empty".to_owned())
+    } else if id.len() > MAX_ID_BYTES {
+        Some(format!("is longer than {MAX_ID_BYTES} bytes"))
+    } else {
+        None
+    }
+}
+
+/// PAM's tag: `[a-z0-9][a-z0-9_-]*`.
+fn is_tag(tag: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    tag.len() <= MAX_ID_BYTES
+        && tag.bytes().next().is_some_and(plain)
+        && tag.bytes().all(|byte| plain(byte) || matches!(byte, b'_' | b'-'))
+}
+
+pub(super) fn conversation(record: &mut ConversationRecord, notes: &mut Notes) -> Result<(), Fault> {
+    record.locator = text::cleaned(std::mem::take(&mut record.locator));
+    notes.at(&record.locator);
+    notes.id("id", &record.id)?;
+    notes.optional_id("provider_conversation_id", &mut record.provider_conversation_id);
+    notes.optional_id("account", &mut record.account);
+    notes.optional_id("current", &mut record.current);
+    notes.label("export_format_version", &mut record.export_format_version);
+    notes.label("model", &mut record.model);
+    notes.time("created_at", &mut record.created_at);
+    notes.time("updated_at", &mut record.updated_at);
+    notes.tags(&mut record.tags);
+    Ok(())
+}
+
+pub(super) fn message(record: &mut MessageRecord, library: &Library, notes: &mut Notes) -> Result<(), Fault> {
+    notes.id("id", &record.id)?;
+    notes.optional_id("provider_message_id", &mut record.provider_message_id);
+    notes.optional_id("parent", &mut record.parent);
+    notes.label("model", &mut record.model);
+    notes.time("created_at", &mut record.created_at);
+    for AttachmentRecord { attachment, source } in &mut record.attachments {
+        let Attachment { kind: _, name: _, mime_type, size_bytes: _, reference: _, provider_id } = attachment;
+        notes.label("mime_type", mime_type);
+        notes.optional_id("provider_id", provider_id);
+        if let Some(problem) = source.as_ref().and_then(|source| source_problem(source, library)) {
+            notes.left_out("the source of an attachment", &problem);
+            *source = None;
+        }
+    }
+    Ok(())
+}
+
+fn source_problem(source: &Source, library: &Library) -> Option<String> {
+    match source {
+        Source::Path(path) if !library.contains(path) => {
+            Some(format!("(\"{}\") is no file of this export", text::clean(path)))
+        }
+        Source::Bytes(bytes) if bytes.len() > MAX_INLINE_BYTES => {
+            Some(format!("has {} bytes, more than {MAX_INLINE_BYTES}", bytes.len()))
+        }
+        Source::Path(_) | Source::Bytes(_) | Source::Uri(_) => None,
+    }
+}
+
+pub(super) fn evidence(record: &mut Evidence, notes: &mut Notes) -> Result<(), Fault> {
+    record.locator = text::cleaned(std::mem::take(&mut record.locator));
+    notes.at(&record.locator);
+    notes.id("id", &record.id)?;
+    notes.optional_id("account", &mut record.account);
+    notes.optional_id("conversation", &mut record.conversation);
+    notes.optional_id("message", &mut record.message);
+    notes.time("at", &mut record.at);
+    match &mut record.claim {
+        Claim::Statement(statement) => item::check(statement, notes),
+        Claim::Snapshot { series, items } => {
+            notes.id("series", series)?;
+            items.iter_mut().try_for_each(|member| item::check(member, notes))
+        }
+        Claim::Edit { log, sequence: _, edit } => {
+            notes.id("log", log)?;
+            match edit {
+                Edit::Add(new) | Edit::Replace { line: _, target: _, item: new } => item::check(new, notes),
+                Edit::Remove { line: None, target: None } => {
+                    Err(notes
+                        .fault("it removes a memory but names neither its line nor its content".to_owned()))
+                }
+                Edit::Remove { .. } => Ok(()),
+            }
+        }
+    }
+}
+
+pub(super) fn relation(record: &mut RelationRecord, notes: &mut Notes) -> Result<(), Fault> {
+    notes.at(&text::clean(&format!("relation of \"{}\"", record.source)));
+    notes.id("source", &record.source)?;
+    notes.id("target", &record.target)?;
+    notes.confidence("confidence", &mut record.confidence);
+    notes.time("created_at", &mut record.created_at);
+    Ok(())
+}
+
+pub(super) fn embedding(record: &mut EmbeddingRecord, notes: &mut Notes) -> Result<(), Fault> {
+    notes.at(&text::clean(&format!("embedding of \"{}\"", record.memory)));
+    notes.id("memory", &record.memory)?;
+    notes.id("model", &record.model)?;
+    notes.time("created_at", &mut record.created_at);
+    let Some(vector) = &record.vector else { return Ok(()) };
+    if u32::try_from(vector.len()) != Ok(record.dimensions) {
+        let (length, dimensions) = (vector.len(), record.dimensions);
+        return Err(notes.fault(format!("its vector has {length} numbers, but it states {dimensions}")));
+    }
+    if vector.iter().all(|number| number.is_finite()) {
+        Ok(())
+    } else {
+        Err(notes.fault("its vector holds a number that is not finite".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

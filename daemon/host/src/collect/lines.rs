@@ -1,0 +1,57 @@
+//! Records that come as JSON Lines, one `record::Line` each.
+
+use memchr::memchr_iter;
+use satchel_pam::record::{Line, RecordKind, Skip};
+
+use super::{Collector, Taken};
+use crate::{imports::Library, text};
+
+impl Collector {
+    /// Takes whole lines; one that is no record is skipped with its reason.
+    pub(crate) fn json_lines(&mut self, lines: &[u8], library: &Library) -> Taken {
+        let mut start = 0;
+        for end in memchr_iter(b'\n', lines).chain([lines.len()]) {
+            let line = lines.get(start..end).unwrap_or_default().trim_ascii();
+            start = end + 1;
+            if !line.is_empty() {
+                self.json_line(line, library)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn json_line(&mut self, line: &[u8], library: &Library) -> Taken {
+        self.lines += 1;
+        match serde_json::from_slice(line) {
+            Ok(Line::Conversation(record)) => self.conversation(*record, library),
+            Ok(Line::Evidence(record)) => self.evidence(vec![record]),
+            Ok(Line::Relation(record)) => self.relations(vec![record]),
+            Ok(Line::Embedding(record)) => self.embeddings(vec![record]),
+            Ok(Line::Skip(skip)) => self.skip(skip),
+            Ok(Line::Warning(warning)) => self.warn(warning),
+            Err(error) => self.skip(Skip {
+                kind: kind_of(line),
+                locator: format!("emitted line {}", self.lines),
+                reason: format!(
+                    "the plugin emitted a record that cannot be read: {}",
+                    text::clean(&error.to_string())
+                ),
+            }),
+        }
+    }
+}
+
+/// What a broken line was meant to be, by its first key.
+fn kind_of(line: &[u8]) -> RecordKind {
+    let key = line.strip_prefix(b"{").map(<[u8]>::trim_ascii_start).unwrap_or_default();
+    if key.starts_with(b"\"conversation\"") {
+        RecordKind::Conversation
+    } else if ["\"evidence\"", "\"relation\"", "\"embedding\""]
+        .iter()
+        .any(|name| key.starts_with(name.as_bytes()))
+    {
+        RecordKind::Memory
+    } else {
+        RecordKind::File
+    }
+}

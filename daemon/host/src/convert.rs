@@ -1,0 +1,36 @@
+//! WIT records to the records of `satchel-pam`: every field named, every text moved.
+
+mod conversation;
+mod memory;
+
+pub(crate) use self::{
+    conversation::{conversation, message},
+    memory::{embedding, evidence, relation},
+};
+use satchel_pam::{
+    raw::RawObject,
+    record::{RecordKind, Skip},
+};
+
+use crate::{bindings::satchel::importer::sink as wit, collect::Notes};
+
+pub(crate) fn skip(kind: wit::RecordKind, locator: String, reason: String) -> Skip {
+    let kind = match kind {
+        wit::RecordKind::Conversation => RecordKind::Conversation,
+        wit::RecordKind::Message => RecordKind::Message,
+        wit::RecordKind::Memory => RecordKind::Memory,
+        wit::RecordKind::File => RecordKind::File,
+    };
+    Skip { kind, locator, reason }
+}
+
+/// The text of a JSON object; what is none is left out with a note.
+fn raw_object(field: &str, text: Option<String>, notes: &mut Notes) -> Option<RawObject> {
+    match RawObject::parse(text?) {
+        Ok(object) => Some(object),
+        Err(problem) => {
+            notes.left_out(field, &format!("is no JSON object ({problem})"));
+            None
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What a plugin may call: the files of its export, its sink, its log.
+
+mod files;
+mod library;
+mod log;
+mod sink;
+
+#[expect(unreachable_pub, reason = "the generated bindings name it in their own public names")]
+pub use self::library::Reader;
+pub(crate) use self::library::{Failure, Library};

@@ -1,0 +1,189 @@
+//! The files of one call, with a count of what was read of each.
+
+use std::{
+    collections::HashMap,
+    io::{self, Read},
+    sync::Arc,
+};
+
+use crate::{
+    error::ErrorKind,
+    files::{Entry, Files},
+    text,
+};
+
+/// Why reading failed, as the plugin is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) kind: ErrorKind,
+    pub(crate) message: String,
+    pub(crate) locator: Option<String>,
+}
+
+/// The files that the plugin was given.
+pub(crate) struct Library {
+    files: Arc<dyn Files>,
+    index: HashMap<String, usize>,
+    /// Bytes read of each file, through all its readers.
+    read: Vec<u64>,
+    /// Bytes that may be read of each.
+    per_file: u64,
+}
+
+/// A place in a file. The file is opened at the first read, and again after a jump.
+#[expect(unreachable_pub, reason = "the generated bindings name it in their own public names")]
+pub struct Reader {
+    file: usize,
+    path: String,
+    size: u64,
+    position: u64,
+    source: Option<Box<dyn Read + Send>>,
+}
+
+impl Library {
+    pub(crate) fn new(files: Arc<dyn Files>, per_file: u64) -> Self {
+        let index = files.list().iter().enumerate().map(|(at, entry)| (entry.path.clone(), at)).collect();
+        let read = vec![0; files.list().len()];
+        Self { files, index, read, per_file }
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        self.files.list()
+    }
+
+    pub(crate) fn contains(&self, path: &str) -> bool {
+        self.index.contains_key(path)
+    }
+
+    /// Bytes of all files, as stated.
+    pub(crate) fn size(&self) -> u64 {
+        self.files.list().iter().fold(0, |sum, entry| sum.saturating_add(entry.size))
+    }
+
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.read.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes))
+    }
+
+    /// Bytes of the files that were read so far; what is read twice counts once.
+    pub(crate) fn progress(&self) -> u64 {
+        let pairs = self.read.iter().zip(self.files.list());
+        pairs.fold(0, |sum, (read, entry)| sum.saturating_add((*read).min(entry.size)))
+    }
+
+    pub(crate) fn open(&self, path: &str) -> Result<Reader, Failure> {
+        let entry = self.index.get(path).and_then(|at| Some((*at, self.files.list().get(*at)?)));
+        let Some((file, entry)) = entry else {
+            let message = format!("this export has no file \"{}\"", text::clean(path));
+            return Err(Failure { kind: ErrorKind::Io, message, locator: None });
+        };
+        Ok(Reader { file, path: path.to_owned(), size: entry.size, position: 0, source: None })
+    }
+
+    /// At most `len` bytes from where `reader` stands; empty at the end.
+    pub(crate) fn read(&mut self, reader: &mut Reader, len: usize) -> Result<Vec<u8>, Failure> {
+        let read_before = self.read.get(reader.file).copied().unwrap_or_default();
+        let left = self.per_file.saturating_sub(read_before);
+        if left == 0 {
+            let message = format!("only {} bytes of a file may be read here", self.per_file);
+            return Err(reader.failure(ErrorKind::Limit, message));
+        }
+        let wanted = left.min(u64::try_from(len).unwrap_or(u64::MAX));
+        let mut out = Vec::with_capacity(usize::try_from(wanted).unwrap_or(len));
+        self.fill(reader, wanted, &mut out)
+            .map_err(|error| reader.failure(ErrorKind::Io, error.to_string()))?;
+        let got = u64::try_from(out.len()).unwrap_or(u64::MAX);
+        reader.position = reader.position.saturating_add(got);
+        if let Some(read) = self.read.get_mut(reader.file) {
+            *read = read.saturating_add(got);
+        }
+        Ok(out)
+    }
+
+    fn fill(&self, reader: &mut Reader, wanted: u64, out: &mut Vec<u8>) -> io::Result<()> {
+        let source = match &mut reader.source {
+            Some(source) => source,
+            None => reader.source.insert(self.files.open(&reader.path, reader.position)?),
+        };
+        source.take(wanted).read_to_end(out)?;
+        Ok(())
+    }
+}
+
+impl Reader {
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Goes on from `offset`, which may lie past the end.
+    pub(crate) fn seek(&mut self, offset: u64) {
+        if offset != self.position {
+            self.position = offset;
+            self.source = None;
+        }
+    }
+
+    pub(crate) fn failure(&self, kind: ErrorKind, message: String) -> Failure {
+        Failure { kind, message, locator: Some(format!("{}@{}", self.path, self.position)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    struct One(Vec<Entry>, Vec<u8>);
+
+    impl Files for One {
+        fn list(&self) -> &[Entry] {
+            &self.0
+        }
+
+        fn open(&self, _: &str, offset: u64) -> io::Result<Box<dyn Read + Send>> {
+            let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.1.len());
+            Ok(Box::new(Cursor::new(self.1[from..].to_vec())))
+        }
+    }
+
+    fn library(bytes: &[u8], per_file: u64) -> Library {
+        let entry = Entry { path: "a.json".to_owned(), size: bytes.len() as u64 };
+        Library::new(Arc::new(One(vec![entry], bytes.to_vec())), per_file)
+    }
+
+    #[test]
+    fn reads_go_on_and_seeks_jump() -> Result<(), Failure> {
+        let mut library = library(b"0123456789", u64::MAX);
+        let mut reader = library.open("a.json")?;
+        assert_eq!(library.read(&mut reader, 3)?, b"012");
+        assert_eq!(library.read(&mut reader, 3)?, b"345");
+        reader.seek(1);
+        assert_eq!(library.read(&mut reader, 100)?, b"123456789");
+        assert_eq!(library.read(&mut reader, 100)?, b"");
+        reader.seek(99);
+        assert_eq!(library.read(&mut reader, 100)?, b"");
+        assert_eq!(library.bytes_read(), 15);
+        assert_eq!(library.progress(), 10);
+        Ok(())
+    }
+
+    #[test]
+    fn only_so_much_of_a_file_may_be_read() -> Result<(), Failure> {
+        let mut library = library(b"0123456789", 4);
+        let mut reader = library.open("a.json")?;
+        assert_eq!(library.read(&mut reader, 100)?, b"0123");
+        let mut again = library.open("a.json")?;
+        assert_eq!(library.read(&mut again, 1).map_err(|failure| failure.kind), Err(ErrorKind::Limit));
+        Ok(())
+    }
+
+    #[test]
+    fn an_unknown_file_is_named() {
+        let refused = library(b"", 1).open("../etc/passwd");
+        assert!(refused.is_err_and(|failure| failure.message.contains("../etc/passwd")));
+    }
+}

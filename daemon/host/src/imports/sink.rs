@@ -1,0 +1,98 @@
+//! The import `sink`: WIT records in, records of `satchel-pam` to the collector.
+
+use satchel_pam::record::Warning;
+
+use crate::{
+    bindings::satchel::importer::{sink as wit, types},
+    collect::{Collector, Notes},
+    convert,
+    emitted::Verdict,
+    error::RunError,
+    imports::Library,
+    run::State,
+};
+
+impl wit::Host for State {
+    fn emit_conversation(
+        &mut self,
+        conversation: types::Conversation,
+        messages: Vec<types::Message>,
+    ) -> wasmtime::Result<wit::Verdict> {
+        answer(self.emit(|collector, library| {
+            let mut notes = Notes::new("");
+            let record = convert::conversation(conversation, &mut notes);
+            collector.warn_all(notes)?;
+            collector.conversation(record, library)?;
+            convert_messages(collector, messages, library)
+        }))
+    }
+
+    fn more_messages(&mut self, messages: Vec<types::Message>) -> wasmtime::Result<wit::Verdict> {
+        answer(self.emit(|collector, library| convert_messages(collector, messages, library)))
+    }
+
+    fn emit_evidence(&mut self, evidence: Vec<types::Evidence>) -> wasmtime::Result<wit::Verdict> {
+        answer(self.emit(|collector, _| {
+            let mut notes = Notes::new("");
+            let records =
+                evidence.into_iter().map(|evidence| convert::evidence(evidence, &mut notes)).collect();
+            collector.warn_all(notes)?;
+            collector.evidence(records)
+        }))
+    }
+
+    fn emit_relations(&mut self, relations: Vec<types::Relation>) -> wasmtime::Result<wit::Verdict> {
+        answer(
+            self.emit(|collector, _| {
+                collector.relations(relations.into_iter().map(convert::relation).collect())
+            }),
+        )
+    }
+
+    fn emit_embeddings(&mut self, embeddings: Vec<types::Embedding>) -> wasmtime::Result<wit::Verdict> {
+        answer(self.emit(|collector, _| {
+            collector.embeddings(embeddings.into_iter().map(convert::embedding).collect())
+        }))
+    }
+
+    fn emit_json(&mut self, lines: Vec<u8>) -> wasmtime::Result<wit::Verdict> {
+        answer(self.emit(|collector, library| collector.json_lines(&lines, library)))
+    }
+
+    fn skip(
+        &mut self,
+        kind: wit::RecordKind,
+        locator: String,
+        reason: String,
+    ) -> wasmtime::Result<wit::Verdict> {
+        answer(self.emit(|collector, _| collector.skip(convert::skip(kind, locator, reason))))
+    }
+
+    fn warn(&mut self, locator: String, message: String) -> wasmtime::Result<()> {
+        self.emit(|collector, _| collector.warn(Warning { locator, message }))?;
+        Ok(())
+    }
+
+    fn progress(&mut self, done: u64, total: Option<u64>) -> wasmtime::Result<wit::Verdict> {
+        tracing::trace!(done, total, "a plugin reports progress");
+        answer(self.emit(|collector, library| collector.progress(total, library)))
+    }
+}
+
+fn convert_messages(
+    collector: &mut Collector,
+    messages: Vec<types::Message>,
+    library: &Library,
+) -> Result<(), RunError> {
+    let mut notes = Notes::new("");
+    let records = messages.into_iter().map(|message| convert::message(message, &mut notes)).collect();
+    collector.warn_all(notes)?;
+    collector.messages(records, library)
+}
+
+fn answer(verdict: Result<Verdict, RunError>) -> wasmtime::Result<wit::Verdict> {
+    match verdict? {
+        Verdict::Proceed => Ok(wit::Verdict::Proceed),
+        Verdict::Stop => Ok(wit::Verdict::Stop),
+    }
+}

@@ -1,0 +1,162 @@
+//! What is asked of component bytes before they reach the compiler: size, validity, imports, exports.
+
+use wasmparser::{Encoding, Parser, Payload, Validator};
+
+use crate::{error::HostError, limits::MIB};
+
+/// Bytes of a component. The largest toolchain measured (Python) makes 18.5 MB.
+pub const MAX_COMPONENT_BYTES: usize = 32 * MIB;
+
+/// The version of `satchel:importer` that this host implements.
+pub(crate) const API_VERSION: &str = "1.0.0";
+const API_MAJOR: u64 = 1;
+const PACKAGE: &str = "satchel:importer/";
+/// The interfaces that an importer may import.
+const INTERFACES: [&str; 4] = ["types", "files", "sink", "log"];
+const EXPORT: &str = "plugin";
+
+/// Checks `wasm` and returns the names that it imports.
+pub(crate) fn inspect(wasm: &[u8]) -> Result<Vec<String>, HostError> {
+    if wasm.len() > MAX_COMPONENT_BYTES {
+        return Err(HostError::TooLarge { bytes: wasm.len(), limit: MAX_COMPONENT_BYTES });
+    }
+    if !Parser::is_component(wasm) && Parser::is_core_wasm(wasm) {
+        return Err(HostError::NotAComponent);
+    }
+    // The compiler reads only what a second, independent reader holds valid.
+    Validator::new().validate_all(wasm).map_err(invalid)?;
+    let outside = outside(wasm)?;
+    for import in &outside.imports {
+        allowed(import)?;
+    }
+    exports_plugin(&outside.exports)?;
+    Ok(outside.imports)
+}
+
+#[derive(Default)]
+struct Outside {
+    imports: Vec<String>,
+    exports: Vec<String>,
+}
+
+/// The imports and exports of the outermost component; those of nested ones are wired inside it.
+fn outside(wasm: &[u8]) -> Result<Outside, HostError> {
+    let mut found = Outside::default();
+    let mut depth = 0_usize;
+    for payload in Parser::new(0).parse_all(wasm) {
+        match payload.map_err(invalid)? {
+            Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
+                return Err(HostError::NotAComponent);
+            }
+            Payload::Version { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::ComponentImportSection(section) if depth == 1 => {
+                for import in section {
+                    found.imports.push(import.map_err(invalid)?.name.full_name().into_owned());
+                }
+            }
+            Payload::ComponentExportSection(section) if depth == 1 => {
+                for export in section {
+                    found.exports.push(export.map_err(invalid)?.name.full_name().into_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+fn allowed(import: &str) -> Result<(), HostError> {
+    if import.starts_with("wasi:") || import.starts_with("wasi_") {
+        return Err(HostError::WasiImport { import: import.to_owned() });
+    }
+    let Some((interface, version)) = ours(import) else {
+        return Err(HostError::UnknownImport { import: import.to_owned() });
+    };
+    let newer = check_version(version)?;
+    match (INTERFACES.contains(&interface), newer) {
+        (true, _) => Ok(()),
+        (false, true) => Err(too_new(version)),
+        (false, false) => Err(HostError::UnknownImport { import: import.to_owned() }),
+    }
+}
+
+fn exports_plugin(exports: &[String]) -> Result<(), HostError> {
+    let versions =
+        exports.iter().filter_map(|export| ours(export)).filter(|(interface, _)| *interface == EXPORT);
+    let mut found = false;
+    for (_, version) in versions {
+        check_version(version)?;
+        found = true;
+    }
+    if found { Ok(()) } else { Err(HostError::NoPluginExport) }
+}
+
+/// Interface and version of a name in our package; no version is version 0.
+fn ours(name: &str) -> Option<(&str, &str)> {
+    let rest = name.strip_prefix(PACKAGE)?;
+    Some(rest.split_once('@').unwrap_or((rest, "0")))
+}
+
+/// Whether `version` is newer than ours within the same major version; another major one is refused.
+fn check_version(version: &str) -> Result<bool, HostError> {
+    let mut numbers = version.split('.').map(|part| part.parse::<u64>().ok());
+    let major = numbers.next().flatten().unwrap_or_default();
+    let minor = numbers.next().flatten().unwrap_or_default();
+    match major {
+        API_MAJOR => Ok(minor > 0),
+        0 => Err(HostError::ApiVersion {
+            found: version.to_owned(),
+            offered: API_VERSION.to_owned(),
+            remedy: "ask for a newer version of the plugin",
+        }),
+        _ => Err(too_new(version)),
+    }
+}
+
+fn too_new(version: &str) -> HostError {
+    HostError::ApiVersion {
+        found: version.to_owned(),
+        offered: API_VERSION.to_owned(),
+        remedy: "upgrade Satchel to use it",
+    }
+}
+
+fn invalid(error: wasmparser::BinaryReaderError) -> HostError {
+    HostError::Invalid { reason: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_interfaces_are_allowed_within_the_major_version() {
+        assert!(allowed("satchel:importer/files@1.0.0").is_ok());
+        assert!(allowed("satchel:importer/sink@1.7.0").is_ok());
+    }
+
+    #[test]
+    fn other_versions_say_what_to_renew() {
+        let message = |import| allowed(import).map_err(|error| error.to_string()).err().unwrap_or_default();
+        assert!(message("satchel:importer/files@0.9.0").contains("0.9.0"));
+        assert!(message("satchel:importer/files@0.9.0").contains("newer version of the plugin"));
+        assert!(message("satchel:importer/files@2.0.0").contains("upgrade Satchel"));
+        assert!(message("satchel:importer/summaries@1.3.0").contains("upgrade Satchel"));
+        assert!(message("satchel:importer/summaries@1.0.0").contains("not part of"));
+    }
+
+    #[test]
+    fn nothing_else_is_allowed() {
+        assert!(matches!(allowed("wasi:clocks/wall-clock@0.2.0"), Err(HostError::WasiImport { .. })));
+        assert!(matches!(allowed("evil:net/socket"), Err(HostError::UnknownImport { .. })));
+        assert!(matches!(allowed("satchel:importer-evil/files@1.0.0"), Err(HostError::UnknownImport { .. })));
+    }
+
+    #[test]
+    fn bytes_that_are_no_component_are_refused() {
+        assert!(matches!(inspect(b"hello"), Err(HostError::Invalid { .. })));
+        assert!(matches!(inspect(b"\0asm\x01\0\0\0"), Err(HostError::NotAComponent)));
+        assert!(matches!(inspect(b"\0asm\x0d\0\x01\0"), Err(HostError::NoPluginExport)));
+    }
+}

@@ -1,0 +1,137 @@
+//! A compiled importer, ready to look at files and to read an export.
+
+use std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    bindings::{ImporterPre, exports::satchel::importer::plugin as wit},
+    cancel::CancelToken,
+    emitted::{Emitted, Summary, Verdict},
+    error::RunError,
+    files::Files,
+    host::Inner,
+    info::PluginInfo,
+    limits::Limits,
+    run::{self, State},
+    text,
+};
+
+/// A compiled importer. Clones share the code; each run has memory of its own, so runs may overlap.
+#[derive(Clone)]
+pub struct Plugin(Arc<Loaded>);
+
+struct Loaded {
+    host: Arc<Inner>,
+    pre: ImporterPre<State>,
+    info: PluginInfo,
+    imports: Vec<String>,
+    sha256: [u8; 32],
+}
+
+/// One export that a plugin found among files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detection {
+    /// One of the plugin's formats.
+    pub format: String,
+    /// 0 to 100; where two plugins claim a file, the higher wins.
+    pub confidence: u8,
+    /// The files that belong to it; each is one that the plugin was shown, none comes twice.
+    pub files: Vec<String>,
+    /// Whose export it is, if the files say.
+    pub account: Option<String>,
+}
+
+impl Plugin {
+    pub(crate) fn new(
+        host: Arc<Inner>,
+        pre: ImporterPre<State>,
+        info: PluginInfo,
+        imports: Vec<String>,
+        wasm: &[u8],
+    ) -> Self {
+        let sha256 = Sha256::digest(wasm).into();
+        Self(Arc::new(Loaded { host, pre, info, imports, sha256 }))
+    }
+
+    /// What it says of itself, checked.
+    pub fn info(&self) -> &PluginInfo {
+        &self.0.info
+    }
+
+    /// SHA-256 of the component.
+    pub fn sha256(&self) -> [u8; 32] {
+        self.0.sha256
+    }
+
+    /// The same as 64 lower-case hex digits.
+    pub fn sha256_hex(&self) -> String {
+        self.0.sha256.iter().fold(String::with_capacity(64), |mut hex, byte| {
+            // Writing to a String cannot fail.
+            write!(hex, "{byte:02x}").ok();
+            hex
+        })
+    }
+
+    /// The interfaces that it imports, such as `satchel:importer/files@1.0.0`.
+    pub fn imports(&self) -> &[String] {
+        &self.0.imports
+    }
+
+    /// Lets it look for its exports among `files`: 1 s of work, 16 MiB of each file. What it claims wrongly (a
+    /// format or a file that is not there) is left out and logged.
+    pub fn detect(&self, files: Arc<dyn Files>) -> Result<Vec<Detection>, RunError> {
+        let known: BTreeSet<String> = files.list().iter().map(|entry| entry.path.clone()).collect();
+        let found = run::detect(&self.0.host, &self.0.pre, files)?;
+        Ok(found.into_iter().filter_map(|detection| self.detection_from_wit(detection, &known)).collect())
+    }
+
+    /// Reads the export in `files`, which should be the files of one detection only (see [`crate::Subset`]).
+    ///
+    /// The plugin runs on a thread of its own and waits while [`Limits::queue_bytes`] of records wait for `sink`,
+    /// which is called on this thread. A conversation is delivered whole, when the next one begins or the run ends
+    /// well. After the sink said [`Verdict::Stop`] or `cancel` was raised nothing more is delivered, and the run ends
+    /// within a second as [`RunError::Cancelled`].
+    pub fn run(
+        &self,
+        files: Arc<dyn Files>,
+        format: &str,
+        limits: &Limits,
+        cancel: &CancelToken,
+        sink: &mut dyn FnMut(Emitted) -> Verdict,
+    ) -> Result<Summary, RunError> {
+        if !self.0.info.formats.iter().any(|known| known == format) {
+            return Err(RunError::UnknownFormat(format.to_owned()));
+        }
+        let job = run::Job { files, format, limits, cancel };
+        run::run(&self.0.host, &self.0.pre, &job, sink)
+    }
+
+    fn detection_from_wit(&self, detection: wit::Detection, known: &BTreeSet<String>) -> Option<Detection> {
+        let wit::Detection { format, confidence, files, account } = detection;
+        let plugin = &self.0.info.name;
+        if !self.0.info.formats.contains(&format) {
+            tracing::warn!(
+                plugin,
+                format = text::clean(&format),
+                "a detection of an undeclared format is left out"
+            );
+            return None;
+        }
+        let mut seen = BTreeSet::new();
+        let claimed = files.len();
+        let files: Vec<String> =
+            files.into_iter().filter(|file| known.contains(file) && seen.insert(file.clone())).collect();
+        if files.len() < claimed {
+            tracing::warn!(
+                plugin,
+                format,
+                claimed,
+                kept = files.len(),
+                "claimed files that are not there are left out"
+            );
+        }
+        let account = account.map(text::cleaned).filter(|account| !account.is_empty());
+        (!files.is_empty()).then(|| Detection { format, confidence: confidence.min(100), files, account })
+    }
+}

@@ -1,0 +1,185 @@
+//! One call of a plugin: a fresh store, a thread of its own, and a reason if it ends early.
+
+mod clock;
+mod ended;
+mod state;
+
+use std::{
+    sync::Arc,
+    thread::{self, Scope, ScopedJoinHandle},
+    time::Duration,
+};
+
+use wasmtime::{Store, UpdateDeadline};
+
+use self::{
+    clock::Clock,
+    state::{Share, StopFlag},
+};
+pub(crate) use self::{ended::from_import_error, state::State};
+use crate::{
+    bindings::{Importer, ImporterPre, exports::satchel::importer::plugin as wit},
+    cancel::CancelToken,
+    channel::{self, Sender},
+    collect::Collector,
+    emitted::{Emitted, Summary, Verdict},
+    error::RunError,
+    files::{Entry, Files},
+    host::Inner,
+    imports::Library,
+    limits::{Limits, MIB},
+};
+
+/// Bytes that one call may hand from the plugin to the host. A longer conversation comes in several calls.
+pub(crate) const HOSTCALL_BYTES: usize = 64 * MIB;
+/// Readers and other handles that a plugin may hold.
+const MAX_HANDLES: usize = 10_000;
+/// Ticks between two looks at a running plugin; 20 ms.
+const LOOK_TICKS: u64 = 2;
+/// Native stack of the plugin's thread: wasm's 1 MiB and room for the host's own calls.
+const THREAD_STACK: usize = 8 * MIB;
+/// Work that `describe` and `detect` may do.
+const GLANCE: Duration = Duration::from_secs(1);
+/// Bytes that `detect` may read of each file: its head.
+const DETECT_FILE_BYTES: u64 = 16 * MIB as u64;
+
+/// What to read, and within which bounds.
+pub(crate) struct Job<'a> {
+    pub(crate) files: Arc<dyn Files>,
+    pub(crate) format: &'a str,
+    pub(crate) limits: &'a Limits,
+    pub(crate) cancel: &'a CancelToken,
+}
+
+pub(crate) fn describe(host: &Inner, pre: &ImporterPre<State>) -> Result<wit::PluginInfo, RunError> {
+    alone(|| {
+        let mut call = Call::start(host, pre, glance(Arc::new(NoFiles)))?;
+        let described = call.importer.satchel_importer_plugin().call_describe(&mut call.store);
+        described.map_err(|error| call.ended(&error))
+    })
+}
+
+pub(crate) fn detect(
+    host: &Inner,
+    pre: &ImporterPre<State>,
+    files: Arc<dyn Files>,
+) -> Result<Vec<wit::Detection>, RunError> {
+    alone(|| {
+        let mut call = Call::start(host, pre, glance(files))?;
+        let detected = call.importer.satchel_importer_plugin().call_detect(&mut call.store);
+        detected.map_err(|error| call.ended(&error))?.map_err(from_import_error)
+    })
+}
+
+/// Runs the plugin on a thread of its own and hands what it emits to `sink` on this one.
+pub(crate) fn run(
+    host: &Inner,
+    pre: &ImporterPre<State>,
+    job: &Job<'_>,
+    sink: &mut dyn FnMut(Emitted) -> Verdict,
+) -> Result<Summary, RunError> {
+    let (sender, receiver) = channel::bounded(job.limits.queue_bytes);
+    let stop = StopFlag::new(job.cancel.clone());
+    thread::scope(|scope| {
+        // Owned in here, so that a panicking sink drops it and thereby frees a plugin that waits for room.
+        let receiver = receiver;
+        let guest = spawn(scope, || read_export(host, pre, job, sender, stop.clone()))?;
+        while let Some(emitted) = receiver.recv() {
+            if !stop.asked() && sink(emitted) == Verdict::Stop {
+                stop.ask();
+            }
+        }
+        let ended = join(guest);
+        if stop.asked() { Err(RunError::Cancelled) } else { ended }
+    })
+}
+
+fn read_export(
+    host: &Inner,
+    pre: &ImporterPre<State>,
+    job: &Job<'_>,
+    sender: Sender<Emitted>,
+    stop: StopFlag,
+) -> Result<Summary, RunError> {
+    let limits = job.limits;
+    let library = Library::new(Arc::clone(&job.files), u64::MAX);
+    let collector = Collector::new(sender, limits, library.size());
+    let clock = Clock::start(limits.idle, limits.total);
+    let state = State::new(library, clock, limits.memory_bytes, Share::Everything { collector, stop });
+    let mut call = Call::start(host, pre, state)?;
+    let ran = call.importer.satchel_importer_plugin().call_run(&mut call.store, job.format);
+    // The plugin's own summary is a claim; the collector counted.
+    ran.map_err(|error| call.ended(&error))?.map_err(from_import_error)?;
+    call.store.into_data().finish()
+}
+
+/// A state without a sink, bounded for a short look.
+fn glance(files: Arc<dyn Files>) -> State {
+    let library = Library::new(files, DETECT_FILE_BYTES);
+    State::new(library, Clock::start(GLANCE, GLANCE), Limits::default().memory_bytes, Share::Files)
+}
+
+/// An instance in a store of its own.
+struct Call {
+    store: Store<State>,
+    importer: Importer,
+    /// Keeps the epoch moving.
+    _ticking: crate::ticker::Running,
+}
+
+impl Call {
+    fn start(host: &Inner, pre: &ImporterPre<State>, state: State) -> Result<Self, RunError> {
+        let ticking = host.ticker.running();
+        let mut store = Store::new(host.engine(), state);
+        store.limiter(|state| &mut state.memory);
+        store.set_hostcall_fuel(HOSTCALL_BYTES);
+        store.set_max_component_handles(MAX_HANDLES);
+        store.set_epoch_deadline(LOOK_TICKS);
+        store.epoch_deadline_callback(|mut store| {
+            store.data_mut().look()?;
+            Ok(UpdateDeadline::Continue(LOOK_TICKS))
+        });
+        match pre.instantiate(&mut store) {
+            Ok(importer) => Ok(Self { store, importer, _ticking: ticking }),
+            Err(error) => Err(ended::reason(&error, store.data())),
+        }
+    }
+
+    fn ended(&self, error: &wasmtime::Error) -> RunError {
+        ended::reason(error, self.store.data())
+    }
+}
+
+/// Does `work` on a thread with a stack that is known to be large enough.
+fn alone<T: Send>(work: impl FnOnce() -> Result<T, RunError> + Send) -> Result<T, RunError> {
+    thread::scope(|scope| join(spawn(scope, work)?))
+}
+
+fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> Result<T, RunError> + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, Result<T, RunError>>, RunError> {
+    thread::Builder::new()
+        .name("plugin".to_owned())
+        .stack_size(THREAD_STACK)
+        .spawn_scoped(scope, work)
+        .map_err(|error| RunError::Host(format!("no thread for it: {error}")))
+}
+
+fn join<T>(thread: ScopedJoinHandle<'_, Result<T, RunError>>) -> Result<T, RunError> {
+    thread
+        .join()
+        .unwrap_or_else(|_| Err(RunError::Host("the host failed while it served the plugin".to_owned())))
+}
+
+struct NoFiles;
+
+impl Files for NoFiles {
+    fn list(&self) -> &[Entry] {
+        &[]
+    }
+
+    fn open(&self, _: &str, _: u64) -> std::io::Result<Box<dyn std::io::Read + Send>> {
+        Err(std::io::ErrorKind::NotFound.into())
+    }
+}

@@ -1,0 +1,126 @@
+//! The work of a plugin in processor time, and when there was too much of it.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::error::RunError;
+
+/// Reading may take this many times the work that a plugin may do between two signs of progress. Reading is the
+/// host's work, so it is not charged as the plugin's, but reading the same file for ever must end too.
+const READING_FACTOR: u32 = 10;
+
+/// Counts the processor time of the thread it was made on: waiting (for the consumer, a disk, other processes) is free.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    idle: Duration,
+    total: Duration,
+    started: Duration,
+    progressed: Duration,
+    reading: Duration,
+    reading_since_progress: Duration,
+}
+
+impl Clock {
+    pub(crate) fn start(idle: Duration, total: Duration) -> Self {
+        let now = thread_time();
+        Self {
+            idle,
+            total,
+            started: now,
+            progressed: now,
+            reading: Duration::ZERO,
+            reading_since_progress: Duration::ZERO,
+        }
+    }
+
+    /// Something came out: the time without progress begins anew.
+    pub(crate) fn progress(&mut self) {
+        self.progress_at(thread_time());
+    }
+
+    /// Does `read` on the host's account.
+    pub(crate) fn read<T>(&mut self, read: impl FnOnce() -> T) -> T {
+        let before = thread_time();
+        let out = read();
+        self.spent_reading(thread_time().saturating_sub(before));
+        out
+    }
+
+    /// Whether the plugin may go on.
+    pub(crate) fn check(&self) -> Result<(), RunError> {
+        self.check_at(thread_time())
+    }
+
+    fn progress_at(&mut self, now: Duration) {
+        self.progressed = now;
+        self.reading_since_progress = Duration::ZERO;
+    }
+
+    fn spent_reading(&mut self, spent: Duration) {
+        self.reading += spent;
+        self.reading_since_progress += spent;
+    }
+
+    fn check_at(&self, now: Duration) -> Result<(), RunError> {
+        let since_progress = now.saturating_sub(self.progressed).saturating_sub(self.reading_since_progress);
+        if since_progress > self.idle
+            || self.reading_since_progress > self.idle.saturating_mul(READING_FACTOR)
+        {
+            return Err(RunError::NoProgress(self.idle));
+        }
+        if now.saturating_sub(self.started).saturating_sub(self.reading) > self.total {
+            return Err(RunError::TooLong(self.total));
+        }
+        Ok(())
+    }
+}
+
+/// Processor time of this thread.
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn clock() -> Clock {
+        Clock {
+            idle: SECOND * 30,
+            total: SECOND * 100,
+            started: SECOND,
+            progressed: SECOND,
+            reading: Duration::ZERO,
+            reading_since_progress: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn work_without_progress_ends() {
+        assert_eq!(clock().check_at(SECOND * 31), Ok(()));
+        assert_eq!(clock().check_at(SECOND * 32), Err(RunError::NoProgress(SECOND * 30)));
+    }
+
+    #[test]
+    fn progress_renews_but_not_for_ever() {
+        let mut clock = clock();
+        clock.progress_at(SECOND * 30);
+        assert_eq!(clock.check_at(SECOND * 60), Ok(()));
+        clock.progress_at(SECOND * 90);
+        assert_eq!(clock.check_at(SECOND * 102), Err(RunError::TooLong(SECOND * 100)));
+    }
+
+    #[test]
+    fn reading_is_not_the_plugins_work_but_ends_too() {
+        let mut clock = clock();
+        clock.spent_reading(SECOND * 200);
+        assert_eq!(clock.check_at(SECOND * 220), Ok(()));
+        clock.spent_reading(SECOND * 101);
+        assert_eq!(clock.check_at(SECOND * 320), Err(RunError::NoProgress(SECOND * 30)));
+    }
+}

@@ -1,0 +1,141 @@
+//! What the host keeps for one call of a plugin.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use wasmtime::component::ResourceTable;
+
+use super::clock::Clock;
+use crate::{
+    cancel::CancelToken,
+    collect::Collector,
+    emitted::{Summary, Verdict},
+    error::RunError,
+    imports::Library,
+    memory::MemoryLimiter,
+};
+
+/// Files that a plugin may hold open: each may cost a descriptor and an unpacker.
+const MAX_OPEN_FILES: usize = 64;
+/// How long a plugin may go on after it was asked to stop, by the wall clock.
+const GRACE: Duration = Duration::from_millis(400);
+
+/// The data of one store.
+pub(crate) struct State {
+    pub(crate) memory: MemoryLimiter,
+    pub(crate) clock: Clock,
+    pub(crate) table: ResourceTable,
+    pub(crate) library: Library,
+    /// The text of its last `error` log: the SDK's panic hook speaks through it.
+    pub(crate) last_words: Option<String>,
+    pub(crate) memory_bytes: usize,
+    share: Share,
+    asked_at: Option<Instant>,
+}
+
+/// What the plugin may do in this call.
+#[expect(clippy::large_enum_variant, reason = "one for each call, never moved in bulk")]
+pub(crate) enum Share {
+    /// Look at files.
+    Files,
+    /// Emit too.
+    Everything {
+        /// Takes what it emits.
+        collector: Collector,
+        /// Says whether it shall end.
+        stop: StopFlag,
+    },
+}
+
+/// Whether somebody asked the run to end: its caller by the token, or the sink by its verdict.
+#[derive(Clone, Debug)]
+pub(crate) struct StopFlag {
+    cancel: CancelToken,
+    stopped: Arc<AtomicBool>,
+}
+
+impl StopFlag {
+    pub(crate) fn new(cancel: CancelToken) -> Self {
+        Self { cancel, stopped: Arc::default() }
+    }
+
+    pub(crate) fn ask(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn asked(&self) -> bool {
+        self.stopped.load(Ordering::Acquire) || self.cancel.cancelled()
+    }
+}
+
+impl State {
+    pub(crate) fn new(library: Library, clock: Clock, memory_bytes: usize, share: Share) -> Self {
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(MAX_OPEN_FILES);
+        Self {
+            memory: MemoryLimiter::new(memory_bytes),
+            clock,
+            table,
+            library,
+            last_words: None,
+            memory_bytes,
+            share,
+            asked_at: None,
+        }
+    }
+
+    /// Called every few ticks while the plugin works: whether it may go on.
+    pub(crate) fn look(&mut self) -> Result<(), RunError> {
+        if self.stopping() {
+            let asked_at = *self.asked_at.get_or_insert_with(Instant::now);
+            if asked_at.elapsed() > GRACE {
+                return Err(RunError::Cancelled);
+            }
+        }
+        self.clock.check()
+    }
+
+    /// Whether the call shall end soon.
+    pub(crate) fn stopping(&self) -> bool {
+        match &self.share {
+            Share::Files => false,
+            Share::Everything { stop, .. } => stop.asked(),
+        }
+    }
+
+    /// Hands something to the collector, and the answer to the plugin.
+    pub(crate) fn emit(
+        &mut self,
+        emit: impl FnOnce(&mut Collector, &Library) -> Result<(), RunError>,
+    ) -> Result<Verdict, RunError> {
+        let Self { share, library, clock, .. } = self;
+        let Share::Everything { collector, stop } = share else {
+            // `describe` and `detect` have no sink: nothing may come of what they emit.
+            return Ok(Verdict::Stop);
+        };
+        if stop.asked() {
+            return Ok(Verdict::Stop);
+        }
+        emit(collector, library)?;
+        clock.progress();
+        Ok(if stop.asked() { Verdict::Stop } else { Verdict::Proceed })
+    }
+
+    /// Delivers what is pending after a run that ended well.
+    pub(crate) fn finish(self) -> Result<Summary, RunError> {
+        let Self { share, library, .. } = self;
+        match share {
+            Share::Files => Ok(Summary::default()),
+            Share::Everything { collector, .. } => {
+                let mut summary = collector.finish()?;
+                summary.bytes_read = library.bytes_read();
+                Ok(summary)
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Text that a plugin wrote for people: one line, short, nothing that steers a terminal.
+
+/// Bytes of one locator, reason, warning or error. Longer ones are cut: they go to terminals, logs and ledgers.
+const MAX_TEXT_BYTES: usize = 4 * 1024;
+
+/// `text` without control and direction characters, at most 4 KiB.
+pub(crate) fn clean(text: &str) -> String {
+    let mut out = String::with_capacity(text.len().min(MAX_TEXT_BYTES));
+    for c in text.chars() {
+        let c = if matches!(c, '\n' | '\r' | '\t') { ' ' } else { c };
+        if c.is_control() || steers(c) {
+            continue;
+        }
+        if out.len() + c.len_utf8() > MAX_TEXT_BYTES - '…'.len_utf8() {
+            out.push('…');
+            break;
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Characters that show a line in another order than it is written, or break it.
+fn steers(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// As `clean`, when the text may already be fit to show: then it is not copied.
+pub(crate) fn cleaned(text: String) -> String {
+    let fit = text.len() < MAX_TEXT_BYTES && text.bytes().all(|byte| matches!(byte, 0x20..0x7f));
+    if fit { text } else { clean(&text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_and_direction_characters_go() {
+        assert_eq!(clean("a\u{1b}[31mb\u{7f}\u{9b}c\u{202e}d\u{0}"), "a[31mbcd");
+    }
+
+    #[test]
+    fn lines_become_one_line() {
+        assert_eq!(clean("a\nb\tc"), "a b c");
+    }
+
+    #[test]
+    fn long_text_is_cut_between_characters() {
+        let long = clean(&"é".repeat(5_000));
+        assert!(long.len() <= MAX_TEXT_BYTES);
+        assert!(long.ends_with('…'));
+    }
+
+    #[test]
+    fn fit_text_stays() {
+        assert_eq!(cleaned("conversations.json[17]".to_owned()), "conversations.json[17]");
+        assert_eq!(cleaned("a\u{7}".to_owned()), "a");
+    }
+}
