@@ -1,1 +1,23 @@
-//! .
+//! The Portable AI Memory 1.0 model: documents, hashes, canonical JSON, signatures, validation.
+//!
+//! **Invariant:** no clock, disk, randomness or async; the crate compiles for `wasm32-unknown-unknown`.
+
+pub mod conversation;
+pub mod embedding;
+pub mod hash;
+pub mod ids;
+pub mod issue;
+pub mod jcs;
+pub mod json;
+pub mod memory;
+pub mod names;
+mod ordered;
+pub mod raw;
+pub mod record;
+pub mod relation;
+pub mod store;
+pub mod text;
+pub mod time;
+
+/// The `schema_version` that we write.
+pub const SCHEMA_VERSION: &str = "1.0";

@@ -1,5 +1,4 @@
 //! What an importer hands over: PAM's fields with the provider's own keys, before Satchel derives ids.
-//!
 //! The same records cross the sandbox as WIT types, stand in `expected.json` of a fixture, and are the lines of
 //! `emit-json`. Times are microseconds since the Unix epoch, UTC.
 

@@ -1,0 +1,67 @@
+//! Vectors of memories (PAM 1.0 §12). The text is the authority, never the vector.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{names::names, time::Timestamp};
+
+names! {
+    /// Where something is kept that does not stand here.
+    StorageKind {
+        /// A file of the bundle.
+        File = "file",
+        /// A database.
+        Database = "database",
+        /// An object store.
+        ObjectStorage = "object_storage",
+        /// A vector database.
+        VectorDb = "vector_db",
+        /// An address.
+        Uri = "uri",
+    }
+}
+
+/// Where a vector is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Storage {
+    /// The kind of place.
+    #[serde(rename = "type")]
+    pub kind: StorageKind,
+    /// Where in it; at least one character.
+    pub r#ref: String,
+}
+
+/// The vector of one memory under one model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Embedding {
+    /// Unique in its document.
+    pub id: String,
+    /// The memory.
+    pub memory_id: String,
+    /// The model.
+    pub model: String,
+    /// Length of the vector; at least 1.
+    pub dimensions: u32,
+    /// When it was computed.
+    pub created_at: Timestamp,
+    /// The vector, if it stands here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vector: Option<Vec<f64>>,
+    /// Where it is, if elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<Storage>,
+}
+
+/// The constant `schema` of an embeddings document.
+pub const SCHEMA: &str = "portable-ai-memory-embeddings";
+
+/// `embeddings.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EmbeddingsDocument {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// `major.minor`, that of the store.
+    pub schema_version: String,
+    /// At most one for each memory.
+    pub embeddings: Vec<Embedding>,
+}

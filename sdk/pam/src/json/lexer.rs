@@ -1,0 +1,324 @@
+//! A pull reader of JSON: one token at a time, without recursion.
+
+use std::borrow::Cow;
+
+use super::{JsonError, Problem};
+
+/// One step through a JSON text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Token<'a> {
+    BeginObject,
+    EndObject,
+    BeginArray,
+    EndArray,
+    Key(Quoted<'a>),
+    String(Quoted<'a>),
+    Number(&'a str),
+    Bool(bool),
+    Null,
+}
+
+/// A string as it stands between its quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Quoted<'a> {
+    pub(crate) text: &'a str,
+    escaped: bool,
+}
+
+pub(crate) struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    /// Open objects (true) and arrays (false).
+    open: Vec<bool>,
+    expect: Expect,
+    limit: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expect {
+    Value,
+    ValueOrEnd,
+    Key,
+    KeyOrEnd,
+    CommaOrEnd,
+    Done,
+}
+
+impl<'a> Lexer<'a> {
+    /// `limit`: how many objects and arrays may be open at once.
+    pub(crate) fn new(text: &'a str, limit: usize) -> Self {
+        Self { text, at: 0, open: Vec::new(), expect: Expect::Value, limit }
+    }
+
+    /// Bytes read so far.
+    pub(crate) fn offset(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// The next token; none at the end of the text.
+    pub(crate) fn next(&mut self) -> Result<Option<Token<'a>>, JsonError> {
+        self.skip_space();
+        if self.expect == Expect::CommaOrEnd && self.peek() == Some(b',') {
+            self.at += 1;
+            self.expect = if self.in_object() { Expect::Key } else { Expect::Value };
+            self.skip_space();
+        }
+        let Some(byte) = self.peek() else {
+            return if self.expect == Expect::Done { Ok(None) } else { Err(self.error(Problem::CutOff)) };
+        };
+        match (self.expect, byte) {
+            (Expect::KeyOrEnd | Expect::CommaOrEnd, b'}') if self.in_object() => {
+                Ok(Some(self.end(Token::EndObject)))
+            }
+            (Expect::ValueOrEnd | Expect::CommaOrEnd, b']') if !self.in_object() => {
+                Ok(Some(self.end(Token::EndArray)))
+            }
+            (Expect::Key | Expect::KeyOrEnd, b'"') => self.key().map(Some),
+            (Expect::Value | Expect::ValueOrEnd, _) => self.value(byte).map(Some),
+            (Expect::Key | Expect::KeyOrEnd, _) => Err(self.error(Problem::Expected("a key in quotes"))),
+            (Expect::CommaOrEnd, _) => Err(self.error(Problem::Expected("a comma or the end"))),
+            (Expect::Done, _) => Err(self.error(Problem::Expected("the end of the text"))),
+        }
+    }
+
+    pub(crate) fn error(&self, problem: Problem) -> JsonError {
+        JsonError { offset: self.at, problem }
+    }
+
+    fn in_object(&self) -> bool {
+        self.open.last().copied().unwrap_or(false)
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn value(&mut self, first: u8) -> Result<Token<'a>, JsonError> {
+        match first {
+            b'{' => self.begin(Token::BeginObject, true),
+            b'[' => self.begin(Token::BeginArray, false),
+            b'"' => {
+                let quoted = self.quoted()?;
+                Ok(self.scalar(Token::String(quoted)))
+            }
+            b'-' | b'0'..=b'9' => {
+                let number = self.number()?;
+                Ok(self.scalar(Token::Number(number)))
+            }
+            b't' => self.word("true", Token::Bool(true)),
+            b'f' => self.word("false", Token::Bool(false)),
+            b'n' => self.word("null", Token::Null),
+            b'N' | b'I' => Err(self.error(Problem::NotANumber)),
+            _ => Err(self.error(Problem::Expected("a value"))),
+        }
+    }
+
+    fn begin(&mut self, token: Token<'a>, object: bool) -> Result<Token<'a>, JsonError> {
+        if self.open.len() == self.limit {
+            return Err(self.error(Problem::Depth(self.limit)));
+        }
+        self.at += 1;
+        self.open.push(object);
+        self.expect = if object { Expect::KeyOrEnd } else { Expect::ValueOrEnd };
+        Ok(token)
+    }
+
+    fn end(&mut self, token: Token<'a>) -> Token<'a> {
+        self.at += 1;
+        self.open.pop();
+        self.scalar(token)
+    }
+
+    /// After a whole value: more of the same container, or the end.
+    fn scalar(&mut self, token: Token<'a>) -> Token<'a> {
+        self.expect = if self.open.is_empty() { Expect::Done } else { Expect::CommaOrEnd };
+        token
+    }
+
+    fn word(&mut self, word: &'static str, token: Token<'a>) -> Result<Token<'a>, JsonError> {
+        if !self.text[self.at..].starts_with(word) {
+            return Err(self.error(Problem::Expected("a value")));
+        }
+        self.at += word.len();
+        Ok(self.scalar(token))
+    }
+
+    fn key(&mut self) -> Result<Token<'a>, JsonError> {
+        let quoted = self.quoted()?;
+        self.skip_space();
+        if self.peek() != Some(b':') {
+            let problem = if self.peek().is_none() { Problem::CutOff } else { Problem::Expected("a colon") };
+            return Err(self.error(problem));
+        }
+        self.at += 1;
+        self.expect = Expect::Value;
+        Ok(Token::Key(quoted))
+    }
+
+    fn quoted(&mut self) -> Result<Quoted<'a>, JsonError> {
+        self.at += 1;
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        let mut escaped = false;
+        loop {
+            while self.at < bytes.len() && PLAIN[usize::from(bytes[self.at])] {
+                self.at += 1;
+            }
+            match self.peek() {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escaped = true;
+                    self.escape()?;
+                }
+                Some(_) => return Err(self.error(Problem::Control)),
+                None => return Err(self.error(Problem::CutOff)),
+            }
+        }
+        let text = &self.text[start..self.at];
+        self.at += 1;
+        Ok(Quoted { text, escaped })
+    }
+
+    fn escape(&mut self) -> Result<(), JsonError> {
+        let bytes = self.text.as_bytes();
+        match bytes.get(self.at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
+            Some(b'u') => match bytes.get(self.at + 2..self.at + 6) {
+                Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => self.at += 6,
+                Some(_) => return Err(self.error(Problem::Escape)),
+                None => return Err(self.error(Problem::CutOff)),
+            },
+            Some(_) => return Err(self.error(Problem::Escape)),
+            None => return Err(self.error(Problem::CutOff)),
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<&'a str, JsonError> {
+        let start = self.at;
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        match self.peek() {
+            Some(b'0') => self.at += 1,
+            Some(b'1'..=b'9') => self.digits()?,
+            Some(b'I') => return Err(self.error(Problem::NotANumber)),
+            _ => return Err(self.error(Problem::Expected("a digit"))),
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        let number = &self.text[start..self.at];
+        // 309 digits or an exponent are needed to leave the range of a double.
+        let suspicious = number.len() > 300 || number.bytes().any(|byte| byte | 0x20 == b'e');
+        if suspicious && !number.parse::<f64>().is_ok_and(f64::is_finite) {
+            return Err(JsonError { offset: start, problem: Problem::NumberRange });
+        }
+        Ok(number)
+    }
+
+    fn digits(&mut self) -> Result<(), JsonError> {
+        let start = self.at;
+        while let Some(b'0'..=b'9') = self.peek() {
+            self.at += 1;
+        }
+        if self.at == start { Err(self.error(Problem::Expected("a digit"))) } else { Ok(()) }
+    }
+}
+
+impl<'a> Quoted<'a> {
+    /// The string that is meant; a lone surrogate becomes U+FFFD and sets `lone`.
+    pub(crate) fn decode(self, lone: &mut bool) -> Cow<'a, str> {
+        if !self.escaped {
+            return Cow::Borrowed(self.text);
+        }
+        let mut out = String::with_capacity(self.text.len());
+        let mut rest = self.text;
+        while let Some(at) = rest.find('\\') {
+            out.push_str(&rest[..at]);
+            let (c, length) = unescape(&rest[at..]);
+            *lone |= c.is_none();
+            out.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
+            rest = &rest[at + length..];
+        }
+        out.push_str(rest);
+        Cow::Owned(out)
+    }
+
+    /// Places of lone surrogates' escapes, in bytes from the start of `text`; six bytes each.
+    pub(crate) fn lone_surrogates(self) -> impl Iterator<Item = usize> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            while let Some(found) =
+                self.text.get(at..).filter(|_| self.escaped).and_then(|rest| rest.find('\\'))
+            {
+                let place = at + found;
+                let (c, length) = unescape(&self.text[place..]);
+                at = place + length;
+                if c.is_none() {
+                    return Some(place);
+                }
+            }
+            None
+        })
+    }
+}
+
+/// The character of the escape at the start of `text`, none if it is a lone surrogate, and its length in bytes.
+fn unescape(text: &str) -> (Option<char>, usize) {
+    let simple = match text.as_bytes().get(1) {
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'n') => '\n',
+        Some(b'r') => '\r',
+        Some(b't') => '\t',
+        Some(b'u') => {
+            let high = unit(text);
+            let low = text.get(6..).filter(|rest| rest.starts_with("\\u")).and_then(unit);
+            let pair = char::decode_utf16([high, low].into_iter().flatten()).next();
+            return match pair {
+                Some(Ok(c)) => (Some(c), if c.len_utf16() == 2 { 12 } else { 6 }),
+                _ => (None, 6),
+            };
+        }
+        Some(other) => char::from(*other),
+        None => char::REPLACEMENT_CHARACTER,
+    };
+    (Some(simple), 2)
+}
+
+/// The code unit of a `\uXXXX` at the start of `text`.
+fn unit(text: &str) -> Option<u16> {
+    u16::from_str_radix(text.get(2..6)?, 16).ok()
+}
+
+/// Bytes that may stand in a string as they are.
+const PLAIN: [bool; 256] = {
+    let mut table = [true; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        table[byte] = false;
+        byte += 1;
+    }
+    table[b'"' as usize] = false;
+    table[b'\\' as usize] = false;
+    table
+};

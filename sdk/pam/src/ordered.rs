@@ -1,0 +1,25 @@
+//! JSON maps written in key order, whatever map type `serde_json` was built with.
+
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+/// For `serialize_with`: keys in code point order, at every level.
+pub(crate) fn map<S: Serializer>(map: &Map<String, Value>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(map.iter().map(|(key, value)| (key, Ordered(value))).collect::<BTreeMap<_, _>>())
+}
+
+struct Ordered<'a>(&'a Value);
+
+impl Serialize for Ordered<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(entries) => map(entries, serializer),
+            Value::Array(items) => serializer.collect_seq(items.iter().map(Ordered)),
+            scalar @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+                scalar.serialize(serializer)
+            }
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! One JSON object kept as its text: a provider's own fields, carried without being understood.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::json::{
+    JsonError, Problem,
+    lexer::{Lexer, Quoted, Token},
+    tree::{self, Node, Notes},
+};
+
+/// Levels of nesting in a [`RawObject`]; leaves room for the document around it, which may have 128.
+pub const MAX_DEPTH: usize = 100;
+
+/// The text of one JSON object, at most [`MAX_DEPTH`] levels deep, each key once, no lone surrogates.
+///
+/// Checked once, when made; so it can be written into any document as it is, and read back by any reader.
+#[derive(Clone)]
+pub struct RawObject(Box<RawValue>);
+
+/// Why a text is no [`RawObject`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RawError {
+    /// Not JSON, or too deep, or with a number that no double can hold.
+    #[error("not a JSON object: {0}")]
+    Json(#[from] JsonError),
+    /// JSON, but a list or a scalar.
+    #[error("JSON, but not an object")]
+    NotAnObject,
+}
+
+/// What was changed to make a text safe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Repairs {
+    /// Some object had a key twice; the last value stayed.
+    pub duplicate_keys: bool,
+    /// Some string had a lone surrogate; it became U+FFFD.
+    pub lone_surrogates: bool,
+}
+
+impl RawObject {
+    /// Takes the text of one JSON object. Of equal keys the last stays; lone surrogates become U+FFFD.
+    ///
+    /// # Errors
+    /// If the text is no JSON object, is too deep, or holds a number that no double can hold.
+    pub fn parse(text: String) -> Result<Self, RawError> {
+        Self::parse_noting(text).map(|(object, _)| object)
+    }
+
+    /// Like [`RawObject::parse`], and says what had to be changed.
+    ///
+    /// # Errors
+    /// As [`RawObject::parse`].
+    pub fn parse_noting(mut text: String) -> Result<(Self, Repairs), RawError> {
+        let repairs = repair(&mut text)?;
+        Ok((Self(raw_value(text)?), repairs))
+    }
+
+    /// Takes a value that `serde_json` has read; no copy is made unless something must be repaired.
+    ///
+    /// # Errors
+    /// As [`RawObject::parse`].
+    pub fn from_raw_value(value: Box<RawValue>) -> Result<Self, RawError> {
+        let scan = scan(value.get())?;
+        if scan.clean() { Ok(Self(value)) } else { Self::parse(value.get().to_owned()) }
+    }
+
+    /// The text of a map.
+    ///
+    /// # Errors
+    /// If it is deeper than [`MAX_DEPTH`].
+    pub fn from_map(map: &Map<String, Value>) -> Result<Self, RawError> {
+        Self::parse(Value::Object(map.clone()).to_string())
+    }
+
+    /// The text, without white space around it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    /// The object, parsed.
+    #[must_use]
+    pub fn to_map(&self) -> Map<String, Value> {
+        match tree::parse(self.as_str(), MAX_DEPTH, &mut Notes::default()) {
+            Ok(Node::Object(object)) => object.to_map(),
+            // Not reached: the constructors have read the same text with the same limit.
+            Ok(_) | Err(_) => Map::new(),
+        }
+    }
+
+    /// The same object with one key added, or its value replaced; nothing else is touched.
+    ///
+    /// `value` nested too deep for [`MAX_DEPTH`] is written as its JSON text, in a string.
+    #[must_use]
+    pub fn with(&self, key: &str, value: &Value) -> Self {
+        let text = splice(self.as_str(), key, &value.to_string());
+        Self::parse(text)
+            .or_else(|_| {
+                Self::parse(splice(self.as_str(), key, &Value::String(value.to_string()).to_string()))
+            })
+            .unwrap_or_else(|_| self.clone())
+    }
+}
+
+/// The empty object.
+impl Default for RawObject {
+    fn default() -> Self {
+        Self(RawValue::from_string("{}".to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+    }
+}
+
+/// What a scan found that must be repaired.
+struct Scan {
+    duplicate_keys: bool,
+    /// Byte offsets of the escapes.
+    lone_surrogates: Vec<usize>,
+}
+
+impl Scan {
+    fn clean(&self) -> bool {
+        !self.duplicate_keys && self.lone_surrogates.is_empty()
+    }
+}
+
+fn scan(text: &str) -> Result<Scan, RawError> {
+    let mut lexer = Lexer::new(text, MAX_DEPTH);
+    let mut found = Scan { duplicate_keys: false, lone_surrogates: Vec::new() };
+    // Keys of all open objects, and where those of each begin.
+    let mut keys: Vec<Quoted<'_>> = Vec::new();
+    let mut starts: Vec<usize> = Vec::new();
+    let mut first = true;
+    while let Some(token) = lexer.next()? {
+        if std::mem::take(&mut first) && token != Token::BeginObject {
+            return Err(RawError::NotAnObject);
+        }
+        match token {
+            Token::BeginObject => starts.push(keys.len()),
+            Token::EndObject => {
+                let start = starts.pop().unwrap_or(0);
+                found.duplicate_keys |= has_duplicate(&keys[start..]);
+                keys.truncate(start);
+            }
+            Token::Key(quoted) => {
+                note_surrogates(&mut found, text, quoted);
+                keys.push(quoted);
+            }
+            Token::String(quoted) => note_surrogates(&mut found, text, quoted),
+            Token::BeginArray | Token::EndArray | Token::Number(_) | Token::Bool(_) | Token::Null => {}
+        }
+    }
+    Ok(found)
+}
+
+fn note_surrogates(found: &mut Scan, text: &str, quoted: Quoted<'_>) {
+    let start = quoted.text.as_ptr().addr() - text.as_ptr().addr();
+    found.lone_surrogates.extend(quoted.lone_surrogates().map(|place| start + place));
+}
+
+fn has_duplicate(keys: &[Quoted<'_>]) -> bool {
+    if keys.iter().all(|key| !key.text.contains('\\')) {
+        return tree::duplicate(keys.iter().map(|key| key.text)).is_some();
+    }
+    let decoded: Vec<_> = keys.iter().map(|key| key.decode(&mut false)).collect();
+    tree::duplicate(decoded.iter().map(AsRef::as_ref)).is_some()
+}
+
+fn repair(text: &mut String) -> Result<Repairs, RawError> {
+    let found = scan(text)?;
+    let repairs =
+        Repairs { duplicate_keys: found.duplicate_keys, lone_surrogates: !found.lone_surrogates.is_empty() };
+    for place in found.lone_surrogates {
+        text.replace_range(place..place + 6, "\\ufffd");
+    }
+    if repairs.duplicate_keys {
+        *text = rewrite(text)?;
+    }
+    Ok(repairs)
+}
+
+/// The object written again from its parse, which keeps the last of equal keys and the text of numbers.
+fn rewrite(text: &str) -> Result<String, RawError> {
+    let node = tree::parse(text, MAX_DEPTH, &mut Notes::default())?;
+    let mut out = String::with_capacity(text.len());
+    write_node(&mut out, &node);
+    Ok(out)
+}
+
+/// Recursion is bounded by the depth of the parse.
+fn write_node(out: &mut String, node: &Node<'_>) {
+    match node {
+        Node::Null => out.push_str("null"),
+        Node::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+        Node::Number(text) => out.push_str(text),
+        Node::String(text) => out.push_str(&Value::String(text.clone().into_owned()).to_string()),
+        Node::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                out.push_str(if index > 0 { "," } else { "" });
+                write_node(out, item);
+            }
+            out.push(']');
+        }
+        Node::Object(object) => {
+            out.push('{');
+            for (index, (key, item)) in object.entries.iter().enumerate() {
+                out.push_str(if index > 0 { "," } else { "" });
+                out.push_str(&Value::String(key.clone().into_owned()).to_string());
+                out.push(':');
+                write_node(out, item);
+            }
+            out.push('}');
+        }
+    }
+}
+
+/// Sets one top-level key of the object `text` to the JSON `value`.
+fn splice(text: &str, key: &str, value: &str) -> String {
+    let close = text.rfind('}').unwrap_or(text.len());
+    let quoted = Value::String(key.to_owned()).to_string();
+    match value_span(text, key) {
+        Some((start, end)) => [&text[..start], value, &text[end..]].concat(),
+        None => {
+            let body = text[..close].trim_end();
+            let comma = if body.ends_with('{') { "" } else { "," };
+            [body, comma, &quoted, ":", value, "}"].concat()
+        }
+    }
+}
+
+/// Where the value of a top-level key stands, with the white space before it.
+fn value_span(text: &str, wanted: &str) -> Option<(usize, usize)> {
+    let mut lexer = Lexer::new(text, MAX_DEPTH);
+    let (mut depth, mut start) = (0_usize, None);
+    while let Ok(Some(token)) = lexer.next() {
+        match token {
+            Token::BeginObject | Token::BeginArray => depth += 1,
+            Token::EndObject | Token::EndArray => depth = depth.saturating_sub(1),
+            Token::Key(quoted) => {
+                if depth == 1 && quoted.decode(&mut false) == wanted {
+                    start = Some(lexer.offset());
+                }
+                continue;
+            }
+            Token::String(_) | Token::Number(_) | Token::Bool(_) | Token::Null => {}
+        }
+        if depth == 1
+            && let Some(start) = start
+        {
+            return Some((start, lexer.offset()));
+        }
+    }
+    None
+}
+
+fn raw_value(text: String) -> Result<Box<RawValue>, RawError> {
+    // Our reader and serde_json's agree on the grammar (a property test compares them).
+    RawValue::from_string(text)
+        .map_err(|problem| JsonError { offset: problem.column(), problem: Problem::Expected("JSON") }.into())
+}
+
+impl PartialEq for RawObject {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for RawObject {}
+
+impl fmt::Debug for RawObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for RawObject {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Box::<RawValue>::deserialize(deserializer)?;
+        Self::from_raw_value(value).map_err(de::Error::custom)
+    }
+}

@@ -1,0 +1,239 @@
+//! The text of timestamps: the one form that we write, and the forms that readers in the field accept.
+
+use super::{MICROS_PER_DAY, MICROS_PER_MINUTE, MICROS_PER_SECOND, TimeError, TimeNote, Timestamp, civil};
+
+/// `YYYY-MM-DDTHH:MM:SS.ffffff±HH:MM`, bytes.
+pub(super) const LONGEST: usize = 32;
+/// Beyond this, a bare number counts milliseconds, not seconds; pydantic's rule.
+const MILLISECONDS_ABOVE: f64 = 2e10;
+
+pub(super) fn parse(text: &str) -> Result<(Timestamp, Option<TimeNote>), TimeError> {
+    let bytes = text.as_bytes();
+    if bytes.get(4) != Some(&b'-') {
+        return parse_number(text);
+    }
+    let mut cursor = Cursor { bytes, at: 0, lenient: false };
+    let days = cursor.date()?;
+    if cursor.done() {
+        return Ok((finish(days * MICROS_PER_DAY, 0)?, Some(TimeNote::Naive)));
+    }
+    match cursor.next() {
+        Some(b'T') => {}
+        Some(b't' | b' ' | b'_') => cursor.lenient = true,
+        _ => return Err(TimeError::Form),
+    }
+    let time = cursor.time()?;
+    let offset = cursor.offset()?;
+    if !cursor.done() {
+        return Err(TimeError::Form);
+    }
+    let note = match offset {
+        None => Some(TimeNote::Naive),
+        Some(_) => cursor.lenient.then_some(TimeNote::Lenient),
+    };
+    Ok((finish(days * MICROS_PER_DAY + time, offset.unwrap_or(0))?, note))
+}
+
+/// Epoch seconds, or milliseconds from the year 2603 on, as text.
+fn parse_number(text: &str) -> Result<(Timestamp, Option<TimeNote>), TimeError> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.' || byte == b'-');
+    if !plain || !text.bytes().any(|byte| byte.is_ascii_digit()) {
+        return Err(TimeError::Form);
+    }
+    let number: f64 = text.parse().map_err(|_| TimeError::Form)?;
+    Ok((from_number(number)?, Some(TimeNote::Lenient)))
+}
+
+/// A bare number where a date-time belongs: seconds, or milliseconds if it is large.
+pub(crate) fn from_number(number: f64) -> Result<Timestamp, TimeError> {
+    if number.abs() <= MILLISECONDS_ABOVE {
+        return Timestamp::from_epoch_seconds(number);
+    }
+    let seconds = (number / 1e3).floor();
+    let rest = ((number - seconds * 1e3) * 1e3).round_ties_even();
+    if seconds.abs() > MILLISECONDS_ABOVE * 1e2 {
+        return Err(TimeError::Range);
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "bounded above, and both are whole")]
+    Timestamp::from_micros(seconds as i64 * MICROS_PER_SECOND + rest as i64).ok_or(TimeError::Range)
+}
+
+fn finish(local: i64, offset: i16) -> Result<Timestamp, TimeError> {
+    let utc =
+        Timestamp::from_micros(local - i64::from(offset) * MICROS_PER_MINUTE).ok_or(TimeError::Range)?;
+    Ok(Timestamp { offset, ..utc })
+}
+
+/// The text that the official SDK writes after reading `text`: the normal form, but without offset if it had none.
+pub(crate) fn normal_text(text: &str) -> Option<String> {
+    let (time, note) = parse(text).ok()?;
+    let mut normal = time.to_string();
+    if note == Some(TimeNote::Naive) {
+        normal.pop();
+    }
+    Some(normal)
+}
+
+pub(super) fn write(time: Timestamp, buffer: &mut [u8; LONGEST]) -> &str {
+    let local = time.local_micros();
+    let (year, month, day) = civil::date(local.div_euclid(MICROS_PER_DAY));
+    let of_day = local.rem_euclid(MICROS_PER_DAY);
+    let (seconds, fraction) = (of_day / MICROS_PER_SECOND, of_day % MICROS_PER_SECOND);
+    let mut pen = Pen { buffer, at: 0 };
+    pen.digits(year, 4);
+    pen.parts(b'-', [month, day]);
+    pen.byte(b'T');
+    pen.digits(seconds / 3_600, 2);
+    pen.parts(b':', [seconds / 60 % 60, seconds % 60]);
+    if fraction != 0 {
+        pen.byte(b'.');
+        pen.digits(fraction, 6);
+    }
+    if time.offset == 0 {
+        pen.byte(b'Z');
+    } else {
+        let offset = i64::from(time.offset.unsigned_abs());
+        pen.byte(if time.offset < 0 { b'-' } else { b'+' });
+        pen.digits(offset / 60, 2);
+        pen.parts(b':', [offset % 60]);
+    }
+    let end = pen.at;
+    str::from_utf8(&buffer[..end]).unwrap_or_default()
+}
+
+struct Pen<'a> {
+    buffer: &'a mut [u8; LONGEST],
+    at: usize,
+}
+
+impl Pen<'_> {
+    fn byte(&mut self, byte: u8) {
+        self.buffer[self.at] = byte;
+        self.at += 1;
+    }
+
+    fn digits(&mut self, mut value: i64, width: usize) {
+        for place in (self.at..self.at + width).rev() {
+            self.buffer[place] = b'0' + u8::try_from(value % 10).unwrap_or(0);
+            value /= 10;
+        }
+        self.at += width;
+    }
+
+    fn parts<const N: usize>(&mut self, separator: u8, values: [i64; N]) {
+        for value in values {
+            self.byte(separator);
+            self.digits(value, 2);
+        }
+    }
+}
+
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    lenient: bool,
+}
+
+impl Cursor<'_> {
+    fn done(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<u8> {
+        let byte = self.peek()?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    fn expect(&mut self, wanted: u8) -> Result<(), TimeError> {
+        if self.next() == Some(wanted) { Ok(()) } else { Err(TimeError::Form) }
+    }
+
+    fn number(&mut self, width: usize) -> Result<i64, TimeError> {
+        let mut value = 0;
+        for _ in 0..width {
+            match self.next() {
+                Some(digit @ b'0'..=b'9') => value = value * 10 + i64::from(digit - b'0'),
+                _ => return Err(TimeError::Form),
+            }
+        }
+        Ok(value)
+    }
+
+    fn bounded(&mut self, limit: i64, name: &'static str) -> Result<i64, TimeError> {
+        let value = self.number(2)?;
+        if value < limit { Ok(value) } else { Err(TimeError::Field(name)) }
+    }
+
+    fn date(&mut self) -> Result<i64, TimeError> {
+        let year = self.number(4)?;
+        self.expect(b'-')?;
+        let month = self.number(2)?;
+        self.expect(b'-')?;
+        let day = self.number(2)?;
+        if year == 0 {
+            return Err(TimeError::Range);
+        }
+        civil::days(year, month, day).ok_or(TimeError::Field("day"))
+    }
+
+    /// Microseconds of the day.
+    fn time(&mut self) -> Result<i64, TimeError> {
+        let hour = self.bounded(24, "hour")?;
+        self.expect(b':')?;
+        let minute = self.bounded(60, "minute")?;
+        let mut micros = (hour * 60 + minute) * MICROS_PER_MINUTE;
+        if self.peek() != Some(b':') {
+            self.lenient = true;
+            return Ok(micros);
+        }
+        self.at += 1;
+        // No leap seconds: neither Python's datetime nor ours can hold them.
+        micros += self.bounded(60, "second")? * MICROS_PER_SECOND;
+        if let Some(mark @ (b'.' | b',')) = self.peek() {
+            self.lenient |= mark == b',';
+            self.at += 1;
+            micros += self.fraction()?;
+        }
+        Ok(micros)
+    }
+
+    /// Microseconds; digits beyond the sixth are cut off.
+    fn fraction(&mut self) -> Result<i64, TimeError> {
+        let start = self.at;
+        let (mut micros, mut weight) = (0, 100_000);
+        while let Some(digit @ b'0'..=b'9') = self.peek() {
+            micros += i64::from(digit - b'0') * weight;
+            weight /= 10;
+            self.at += 1;
+        }
+        if self.at == start { Err(TimeError::Form) } else { Ok(micros) }
+    }
+
+    /// Minutes east of UTC; none if the text ends here.
+    fn offset(&mut self) -> Result<Option<i16>, TimeError> {
+        let sign = match self.next() {
+            None => return Ok(None),
+            Some(b'Z') => return Ok(Some(0)),
+            Some(b'z') => {
+                self.lenient = true;
+                return Ok(Some(0));
+            }
+            Some(b'+') => 1,
+            Some(b'-') => -1,
+            Some(_) => return Err(TimeError::Form),
+        };
+        let hours = self.bounded(24, "offset")?;
+        if self.peek() == Some(b':') {
+            self.at += 1;
+        } else {
+            self.lenient = true;
+        }
+        let minutes = self.bounded(60, "offset")?;
+        i16::try_from(sign * (hours * 60 + minutes)).map(Some).map_err(|_| TimeError::Field("offset"))
+    }
+}
