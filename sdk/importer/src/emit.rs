@@ -10,7 +10,7 @@ use std::borrow::Cow;
 mod record;
 
 #[cfg(not(target_arch = "wasm32"))]
-pub(crate) use record::{conversation_to_record, message_to_record};
+pub(crate) use record::{conversation_to_record, messages_to_records};
 
 /// Who speaks (PAM `Message.role`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -9,7 +9,7 @@ use bindings::{
 
 use crate::{
     Arena, Bundle, Conversation, EmbeddingRecord, Entry, ErrorKind, Evidence, ImportError, Importer, Message,
-    RecordKind, RelationRecord, Sink, sink::Verdict,
+    RecordKind, RelationRecord, Sink,
 };
 
 mod lower;
@@ -98,57 +98,59 @@ impl OpenFile {
     }
 }
 
+type Answer = Result<(), ImportError>;
+
 /// The host's sink. The arena holds the lists of one call.
 pub(crate) struct Target {
     arena: Arena,
 }
 
 impl Target {
-    pub(crate) fn conversation(&mut self, conversation: &Conversation, messages: &[Message]) -> Verdict {
+    pub(crate) fn conversation(&mut self, conversation: &Conversation, messages: &[Message]) -> Answer {
         self.call(|arena| {
             sink::emit_conversation(lower::conversation(conversation, arena), lower::messages(messages, arena))
         })
     }
 
-    pub(crate) fn more_messages(&mut self, messages: &[Message]) -> Verdict {
+    pub(crate) fn more_messages(&mut self, messages: &[Message]) -> Answer {
         self.call(|arena| sink::more_messages(lower::messages(messages, arena)))
     }
 
-    pub(crate) fn evidence(&mut self, evidence: &[Evidence]) -> Verdict {
+    pub(crate) fn evidence(&mut self, evidence: &[Evidence]) -> Answer {
         self.call(|arena| sink::emit_evidence(lower_memory::evidence(evidence, arena)))
     }
 
-    pub(crate) fn relations(&mut self, relations: &[RelationRecord]) -> Verdict {
+    pub(crate) fn relations(&mut self, relations: &[RelationRecord]) -> Answer {
         self.call(|arena| sink::emit_relations(lower_memory::relations(relations, arena)))
     }
 
-    pub(crate) fn embeddings(&mut self, embeddings: &[EmbeddingRecord]) -> Verdict {
+    pub(crate) fn embeddings(&mut self, embeddings: &[EmbeddingRecord]) -> Answer {
         self.call(|arena| sink::emit_embeddings(lower_memory::embeddings(embeddings, arena)))
     }
 
-    pub(crate) fn skip(&mut self, kind: RecordKind, locator: &str, reason: &str) -> Verdict {
-        verdict(sink::skip(lower::record_kind(kind), locator, reason))
+    pub(crate) fn skip(&mut self, kind: RecordKind, locator: &str, reason: &str) -> Answer {
+        answer(sink::skip(lower::record_kind(kind), locator, reason))
     }
 
     pub(crate) fn warn(&mut self, locator: &str, message: &str) {
         sink::warn(locator, message);
     }
 
-    pub(crate) fn progress(&mut self, done: u64, total: Option<u64>) -> Verdict {
-        verdict(sink::progress(done, total))
+    pub(crate) fn progress(&mut self, done: u64, total: Option<u64>) -> Answer {
+        answer(sink::progress(done, total))
     }
 
-    fn call(&mut self, call: impl FnOnce(&Arena) -> sink::Verdict) -> Verdict {
-        let answer = verdict(call(&self.arena));
+    fn call(&mut self, call: impl FnOnce(&Arena) -> sink::Verdict) -> Answer {
+        let verdict = call(&self.arena);
         self.arena.reset();
-        answer
+        answer(verdict)
     }
 }
 
-fn verdict(answer: sink::Verdict) -> Verdict {
-    match answer {
-        sink::Verdict::Proceed => Verdict::Proceed,
-        sink::Verdict::Stop => Verdict::Stop,
+fn answer(verdict: sink::Verdict) -> Answer {
+    match verdict {
+        sink::Verdict::Proceed => Ok(()),
+        sink::Verdict::Stop => Err(ImportError::cancelled()),
     }
 }
 

@@ -12,7 +12,7 @@ use satchel_pam::record::{ConversationRecord, Line, Skip, Warning};
 
 use crate::{
     Bundle, Conversation, EmbeddingRecord, Entry, ErrorKind, Evidence, ImportError, Message, RecordKind,
-    RelationRecord, Sink, emit, sink::Verdict,
+    RelationRecord, Sink, emit,
 };
 
 /// Folders deeper than this are not walked: a folder can hold itself by a link.
@@ -156,6 +156,8 @@ impl Sink {
     }
 }
 
+type Answer = Result<(), ImportError>;
+
 /// Collects records as lines.
 pub(crate) struct Target {
     lines: Vec<Line>,
@@ -163,57 +165,49 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    pub(crate) fn conversation(&mut self, conversation: &Conversation, messages: &[Message]) -> Verdict {
-        let record = emit::conversation_to_record(conversation, messages);
-        self.take(Line::Conversation(Box::new(record)))
+    pub(crate) fn conversation(&mut self, conversation: &Conversation, messages: &[Message]) -> Answer {
+        let record = emit::conversation_to_record(conversation, messages)?;
+        self.take([Line::Conversation(Box::new(record))])
     }
 
-    pub(crate) fn more_messages(&mut self, messages: &[Message]) -> Verdict {
+    pub(crate) fn more_messages(&mut self, messages: &[Message]) -> Answer {
+        let more = emit::messages_to_records(messages)?;
         let open = self.lines.iter_mut().rev().find_map(open_conversation);
-        if let Some(record) = open {
-            record.messages.extend(messages.iter().map(emit::message_to_record));
-        }
-        self.count()
+        open.ok_or_else(|| ImportError::internal("more messages, but no conversation"))?.messages.extend(more);
+        self.take([])
     }
 
-    pub(crate) fn evidence(&mut self, evidence: &[Evidence]) -> Verdict {
-        self.lines.extend(evidence.iter().cloned().map(Line::Evidence));
-        self.count()
+    pub(crate) fn evidence(&mut self, evidence: &[Evidence]) -> Answer {
+        self.take(evidence.iter().cloned().map(Line::Evidence))
     }
 
-    pub(crate) fn relations(&mut self, relations: &[RelationRecord]) -> Verdict {
-        self.lines.extend(relations.iter().cloned().map(Line::Relation));
-        self.count()
+    pub(crate) fn relations(&mut self, relations: &[RelationRecord]) -> Answer {
+        self.take(relations.iter().cloned().map(Line::Relation))
     }
 
-    pub(crate) fn embeddings(&mut self, embeddings: &[EmbeddingRecord]) -> Verdict {
-        self.lines.extend(embeddings.iter().cloned().map(Line::Embedding));
-        self.count()
+    pub(crate) fn embeddings(&mut self, embeddings: &[EmbeddingRecord]) -> Answer {
+        self.take(embeddings.iter().cloned().map(Line::Embedding))
     }
 
-    pub(crate) fn skip(&mut self, kind: RecordKind, locator: &str, reason: &str) -> Verdict {
-        self.take(Line::Skip(Skip { kind, locator: locator.to_owned(), reason: reason.to_owned() }))
+    pub(crate) fn skip(&mut self, kind: RecordKind, locator: &str, reason: &str) -> Answer {
+        self.take([Line::Skip(Skip { kind, locator: locator.to_owned(), reason: reason.to_owned() })])
     }
 
     pub(crate) fn warn(&mut self, locator: &str, message: &str) {
         self.lines.push(Line::Warning(Warning { locator: locator.to_owned(), message: message.to_owned() }));
     }
 
-    pub(crate) fn progress(&mut self, _done: u64, _total: Option<u64>) -> Verdict {
-        self.count()
+    pub(crate) fn progress(&mut self, _done: u64, _total: Option<u64>) -> Answer {
+        self.take([])
     }
 
-    fn take(&mut self, line: Line) -> Verdict {
-        self.lines.push(line);
-        self.count()
-    }
-
-    fn count(&mut self) -> Verdict {
+    fn take(&mut self, lines: impl IntoIterator<Item = Line>) -> Answer {
+        self.lines.extend(lines);
         if self.calls_left == 0 {
-            return Verdict::Stop;
+            return Err(ImportError::cancelled());
         }
         self.calls_left -= 1;
-        Verdict::Proceed
+        Ok(())
     }
 }
 

@@ -8,24 +8,6 @@ use crate::{
 /// batches keep the memory of both sides small.
 const BATCH: usize = 4 * 1024 * 1024;
 
-/// The host's answer to each record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Go on.
-    Proceed,
-    /// The person cancelled.
-    Stop,
-}
-
-impl Verdict {
-    fn obey(self) -> Result<(), ImportError> {
-        match self {
-            Self::Proceed => Ok(()),
-            Self::Stop => Err(ImportError::cancelled()),
-        }
-    }
-}
-
 /// Takes what an importer finds. Each call may answer [`crate::ErrorKind::Cancelled`]: hand it on with `?`.
 pub struct Sink {
     target: backend::Target,
@@ -45,7 +27,7 @@ impl Sink {
     /// complete when the next one begins or the run ends. Large ones are split here.
     pub fn conversation(&mut self, conversation: &Conversation, messages: &[Message]) -> Result<(), ImportError> {
         let (first, rest) = messages.split_at(batch(messages));
-        self.target.conversation(conversation, first).obey()?;
+        self.target.conversation(conversation, first)?;
         self.more_messages(rest)
     }
 
@@ -53,7 +35,7 @@ impl Sink {
     pub fn more_messages(&mut self, mut messages: &[Message]) -> Result<(), ImportError> {
         while !messages.is_empty() {
             let (next, rest) = messages.split_at(batch(messages));
-            self.target.more_messages(next).obey()?;
+            self.target.more_messages(next)?;
             messages = rest;
         }
         Ok(())
@@ -61,22 +43,22 @@ impl Sink {
 
     /// What the export says about memories.
     pub fn evidence(&mut self, evidence: &[Evidence]) -> Result<(), ImportError> {
-        self.target.evidence(evidence).obey()
+        self.target.evidence(evidence)
     }
 
     /// Edges between items, by their keys.
     pub fn relations(&mut self, relations: &[RelationRecord]) -> Result<(), ImportError> {
-        self.target.relations(relations).obey()
+        self.target.relations(relations)
     }
 
     /// Vectors of items, by their keys.
     pub fn embeddings(&mut self, embeddings: &[EmbeddingRecord]) -> Result<(), ImportError> {
-        self.target.embeddings(embeddings).obey()
+        self.target.embeddings(embeddings)
     }
 
     /// A record of the source that is not emitted, and why; it is counted as found and skipped.
     pub fn skip(&mut self, kind: RecordKind, locator: &str, reason: &str) -> Result<(), ImportError> {
-        self.target.skip(kind, locator, reason).obey()
+        self.target.skip(kind, locator, reason)
     }
 
     /// Something that was read otherwise than it stood.
@@ -86,7 +68,7 @@ impl Sink {
 
     /// Bytes read so far, of the total if it is known. [`crate::JsonArray`] calls it by itself.
     pub fn progress(&mut self, done: u64, total: Option<u64>) -> Result<(), ImportError> {
-        self.target.progress(done, total).obey()
+        self.target.progress(done, total)
     }
 }
 

@@ -1,0 +1,45 @@
+//! What can go wrong when guests are built.
+
+use std::{io, path::PathBuf};
+
+/// Why there is no component.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// Neither the running toolchain nor Debian's can build for wasm.
+    #[error(
+        "no Rust toolchain on this machine builds for wasm32-unknown-unknown; run `make setup`, or by hand `rustup \
+         target add wasm32-unknown-unknown`, or on Debian `apt-get install rustc-web cargo-web rust-web-src lld`"
+    )]
+    NoToolchain,
+    /// A program does not start.
+    #[error("cannot run {program:?}")]
+    Start {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// cargo said why on standard error.
+    #[error("cargo cannot build {packages} for wasm32-unknown-unknown; its own words stand above")]
+    Cargo {
+        /// Package names.
+        packages: String,
+    },
+    /// A file cannot be read.
+    #[error("cannot read {path:?}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The module is no component, or the component does not fit the world.
+    #[error("{what}: {problem}")]
+    Component {
+        /// Which step.
+        what: &'static str,
+        /// What wit-component says.
+        problem: String,
+    },
+}
