@@ -1,0 +1,268 @@
+//! Finds ChatGPT exports among files, by what their heads hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use satchel_importer::{
+    Bundle, Detection, Element, ImportError, JsonArray, JsonError, Parser, json::Kind as Json,
+};
+
+use crate::{
+    layout::{self, Kind},
+    sidecar,
+};
+
+/// Bytes of a head that are looked at first, and where those do not decide. The host allows 16 MiB.
+const HEADS: [usize; 3] = [64 * 1024, 1024 * 1024, 12 * 1024 * 1024];
+/// Elements after which a head has said what it can.
+const MAX_ELEMENTS: u64 = 64;
+/// Entries of one `mapping` that are looked at: the first ones may be roots and gaps.
+const MAX_NODES: usize = 32;
+
+/// The formats, oldest first.
+pub(crate) const FORMATS: [&str; 3] =
+    ["chatgpt-importer/2023.01", "chatgpt-importer/2026.02", "chatgpt-importer/2026.07"];
+
+/// What a file's head shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Head {
+    /// Nodes with messages of ChatGPT's shape.
+    ours: u32,
+    /// Elements that another provider wrote.
+    others: u32,
+    /// Conversations without a `mapping` to judge by.
+    shells: u32,
+    /// Nodes without `children`, as exports have them since July 2026.
+    slim: u32,
+}
+
+/// Where the conversations of a file are: at its root, or below a key.
+pub(crate) fn pointer(bundle: &Bundle, path: &str) -> Result<&'static str, ImportError> {
+    let mut wrapped = false;
+    JsonArray::new(path).sample(bundle, HEADS[0], |element| {
+        wrapped = element.index() == 0 && holds_conversations(&mut element.parser()).unwrap_or(false);
+        false
+    })?;
+    Ok(if wrapped { WRAPPER } else { "" })
+}
+
+const WRAPPER: &str = "/conversations";
+
+/// Whether the object has a list `conversations`, before anything that breaks off.
+fn holds_conversations(json: &mut Parser<'_>) -> Result<bool, JsonError> {
+    if !json.enter_object()? {
+        return Ok(false);
+    }
+    while let Some(key) = json.key()? {
+        match key {
+            "mapping" => return Ok(false),
+            "conversations" => return Ok(json.kind()? == Json::Array),
+            _ => {}
+        }
+    }
+    Ok(false)
+}
+
+/// Every export among the files.
+pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
+    let mut folders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for entry in bundle.entries() {
+        let (folder, name) = layout::split(&entry.path);
+        if layout::is_json(name) && !layout::junk(name) && !folder.starts_with("__MACOSX/") {
+            folders.entry(folder).or_default().push(&entry.path);
+        }
+    }
+    let mut found = Vec::new();
+    for (folder, paths) in &folders {
+        found.extend(detect_in_folder(bundle, folder, paths)?);
+    }
+    share_out(bundle, &mut found);
+    Ok(found.into_iter().map(|export| export.detection).collect())
+}
+
+/// A detection in the making.
+struct Export {
+    folder: String,
+    /// Takes the files that lie beside its conversations.
+    main: bool,
+    detection: Detection,
+}
+
+fn detect_in_folder(bundle: &Bundle, folder: &str, paths: &[&str]) -> Result<Vec<Export>, ImportError> {
+    let listed: BTreeSet<String> = sidecar::manifest_files(bundle, folder).into_iter().collect();
+    let (mut together, mut alone) = (Vec::new(), Vec::new());
+    let mut all = Head::default();
+    for path in paths {
+        let kind = layout::kind(layout::split(path).1);
+        let shard = kind == Kind::Conversations || (kind == Kind::Stranger && listed.contains(*path));
+        if !shard && kind != Kind::Stranger {
+            continue;
+        }
+        let head = look(bundle, path)?;
+        if head.others > head.ours {
+            continue;
+        }
+        if shard {
+            together.push((*path).to_owned());
+            all = all.and(head);
+        } else if head.ours > 0 {
+            alone.push((*path, head));
+        }
+    }
+    let mut exports = Vec::new();
+    if all.ours > 0 {
+        let sharded =
+            together.len() > 1 || together.iter().any(|path| layout::shard(layout::split(path).1) > Some(0));
+        exports.push(export(folder, together, all, sharded, true));
+    }
+    let main = exports.is_empty() && alone.len() == 1;
+    exports.extend(
+        alone.into_iter().map(|(path, head)| export(folder, vec![path.to_owned()], head, false, main)),
+    );
+    Ok(exports)
+}
+
+fn export(folder: &str, files: Vec<String>, head: Head, sharded: bool, main: bool) -> Export {
+    let format = match (head.slim > 0, sharded) {
+        (true, _) => FORMATS[2],
+        (false, true) => FORMATS[1],
+        (false, false) => FORMATS[0],
+    };
+    let detection =
+        Detection { format: format.to_owned(), confidence: head.confidence(), files, account: None };
+    Export { folder: folder.to_owned(), main, detection }
+}
+
+/// Gives each export the files that lie beside its conversations.
+fn share_out(bundle: &Bundle, found: &mut [Export]) {
+    let taken: BTreeSet<String> = found.iter().flat_map(|export| export.detection.files.clone()).collect();
+    let folders: Vec<String> = found.iter().map(|export| export.folder.clone()).collect();
+    for export in found.iter_mut().filter(|export| export.main) {
+        let named = sidecar::asset_names(bundle, &export.folder);
+        for entry in bundle.entries() {
+            let Some(below) = entry.path.strip_prefix(export.folder.as_str()) else { continue };
+            // Another export's folder inside this one keeps its files.
+            let inner =
+                |other: &String| other.len() > export.folder.len() && entry.path.starts_with(other.as_str());
+            if taken.contains(&entry.path) || folders.iter().any(inner) {
+                continue;
+            }
+            if layout::kind(below) != Kind::Stranger || named.contains(below) {
+                export.detection.files.push(entry.path.clone());
+            }
+        }
+        export.detection.account = sidecar::account(bundle, &export.folder);
+        export.detection.files.sort();
+    }
+}
+
+/// Looks at growing heads of a file until they say something.
+fn look(bundle: &Bundle, path: &str) -> Result<Head, ImportError> {
+    let size = bundle.entry(path).map_or(0, |entry| entry.size);
+    let mut head = Head::default();
+    for bytes in HEADS {
+        head = Head::default();
+        JsonArray::new(path).pointer(pointer(bundle, path)?).sample(bundle, bytes, |element| {
+            head = head.and(Head::of(&element));
+            element.index() < MAX_ELEMENTS
+        })?;
+        if head.ours + head.others > 0 || size <= bytes as u64 {
+            break;
+        }
+    }
+    Ok(head)
+}
+
+impl Head {
+    fn and(self, other: Self) -> Self {
+        Self {
+            ours: self.ours + other.ours,
+            others: self.others + other.others,
+            shells: self.shells + other.shells,
+            slim: self.slim + other.slim,
+        }
+    }
+
+    /// A whole file of shells beside few messages is still ours, but less surely.
+    fn confidence(self) -> u8 {
+        if self.others > 0 { 60 } else { 95 }
+    }
+
+    fn of(element: &Element<'_>) -> Self {
+        let mut head = Self::default();
+        // A sample may break off inside the element; what was seen before counts.
+        match head.read_element(&mut element.parser()) {
+            Ok(()) | Err(_) => head,
+        }
+    }
+
+    fn read_element(&mut self, json: &mut Parser<'_>) -> Result<(), JsonError> {
+        if !json.enter_object()? {
+            return Ok(());
+        }
+        self.shells += 1;
+        while let Some(key) = json.key()? {
+            match key {
+                "mapping" => self.read_mapping(json)?,
+                "chat_messages" | "responses" | "chunkedPrompt" | "conversation_turns" => self.others += 1,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn read_mapping(&mut self, json: &mut Parser<'_>) -> Result<(), JsonError> {
+        if !json.enter_object()? {
+            return Ok(());
+        }
+        let mut nodes = 0;
+        while json.key()?.is_some() {
+            nodes += 1;
+            if nodes > MAX_NODES {
+                json.skip_value()?;
+            } else {
+                self.read_node(json)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_node(&mut self, json: &mut Parser<'_>) -> Result<(), JsonError> {
+        if !json.enter_object()? {
+            return Ok(());
+        }
+        let (mut children, mut message) = (false, false);
+        while let Some(key) = json.key()? {
+            match key {
+                "children" => children = true,
+                "message" => message = self.read_message(json)?,
+                _ => {}
+            }
+        }
+        self.slim += u32::from(message && !children);
+        Ok(())
+    }
+
+    /// True for a message of ours.
+    fn read_message(&mut self, json: &mut Parser<'_>) -> Result<bool, JsonError> {
+        if !json.enter_object()? {
+            return Ok(false);
+        }
+        let (mut author, mut content, mut fragments) = (false, false, false);
+        while let Some(key) = json.key()? {
+            match key {
+                "author" => author = json.kind()? == Json::Object,
+                "content" => content = json.kind()? != Json::Null,
+                "fragments" => fragments = true,
+                _ => {}
+            }
+            // Counted at once: the rest of the message may break off.
+            if author && content && !fragments {
+                self.ours += 1;
+                while json.key()?.is_some() {}
+                return Ok(true);
+            }
+        }
+        self.others += u32::from(fragments);
+        Ok(false)
+    }
+}

@@ -1,0 +1,152 @@
+//! Which files make one export, judged by their names below the export's folder.
+
+use std::borrow::Cow;
+
+/// What a file of an export is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `conversations.json`, `conversations-017.json`.
+    Conversations,
+    /// `export_manifest.json`.
+    Manifest,
+    /// `user.json`: whose export it is.
+    User,
+    /// `user_settings.json`: names the account too.
+    Settings,
+    /// `conversation_asset_file_names.json`.
+    AssetNames,
+    /// `library_files.json`.
+    Library,
+    /// Bytes of an attachment.
+    Asset,
+    /// Belongs to the export and is not read.
+    NotRead,
+    /// Not known to belong to it.
+    Stranger,
+}
+
+const NOT_READ: [&str; 10] = [
+    "chat.html",
+    "message_feedback.json",
+    "model_comparisons.json",
+    "shared_conversations.json",
+    "group_chats.json",
+    "shopping.json",
+    "sora.json",
+    "ads.json",
+    "codex.json",
+    "tool_messages.json",
+];
+
+/// The folder of a path, with its final `/`, and the name in it.
+pub(crate) fn split(path: &str) -> (&str, &str) {
+    path.split_at(path.rfind('/').map_or(0, |at| at + 1))
+}
+
+/// What the file `below` is, a path inside the export's folder.
+pub(crate) fn kind(below: &str) -> Kind {
+    let (folder, name) = split(below);
+    if folder.is_empty() { kind_at_top(name) } else { kind_in_folder(folder, name) }
+}
+
+fn kind_at_top(name: &str) -> Kind {
+    match name {
+        "export_manifest.json" => Kind::Manifest,
+        "user.json" => Kind::User,
+        "user_settings.json" => Kind::Settings,
+        "conversation_asset_file_names.json" => Kind::AssetNames,
+        "library_files.json" => Kind::Library,
+        _ if shard(name).is_some() => Kind::Conversations,
+        _ if NOT_READ.contains(&name) => Kind::NotRead,
+        _ if name.starts_with("file-") || name.starts_with("file_") => Kind::Asset,
+        _ => Kind::Stranger,
+    }
+}
+
+fn kind_in_folder(folder: &str, name: &str) -> Kind {
+    let mut folders = folder.trim_end_matches('/').split('/');
+    let (first, second) = (folders.next().unwrap_or_default(), folders.next());
+    if junk(name) || first == "__MACOSX" {
+        return Kind::Stranger;
+    }
+    if first == "textdocs" {
+        return Kind::NotRead;
+    }
+    let media = first == "dalle-generations"
+        || first == "tts"
+        || first.starts_with("user-")
+        || second == Some("audio");
+    if media && !is_json(name) { Kind::Asset } else { Kind::Stranger }
+}
+
+/// What operating systems leave in archives.
+pub(crate) fn junk(name: &str) -> bool {
+    name == ".DS_Store" || name.starts_with("._")
+}
+
+/// Whether the name ends like that of a JSON file.
+pub(crate) fn is_json(name: &str) -> bool {
+    name.len()
+        .checked_sub(5)
+        .and_then(|at| name.get(at..))
+        .is_some_and(|end| end.eq_ignore_ascii_case(".json"))
+}
+
+/// The number of a file of conversations; `conversations.json` comes first.
+pub(crate) fn shard(name: &str) -> Option<u64> {
+    let upper = name.bytes().any(|b| b.is_ascii_uppercase());
+    let name: Cow<'_, str> = if upper { name.to_ascii_lowercase().into() } else { name.into() };
+    let middle = name.strip_prefix("conversations")?.strip_suffix(".json")?;
+    if middle.is_empty() {
+        return Some(0);
+    }
+    let digits = middle.strip_prefix(['-', '_'])?;
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    // 1 more, so that `conversations.json` stands before `conversations-000.json`.
+    digits.parse::<u64>().ok()?.checked_add(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_are_ordered_by_number() {
+        let mut names = [
+            "conversations-010.json",
+            "conversations-9.json",
+            "conversations.json",
+            "conversations-000.json",
+        ];
+        names.sort_by_key(|name| shard(name));
+        assert_eq!(
+            names,
+            [
+                "conversations.json",
+                "conversations-000.json",
+                "conversations-9.json",
+                "conversations-010.json"
+            ]
+        );
+        for name in [
+            "shared_conversations.json",
+            "conversations-.json",
+            "conversations-1a.json",
+            "conversations (1).json",
+        ] {
+            assert_eq!(shard(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_say_what_a_file_is() {
+        assert_eq!(kind("file-AbC-notes.pdf"), Kind::Asset);
+        assert_eq!(kind("dalle-generations/file-x.webp"), Kind::Asset);
+        assert_eq!(kind("0a1b/audio/file_x.wav"), Kind::Asset);
+        assert_eq!(kind("holiday/IMG_1.jpg"), Kind::Stranger);
+        assert_eq!(kind("__MACOSX/._conversations.json"), Kind::Stranger);
+        assert_eq!(kind("codex.json"), Kind::NotRead);
+    }
+}

@@ -1,0 +1,113 @@
+//! The files of a message: those its text points at and those listed beside it, each once.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use satchel_importer::{Arena, Attachment, Source};
+
+use super::{content::Pointer, redact};
+use crate::{
+    assets::{self, Assets},
+    raw::{self, Object},
+};
+
+/// Joins `pointers` with the list in `metadata.attachments`; where both name a file, the list knows more.
+pub(crate) fn attachments<'a>(
+    pointers: Vec<Pointer<'a>>,
+    listed: Option<&'a str>,
+    assets: &'a Assets,
+    arena: &'a Arena,
+) -> Vec<Attachment<'a>> {
+    let mut files = Files { assets, found: Vec::new(), by_id: BTreeMap::new() };
+    for pointer in pointers {
+        files.point(pointer);
+    }
+    for entry in listed.map(|raw| raw::items(raw, arena)).unwrap_or_default() {
+        if let Some(raw) = entry.raw() {
+            files.list(&Object::parse(raw, arena));
+        }
+    }
+    files.found
+}
+
+struct Files<'a> {
+    assets: &'a Assets,
+    found: Vec<Attachment<'a>>,
+    by_id: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> Files<'a> {
+    fn point(&mut self, pointer: Pointer<'a>) {
+        let id = assets::id_of(pointer.address);
+        let file = self.add(id);
+        file.kind = pointer.kind;
+        file.mime_type = pointer.mime.map(Cow::Owned).or(file.mime_type.take());
+        file.size_bytes = pointer.size.or(file.size_bytes);
+        if file.source.is_none() {
+            file.source = Some(Source::Uri(redact::url(pointer.address)));
+        }
+    }
+
+    fn list(&mut self, entry: &Object<'a>) {
+        let text = |key| entry.get(key).words();
+        let (name, mime) = (text("name"), text("mime_type"));
+        let Some(id) = text("id") else {
+            if name.is_some() {
+                self.found.push(Attachment { name: name.map(Cow::Borrowed), ..described(name, mime, None) });
+            }
+            return;
+        };
+        let pointed = self.by_id.contains_key(id);
+        let file = self.add(id);
+        file.name = name.map(Cow::Borrowed).or(file.name.take());
+        file.mime_type = mime.map(Cow::Borrowed).or(file.mime_type.take());
+        file.size_bytes = entry.get("size").number().or(file.size_bytes);
+        if !pointed {
+            file.kind = assets::kind_of(file.mime_type.as_deref(), file.name.as_deref());
+        }
+    }
+
+    /// The attachment of `id`, new or as it stands.
+    fn add(&mut self, id: &'a str) -> &mut Attachment<'a> {
+        let at = *self.by_id.entry(id).or_insert_with(|| {
+            let known = self.assets.find(id);
+            let mut file = described(known.name, known.mime, known.size);
+            file.provider_id = Some(Cow::Borrowed(id));
+            file.source = known.path.map(|path| Source::Path(Cow::Borrowed(path)));
+            self.found.push(file);
+            self.found.len() - 1
+        });
+        &mut self.found[at]
+    }
+}
+
+fn described<'a>(name: Option<&'a str>, mime: Option<&'a str>, size: Option<u64>) -> Attachment<'a> {
+    Attachment {
+        kind: assets::kind_of(mime, name),
+        name: name.map(Cow::Borrowed),
+        mime_type: mime.map(Cow::Borrowed),
+        size_bytes: size,
+        ..Attachment::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use satchel_importer::AttachmentKind;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_pointed_at_and_listed_is_one() {
+        let (assets, arena) = (Assets::default(), Arena::new());
+        let pointer =
+            Pointer { address: "sediment://file_1", kind: AttachmentKind::Image, mime: None, size: Some(3) };
+        let listed =
+            r#"[{"id":"file_1","name":"a.bin","mime_type":"image/png","size":4},{"name":"b.txt"},7]"#;
+        let found = attachments(vec![pointer], Some(listed), &assets, &arena);
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].name.as_deref(), Some("a.bin"));
+        assert_eq!(found[0].size_bytes, Some(4));
+        assert_eq!(found[0].source, Some(Source::Uri("sediment://file_1".into())));
+        assert_eq!(found[1].kind, AttachmentKind::Document);
+    }
+}

@@ -1,0 +1,240 @@
+//! Citation marks inside an answer's text: found, read, and replaced by what a person can read.
+//!
+//! Two kinds of marks occur: `【12†source】` (2023 to 2024), and since 2024 a run of private-use characters,
+//! `U+E200 kind U+E202 payload … U+E201`. Some marks carry words of the sentence (a place's name), so removing every
+//! mark would delete text.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use crate::scan;
+
+/// A content reference, as far as marks need it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reference<'a> {
+    /// `grouped_webpages`, `entity`, `products`, …
+    pub(crate) kind: &'a str,
+    /// The mark that it stands for; exports since July 2026 leave it out.
+    pub(crate) matched: Option<&'a str>,
+    /// Ready Markdown.
+    pub(crate) alt: &'a str,
+}
+
+/// A search result's name inside a conversation, such as `turn0search3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SourceId<'a> {
+    pub(crate) turn: u32,
+    pub(crate) kind: &'a str,
+    pub(crate) index: u32,
+}
+
+impl<'a> SourceId<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let rest = text.strip_prefix("turn")?;
+        let kind_at = rest.find(|c: char| !c.is_ascii_digit())?;
+        let (turn, rest) = rest.split_at(kind_at);
+        let index_at = rest.find(|c: char| c.is_ascii_digit())?;
+        let (kind, index) = rest.split_at(index_at);
+        let named = kind.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+        if !named {
+            return None;
+        }
+        Some(Self { turn: turn.parse().ok()?, kind, index: index.parse().ok()? })
+    }
+}
+
+const OPEN: char = '\u{e200}';
+const CLOSE: char = '\u{e201}';
+const SEPARATOR: char = '\u{e202}';
+/// Characters of the marks' alphabet that also occur alone.
+const STRAY: std::ops::RangeInclusive<char> = '\u{e200}'..='\u{e206}';
+/// Bytes; a longer run is not a mark. The longest kinds carry a JSON object with image queries.
+const LONGEST_MARK: usize = 16 * 1024;
+/// Bytes between `【` and `】`.
+const LONGEST_DAGGER: usize = 200;
+
+/// Whether `text` may hold a mark; cheap, and never wrong when it says no.
+pub(crate) fn possible(text: &str) -> bool {
+    // U+E000 to U+EFFF, and nothing else, begin with this byte in UTF-8.
+    scan::holds(text, 0xEE) || (!text.is_ascii() && text.contains('†'))
+}
+
+/// The text without marks; `ids` receives the search results that it cites. Borrowed when nothing changed.
+pub(crate) fn clean<'a>(
+    text: &'a str,
+    references: &[Reference<'_>],
+    ids: &mut Vec<SourceId<'a>>,
+) -> Cow<'a, str> {
+    if !possible(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut cleaner = Cleaner { out: String::with_capacity(text.len()), references, seen: BTreeMap::new() };
+    let mut rest = text;
+    while let Some(at) = rest.find(|c| STRAY.contains(&c) || c == '【') {
+        let (before, mark) = rest.split_at(at);
+        cleaner.out.push_str(before);
+        rest = cleaner.mark(mark, ids);
+    }
+    cleaner.out.push_str(rest);
+    if cleaner.out == text { Cow::Borrowed(text) } else { Cow::Owned(cleaner.out) }
+}
+
+struct Cleaner<'r> {
+    out: String,
+    references: &'r [Reference<'r>],
+    /// How often each kind came before, for references without `matched_text`.
+    seen: BTreeMap<String, usize>,
+}
+
+impl Cleaner<'_> {
+    /// Reads the mark that `text` begins with and returns what follows it.
+    fn mark<'t>(&mut self, text: &'t str, ids: &mut Vec<SourceId<'t>>) -> &'t str {
+        let first = text.chars().next().unwrap_or_default();
+        if first == '【' {
+            return self.dagger(text);
+        }
+        if first != OPEN {
+            return &text[first.len_utf8()..];
+        }
+        let body = &text[OPEN.len_utf8()..];
+        let Some(end) =
+            body.find([CLOSE, OPEN]).filter(|end| *end <= LONGEST_MARK && body[*end..].starts_with(CLOSE))
+        else {
+            // Cut off in the middle: the rest of the word belongs to the mark.
+            let end = body.find(|c: char| c.is_whitespace() || STRAY.contains(&c) && c != SEPARATOR);
+            return self.drop_mark(&body[end.unwrap_or(body.len())..]);
+        };
+        let whole = &text[..OPEN.len_utf8() + end + CLOSE.len_utf8()];
+        let after = &text[whole.len()..];
+        let words = self.words(whole, &body[..end], ids);
+        if words.is_empty() {
+            return self.drop_mark(after);
+        }
+        self.out.push_str(&words);
+        after
+    }
+
+    fn words<'t>(&mut self, whole: &str, body: &'t str, ids: &mut Vec<SourceId<'t>>) -> Cow<'t, str> {
+        let mut payload = body.split(SEPARATOR);
+        let kind = payload.next().unwrap_or_default();
+        if matches!(kind, "cite" | "filecite" | "memcite") {
+            ids.extend(payload.filter_map(SourceId::parse));
+            return Cow::Borrowed("");
+        }
+        if let Some(words) = payload.clone().find_map(entity_words) {
+            return words;
+        }
+        if let Some(alt) = self.alt(whole, kind) {
+            return Cow::Owned(alt.to_owned());
+        }
+        let words: Vec<&str> = payload
+            .filter(|part| {
+                SourceId::parse(part).is_none() && !part.starts_with(['{', '[']) && !part.is_empty()
+            })
+            .collect();
+        match words.as_slice() {
+            [label, address] if address.contains("://") => Cow::Owned(format!("[{label}]({address})")),
+            words => Cow::Owned(words.join(" ")),
+        }
+    }
+
+    fn alt(&mut self, whole: &str, kind: &str) -> Option<&str> {
+        let count = self.seen.entry(kind.to_owned()).or_default();
+        let nth = std::mem::replace(count, *count + 1);
+        let found = self.references.iter().find(|reference| reference.matched == Some(whole)).or_else(|| {
+            let same =
+                |name: &str| name.bytes().filter(|b| *b != b'_').eq(kind.bytes().filter(|b| *b != b'_'));
+            self.references
+                .iter()
+                .filter(|reference| reference.matched.is_none() && same(reference.kind))
+                .nth(nth)
+        });
+        found.map(|reference| reference.alt.trim()).filter(|alt| !alt.is_empty())
+    }
+
+    /// `【1†source】`, `【12†L3-L9】`, `【4:0†notes.pdf】`; other brackets stay.
+    fn dagger<'t>(&mut self, text: &'t str) -> &'t str {
+        let body = &text['【'.len_utf8()..];
+        let digits = body.find(|c: char| !c.is_ascii_digit() && c != ':').unwrap_or(0);
+        let end = body.find('】').filter(|end| *end <= LONGEST_DAGGER);
+        match end {
+            Some(end) if digits > 0 && body[digits..].starts_with('†') => {
+                self.drop_mark(&body[end + '】'.len_utf8()..])
+            }
+            _ => {
+                self.out.push('【');
+                body
+            }
+        }
+    }
+
+    /// Takes the space before a removed mark along where it would be left over.
+    fn drop_mark<'t>(&mut self, after: &'t str) -> &'t str {
+        let closes = |c: char| c.is_whitespace() || ".,;:!?)".contains(c);
+        if self.out.ends_with(' ') && after.chars().next().is_none_or(closes) {
+            self.out.pop();
+        }
+        after
+    }
+}
+
+/// `["place","Siruela",0]`: the second element is the words of the sentence.
+fn entity_words(payload: &str) -> Option<Cow<'static, str>> {
+    if !payload.starts_with('[') {
+        return None;
+    }
+    let fields: Vec<serde_json::Value> = serde_json::from_str(payload).ok()?;
+    fields.get(1)?.as_str().map(|words| Cow::Owned(words.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cleaned(text: &str) -> String {
+        clean(text, &[], &mut Vec::new()).into_owned()
+    }
+
+    #[test]
+    fn ordinary_text_is_borrowed() {
+        for text in ["", "plain", "中文【注】和 emoji 🧭", "† 1603"] {
+            assert!(matches!(clean(text, &[], &mut Vec::new()), Cow::Borrowed(_)), "{text}");
+        }
+    }
+
+    #[test]
+    fn dagger_marks_go_and_other_brackets_stay() {
+        assert_eq!(cleaned("Rye【1†source】 grows【12†L3-L9】. 【note】"), "Rye grows. 【note】");
+        assert_eq!(cleaned("a 【4:0†notes.pdf】, b"), "a, b");
+    }
+
+    #[test]
+    fn the_words_of_an_entity_stay() {
+        assert_eq!(cleaned("near \u{e200}entity\u{e202}[\"place\",\"Siruela\",0]\u{e201}."), "near Siruela.");
+    }
+
+    #[test]
+    fn cited_results_are_named() {
+        let mut ids = Vec::new();
+        let text = "A\u{e200}cite\u{e202}turn0search3\u{e202}turn12news_x0\u{e202}odd\u{e201}.";
+        assert_eq!(clean(text, &[], &mut ids), "A.");
+        assert_eq!(
+            ids,
+            [SourceId { turn: 0, kind: "search", index: 3 }, SourceId { turn: 12, kind: "news_x", index: 0 }]
+        );
+    }
+
+    #[test]
+    fn a_cut_mark_and_stray_characters_go() {
+        assert_eq!(cleaned("end \u{e200}cite\u{e202}turn0"), "end");
+        assert_eq!(cleaned("a \u{e203}span\u{e204} b\u{e206}"), "a span b");
+        assert_eq!(cleaned("x\u{e200}\u{e200}\u{e201}y"), "xy");
+    }
+
+    #[test]
+    fn references_without_matched_text_join_by_position() {
+        let alt = |kind, alt| Reference { kind, matched: None, alt };
+        let references = [alt("products", "one"), alt("nav_list", "list"), alt("products", "two")];
+        let text = "\u{e200}products\u{e202}turn0product0\u{e201}, \u{e200}navlist\u{e202}turn0nav1\u{e201}, \u{e200}products\u{e202}turn0product9\u{e201}";
+        assert_eq!(clean(text, &references, &mut Vec::new()), "one, list, two");
+    }
+}

@@ -1,0 +1,103 @@
+//! Tool calls: an assistant's message to a tool, and the tool's answer below it.
+
+use std::borrow::Cow;
+
+use satchel_importer::{Arena, Content, Parser, Part, PartKind, ToolCall, ToolInput};
+
+use super::tree::{Parent, Tree};
+
+/// The tool that writes saved memories.
+pub(crate) const MEMORY: &str = "bio";
+/// How its answer begins when it did; ChatGPT's own page asks for this wording.
+const MEMORY_DONE: &str = "Model set context updated";
+/// Tool messages between a call and an answer; more are no answers to it.
+const MAX_STEPS: usize = 64;
+
+/// Whether a recipient is a tool, and not a speaker.
+pub(crate) fn is_tool(recipient: &str) -> bool {
+    !matches!(recipient, "" | "all" | "user" | "assistant")
+}
+
+/// Turns the texts among `parts` into a call of the tool `name`.
+pub(crate) fn call<'a>(name: &'a str, parts: &mut Vec<Part<'a>>, arena: &'a Arena) -> ToolCall<'a> {
+    let texts = parts.extract_if(.., |part| matches!(part.kind, PartKind::Text | PartKind::Code));
+    let mut texts = texts.filter_map(|part| part.text);
+    let first = texts.next();
+    let input = first.map(|first| texts.fold(first, |all, next| Cow::Owned(format!("{all}\n{next}"))));
+    let input = input.map(|text| match text {
+        Cow::Borrowed(text) => {
+            object(text, arena).map_or(ToolInput::Text(text.into()), |raw| ToolInput::Object(raw.into()))
+        }
+        Cow::Owned(text) => ToolInput::Text(text.into()),
+    });
+    ToolCall { id: None, name: Cow::Borrowed(name), input, output: None }
+}
+
+/// The text, if it is a JSON object.
+fn object<'a>(text: &'a str, arena: &'a Arena) -> Option<&'a str> {
+    let text = text.trim();
+    if !text.starts_with('{') {
+        return None;
+    }
+    let mut json = Parser::new(text, arena);
+    let raw = json.raw_value().ok()?;
+    json.end().is_ok().then_some(raw)
+}
+
+/// What stands at a node on the way up.
+pub(crate) enum Step<'c> {
+    /// An answer of a tool.
+    Tool,
+    /// A call: index of the message, and the tool's name.
+    Call(usize, &'c str),
+    /// Anything else.
+    Stop,
+}
+
+/// The call that the tool's answer at `node` belongs to: the nearest one above, over answers only, with its name.
+pub(crate) fn call_above<'c>(
+    node: usize,
+    tree: &Tree<'_>,
+    step: impl Fn(usize) -> Step<'c>,
+    name: Option<&str>,
+) -> Option<usize> {
+    let mut at = node;
+    for _ in 0..MAX_STEPS {
+        let Parent::Node(above) = tree.parent(at) else { return None };
+        match step(above) {
+            Step::Tool => at = above,
+            Step::Call(call, called) => return answers(name, called).then_some(call),
+            Step::Stop => return None,
+        }
+    }
+    None
+}
+
+/// `browser` answers `browser.search`; an answer without a name answers anything.
+fn answers(name: Option<&str>, called: &str) -> bool {
+    let family = |tool: &str| tool.split('.').next().unwrap_or_default().to_owned();
+    name.is_none_or(|name| name == called || family(name) == family(called))
+}
+
+/// Whether a tool's answer says that a memory was saved.
+pub(crate) fn confirms_memory(tool: Option<&str>, answer: &str) -> bool {
+    tool == Some(MEMORY) && answer.trim_start().starts_with(MEMORY_DONE)
+}
+
+/// All text of a message.
+pub(crate) fn text_of<'a>(content: Option<&Content<'a>>) -> Option<Cow<'a, str>> {
+    match content? {
+        Content::Text(text) => Some(text.clone()),
+        Content::Multipart(parts) => {
+            let texts: Vec<&str> = parts.iter().filter_map(|part| part.text.as_deref()).collect();
+            if texts.is_empty() { None } else { Some(Cow::Owned(texts.join("\n"))) }
+        }
+    }
+}
+
+/// What a call asked, as text.
+pub(crate) fn input_text<'c>(call: &'c ToolCall<'_>) -> Option<&'c str> {
+    match call.input.as_ref()? {
+        ToolInput::Text(text) | ToolInput::Object(text) => Some(text),
+    }
+}

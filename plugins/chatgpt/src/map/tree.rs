@@ -1,0 +1,148 @@
+//! The tree of a conversation: who stands under whom once nodes without a message are gone.
+
+use std::collections::BTreeMap;
+
+use satchel_importer::Arena;
+
+use crate::raw::Node;
+
+/// Where a kept node hangs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parent<'a> {
+    /// Nowhere.
+    Root,
+    /// Under the kept node of this index.
+    Node(usize),
+    /// Under a node that this export does not hold; an older one may.
+    Absent(&'a str),
+}
+
+/// The links between nodes, by their index in the mapping.
+pub(crate) struct Tree<'a> {
+    index: BTreeMap<&'a str, usize>,
+    /// For dropped nodes, where their children hang.
+    parents: Vec<Parent<'a>>,
+    kept: Vec<bool>,
+    /// Kept nodes that stood in a cycle and became roots.
+    pub(crate) cut: Vec<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Walk {
+    Never,
+    Now,
+    Before,
+}
+
+impl<'a> Tree<'a> {
+    /// Links `nodes`; `kept` says which of them are emitted. Runs in `n log n`, whatever the links look like.
+    pub(crate) fn link(nodes: &[Node<'a>], kept: Vec<bool>, arena: &'a Arena) -> Self {
+        let index = nodes.iter().enumerate().map(|(at, node)| (node.key, at)).collect();
+        let mut tree = Self { index, parents: Vec::with_capacity(nodes.len()), kept, cut: Vec::new() };
+        tree.parents.extend(nodes.iter().map(|node| match node.parent {
+            None => Parent::Root,
+            Some(key) => tree.index.get(key).map_or(Parent::Absent(key), |at| Parent::Node(*at)),
+        }));
+        if tree.parents.iter().filter(|parent| **parent == Parent::Root).count() > 1 {
+            tree.adopt(nodes, arena);
+        }
+        tree.skip_dropped();
+        tree.cut_cycles();
+        tree
+    }
+
+    /// The parent of the node at `at`; never one that is dropped.
+    pub(crate) fn parent(&self, at: usize) -> Parent<'a> {
+        self.parents.get(at).copied().unwrap_or(Parent::Root)
+    }
+
+    /// The node named `key`, or its nearest kept ancestor.
+    pub(crate) fn kept_at(&self, key: &str) -> Option<usize> {
+        let at = *self.index.get(key)?;
+        if self.is_kept(at) {
+            return Some(at);
+        }
+        match self.parent(at) {
+            Parent::Node(above) => Some(above),
+            Parent::Root | Parent::Absent(_) => None,
+        }
+    }
+
+    fn is_kept(&self, at: usize) -> bool {
+        self.kept.get(at).copied().unwrap_or_default()
+    }
+
+    /// A node that names no parent hangs under the first node that names it as a child.
+    fn adopt(&mut self, nodes: &[Node<'a>], arena: &'a Arena) {
+        for (above, node) in nodes.iter().enumerate() {
+            for child in node.children(arena) {
+                let Some(at) = self.index.get(child).copied() else { continue };
+                if at != above && self.parents[at] == Parent::Root {
+                    self.parents[at] = Parent::Node(above);
+                }
+            }
+        }
+    }
+
+    /// Makes every link end at a kept node; each dropped node is walked over once.
+    fn skip_dropped(&mut self) {
+        let mut walked = vec![Walk::Never; self.parents.len()];
+        let mut path = Vec::new();
+        for start in 0..self.parents.len() {
+            let mut at = start;
+            let end = loop {
+                path.push(at);
+                walked[at] = Walk::Now;
+                match self.parents[at] {
+                    Parent::Node(above) if self.is_kept(above) => break Parent::Node(above),
+                    Parent::Node(above) => match walked[above] {
+                        Walk::Never => at = above,
+                        // Dropped nodes that stand in a cycle hang nowhere.
+                        Walk::Now => break Parent::Root,
+                        Walk::Before => break self.parents[above],
+                    },
+                    end @ (Parent::Root | Parent::Absent(_)) => break end,
+                }
+            };
+            for at in path.drain(..) {
+                self.parents[at] = end;
+                walked[at] = Walk::Before;
+            }
+        }
+    }
+
+    /// Makes one node of each cycle a root: the first in the order of the export.
+    fn cut_cycles(&mut self) {
+        let forward = |(at, parent): (usize, &Parent)| matches!(parent, Parent::Node(above) if *above >= at);
+        if !self.parents.iter().enumerate().any(forward) {
+            return;
+        }
+        // 0: not seen; else the number of the walk that came by.
+        let mut seen = vec![0_usize; self.parents.len()];
+        for start in 0..self.parents.len() {
+            let mut at = start;
+            while seen[at] == 0 {
+                seen[at] = start + 1;
+                let Parent::Node(above) = self.parents[at] else { break };
+                if seen[above] == start + 1 {
+                    self.cut_at(above);
+                    break;
+                }
+                at = above;
+            }
+        }
+    }
+
+    fn cut_at(&mut self, entry: usize) {
+        let (mut first, mut at) = (entry, entry);
+        while let Parent::Node(above) = self.parents[at] {
+            first = first.min(above);
+            at = above;
+            if at == entry {
+                break;
+            }
+        }
+        self.parents[first] = Parent::Root;
+        self.cut.push(first);
+    }
+}

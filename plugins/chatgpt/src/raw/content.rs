@@ -1,0 +1,84 @@
+//! A message's `content`.
+
+use satchel_importer::{JsonError, Parser, json::Kind};
+
+use super::{Object, Value};
+
+/// A message's `content`, of whatever type.
+#[derive(Debug, Default)]
+pub(crate) struct Content<'a> {
+    pub(crate) kind: Option<&'a str>,
+    pub(crate) parts: Vec<Part<'a>>,
+    /// All other fields.
+    pub(crate) fields: Object<'a>,
+}
+
+/// One entry of `parts`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part<'a> {
+    /// Null, or a text without words.
+    Nothing,
+    Text(&'a str),
+    /// An object, or something odd, as JSON text.
+    Raw(&'a str),
+}
+
+impl<'a> Content<'a> {
+    pub(crate) fn read(json: &mut Parser<'a>) -> Result<Self, JsonError> {
+        let mut it = Self::default();
+        match json.kind()? {
+            Kind::Object => it.read_object(json)?,
+            Kind::String => {
+                let text = json.string()?;
+                it = Self::from_text(text, json);
+            }
+            Kind::Null => json.skip_value()?,
+            Kind::Bool | Kind::Number | Kind::Array => it.fields.push("value", Value::Raw(json.raw_value()?)),
+        }
+        Ok(it)
+    }
+
+    /// Some exports hold the object as JSON in a string; any other string is the text itself.
+    fn from_text(text: &'a str, json: &Parser<'a>) -> Self {
+        let mut inside = Parser::new(text, json.arena());
+        let mut it = Self::default();
+        let object =
+            inside.kind() == Ok(Kind::Object) && it.read_object(&mut inside).is_ok() && inside.end().is_ok();
+        if object { it } else { Self { parts: vec![Part::text(text)], ..Self::default() } }
+    }
+
+    fn read_object(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
+        json.enter_object()?;
+        while let Some(key) = json.key()? {
+            match key {
+                "content_type" if json.kind()? == Kind::String => self.kind = Some(json.string()?),
+                "parts" if json.enter_array()? => self.read_parts(json)?,
+                _ => {
+                    let value = Value::read(json)?;
+                    if value != Value::Null {
+                        self.fields.push(key, value);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_parts(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
+        self.parts.clear();
+        while json.item()? {
+            self.parts.push(match Value::read(json)? {
+                Value::Null => Part::Nothing,
+                Value::Text(text) => Part::text(text),
+                Value::Raw(raw) => Part::Raw(raw),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Part<'a> {
+    fn text(text: &'a str) -> Self {
+        if text.is_empty() { Self::Nothing } else { Self::Text(text) }
+    }
+}

@@ -1,0 +1,108 @@
+//! Reads one export: its files of conversations in order, each conversation by itself.
+
+use satchel_importer::{Bundle, Element, ErrorKind, ImportError, JsonArray, RecordKind, Sink, Summary};
+
+use crate::{
+    assets::Assets,
+    detect,
+    layout::{self, Kind},
+    map::{self, Context},
+    raw, sidecar,
+};
+
+/// Reads all that detection claimed for `format`.
+pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
+    let Some(version) =
+        detect::FORMATS.into_iter().find(|known| *known == format).and_then(|known| known.split('/').nth(1))
+    else {
+        return Err(ImportError::new(
+            ErrorKind::UnsupportedVersion,
+            format!("no format {format:?} is known"),
+        ));
+    };
+    let (folder, sources) = sources(bundle)?;
+    let account = sidecar::account(bundle, &folder);
+    let assets = Assets::read(bundle, &folder, &sources, |path, problem| sink.warn(path, problem))?;
+    let context = Context { account: account.as_deref(), version, assets: &assets };
+    for source in &sources {
+        let array = JsonArray::new(source).pointer(detect::pointer(bundle, source)?);
+        array.each(bundle, sink, |element, sink| emit(&element, &context, sink))?;
+    }
+    report_missing(bundle, &folder, sink)?;
+    report_unread(bundle, &folder, &sources, &assets, sink);
+    Ok(bundle.summary())
+}
+
+/// The folder of the export, and its files of conversations in the order of their numbers.
+fn sources(bundle: &Bundle) -> Result<(String, Vec<String>), ImportError> {
+    let paths = || bundle.entries().iter().map(|entry| entry.path.as_str());
+    let shards = || paths().filter(|path| layout::shard(layout::split(path).1).is_some());
+    let folder = shards().map(|path| layout::split(path).0).min_by_key(|folder| folder.len());
+    let Some(folder) = folder else { return lone_source(bundle) };
+    let listed = sidecar::manifest_files(bundle, folder);
+    let ours = |path: &&str| {
+        let (inside, name) = layout::split(path);
+        inside == folder && (layout::shard(name).is_some() || listed.iter().any(|listed| listed == path))
+    };
+    let mut sources: Vec<String> = paths().filter(ours).map(ToOwned::to_owned).collect();
+    sources.sort_by_cached_key(|path| (layout::shard(layout::split(path).1), path.clone()));
+    Ok((folder.to_owned(), sources))
+}
+
+/// A conversation under a name of the person's own choice.
+fn lone_source(bundle: &Bundle) -> Result<(String, Vec<String>), ImportError> {
+    for entry in bundle.entries() {
+        let (folder, name) = layout::split(&entry.path);
+        if layout::kind(name) == Kind::Stranger && layout::is_json(name) {
+            return Ok((folder.to_owned(), vec![entry.path.clone()]));
+        }
+    }
+    Err(ImportError::not_this_format("none of the files holds conversations"))
+}
+
+fn emit(element: &Element<'_>, context: &Context<'_>, sink: &mut Sink) -> Result<(), ImportError> {
+    let raw = raw::Conversation::read(&mut element.parser())?;
+    let Some(raw) = raw else { return Err(ImportError::malformed("it is not an object")) };
+    let locator = element.locator();
+    let records = map::records(raw, context, &locator, element.arena()).map_err(ImportError::malformed)?;
+    for (locator, message) in &records.warnings {
+        sink.warn(locator, message);
+    }
+    sink.conversation(&records.conversation, &records.messages)?;
+    for (locator, reason) in &records.skipped {
+        sink.skip(RecordKind::Message, locator, reason)?;
+    }
+    if !records.evidence.is_empty() {
+        sink.evidence(&records.evidence)?;
+    }
+    Ok(())
+}
+
+/// Files of conversations that the manifest names and that did not come along.
+fn report_missing(bundle: &Bundle, folder: &str, sink: &mut Sink) -> Result<(), ImportError> {
+    for path in sidecar::manifest_files(bundle, folder) {
+        if bundle.entry(&path).is_none() {
+            sink.skip(
+                RecordKind::File,
+                &path,
+                "export_manifest.json names it, but the export does not hold it",
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Says which files were left aside, so that nothing is lost in silence.
+fn report_unread(bundle: &Bundle, folder: &str, sources: &[String], assets: &Assets, sink: &mut Sink) {
+    for entry in bundle.entries() {
+        let Some(below) = entry.path.strip_prefix(folder) else { continue };
+        let unread = layout::kind(below) == Kind::NotRead && !sources.contains(&entry.path);
+        if unread && !sidecar::holds_nothing(bundle, &entry.path, entry.size) {
+            sink.warn(&entry.path, "this file is not read; what it holds is not imported");
+        }
+    }
+    if let Some((count, first)) = assets.unused() {
+        let more = if count == 1 { String::new() } else { format!(" (and {} others)", count - 1) };
+        sink.warn(first, &format!("no message names this file{more}; it is not imported"));
+    }
+}
