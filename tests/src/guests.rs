@@ -1,0 +1,40 @@
+//! Hostile guests: WebAssembly text in `guests/`, made into components without any tool but this.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, Result};
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+const FRAME: &str = include_str!("../guests/frame.wat");
+const CONTRACT: &str = include_str!("../../sdk/wit/importer.wit");
+/// Pages of 64 KiB: 6 MiB, of which all but the amplifier use the first.
+const PAGES: u32 = 96;
+
+/// The component of `guests/<name>.wat`.
+pub fn component(name: &str) -> Result<Vec<u8>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("guests").join(name).with_extension("wat");
+    let text = fs::read_to_string(&path).with_context(|| format!("no guest {name}"))?;
+    from_text(&text, PAGES).with_context(|| format!("guest {name}"))
+}
+
+/// The component of a guest's own text, with a memory of so many pages.
+pub fn from_text(text: &str, pages: u32) -> Result<Vec<u8>> {
+    let detect =
+        if text.contains("(func $detect") { "" } else { "(func $detect (result i32) (i32.const 192))" };
+    let module = FRAME
+        .replace("(; pages ;)", &pages.to_string())
+        .replace("(; detect ;)", detect)
+        .replace("(; guest ;)", text);
+    let mut core = wat::parse_str(module)?;
+    let mut resolve = Resolve::default();
+    let package = resolve.push_str("importer.wit", CONTRACT)?;
+    let world = resolve.select_world(&[package], Some("importer"))?;
+    embed_component_metadata(&mut core, &resolve, world, StringEncoding::UTF8, false)?;
+    ComponentEncoder::default().validate(true).module(&core)?.encode()
+}
+
+/// An empty component that imports an instance of this name.
+pub fn importing(import: &str) -> Result<Vec<u8>> {
+    Ok(wat::parse_str(format!("(component (import \"{import}\" (instance)))"))?)
+}
