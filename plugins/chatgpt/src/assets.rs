@@ -67,7 +67,12 @@ impl Assets {
                     Err(error) => warn(&entry.path, &error.message),
                 },
                 Kind::Library => assets.add_library(bundle, &entry.path)?,
-                Kind::Conversations | Kind::Manifest | Kind::User | Kind::Settings | Kind::NotRead => {}
+                Kind::Conversations
+                | Kind::Manifest
+                | Kind::User
+                | Kind::Settings
+                | Kind::Copy
+                | Kind::NotRead => {}
             }
         }
         Ok(assets)

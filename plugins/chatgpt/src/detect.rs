@@ -67,7 +67,7 @@ pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
     let mut folders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for entry in bundle.entries() {
         let (folder, name) = layout::split(&entry.path);
-        if layout::is_json(name) && !layout::junk(name) && !folder.starts_with("__MACOSX/") {
+        if layout::is_json(name) && !layout::junk(&entry.path) {
             folders.entry(folder).or_default().push(&entry.path);
         }
     }

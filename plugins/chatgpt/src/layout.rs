@@ -19,14 +19,15 @@ pub(crate) enum Kind {
     Library,
     /// Bytes of an attachment.
     Asset,
+    /// `chat.html`: the same conversations once more.
+    Copy,
     /// Belongs to the export and is not read.
     NotRead,
     /// Not known to belong to it.
     Stranger,
 }
 
-const NOT_READ: [&str; 10] = [
-    "chat.html",
+const NOT_READ: [&str; 9] = [
     "message_feedback.json",
     "model_comparisons.json",
     "shared_conversations.json",
@@ -46,12 +47,19 @@ pub(crate) fn split(path: &str) -> (&str, &str) {
 /// What the file `below` is, a path inside the export's folder.
 pub(crate) fn kind(below: &str) -> Kind {
     let (folder, name) = split(below);
-    if folder.is_empty() { kind_at_top(name) } else { kind_in_folder(folder, name) }
+    if junk(below) {
+        Kind::Stranger
+    } else if folder.is_empty() {
+        kind_at_top(name)
+    } else {
+        kind_in_folder(folder, name)
+    }
 }
 
 fn kind_at_top(name: &str) -> Kind {
     match name {
         "export_manifest.json" => Kind::Manifest,
+        "chat.html" => Kind::Copy,
         "user.json" => Kind::User,
         "user_settings.json" => Kind::Settings,
         "conversation_asset_file_names.json" => Kind::AssetNames,
@@ -66,9 +74,6 @@ fn kind_at_top(name: &str) -> Kind {
 fn kind_in_folder(folder: &str, name: &str) -> Kind {
     let mut folders = folder.trim_end_matches('/').split('/');
     let (first, second) = (folders.next().unwrap_or_default(), folders.next());
-    if junk(name) || first == "__MACOSX" {
-        return Kind::Stranger;
-    }
     if first == "textdocs" {
         return Kind::NotRead;
     }
@@ -80,8 +85,9 @@ fn kind_in_folder(folder: &str, name: &str) -> Kind {
 }
 
 /// What operating systems leave in archives.
-pub(crate) fn junk(name: &str) -> bool {
-    name == ".DS_Store" || name.starts_with("._")
+pub(crate) fn junk(path: &str) -> bool {
+    let (folder, name) = split(path);
+    name == ".DS_Store" || name.starts_with("._") || folder.split('/').any(|folder| folder == "__MACOSX")
 }
 
 /// Whether the name ends like that of a JSON file.

@@ -36,28 +36,25 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
 /// The folder of the export, and its files of conversations in the order of their numbers.
 fn sources(bundle: &Bundle) -> Result<(String, Vec<String>), ImportError> {
     let paths = || bundle.entries().iter().map(|entry| entry.path.as_str());
-    let shards = || paths().filter(|path| layout::shard(layout::split(path).1).is_some());
-    let folder = shards().map(|path| layout::split(path).0).min_by_key(|folder| folder.len());
-    let Some(folder) = folder else { return lone_source(bundle) };
-    let listed = sidecar::manifest_files(bundle, folder);
-    let ours = |path: &&str| {
-        let (inside, name) = layout::split(path);
-        inside == folder && (layout::shard(name).is_some() || listed.iter().any(|listed| listed == path))
-    };
+    let numbered = |path: &str| layout::shard(layout::split(path).1);
+    let manifest = paths().find(|path| layout::kind(layout::split(path).1) == Kind::Manifest);
+    let listed =
+        manifest.map(|path| sidecar::manifest_files(bundle, layout::split(path).0)).unwrap_or_default();
+    let ours = |path: &&str| numbered(path).is_some() || listed.iter().any(|listed| listed == path);
     let mut sources: Vec<String> = paths().filter(ours).map(ToOwned::to_owned).collect();
-    sources.sort_by_cached_key(|path| (layout::shard(layout::split(path).1), path.clone()));
-    Ok((folder.to_owned(), sources))
-}
-
-/// A conversation under a name of the person's own choice.
-fn lone_source(bundle: &Bundle) -> Result<(String, Vec<String>), ImportError> {
-    for entry in bundle.entries() {
-        let (folder, name) = layout::split(&entry.path);
-        if layout::kind(name) == Kind::Stranger && layout::is_json(name) {
-            return Ok((folder.to_owned(), vec![entry.path.clone()]));
-        }
+    if sources.is_empty() {
+        // A conversation under a name of the person's own choice.
+        let lone = |path: &&str| {
+            let name = layout::split(path).1;
+            layout::is_json(name) && layout::kind(name) == Kind::Stranger
+        };
+        sources.extend(paths().find(lone).map(ToOwned::to_owned));
     }
-    Err(ImportError::not_this_format("none of the files holds conversations"))
+    sources.sort_by_cached_key(|path| (numbered(path), path.clone()));
+    let Some(folder) = sources.first().map(|path| layout::split(path).0.to_owned()) else {
+        return Err(ImportError::not_this_format("none of the files holds conversations"));
+    };
+    Ok((folder, sources))
 }
 
 fn emit(element: &Element<'_>, context: &Context<'_>, sink: &mut Sink) -> Result<(), ImportError> {
@@ -102,7 +99,7 @@ fn report_unread(bundle: &Bundle, folder: &str, sources: &[String], assets: &Ass
         }
     }
     if let Some((count, first)) = assets.unused() {
-        let more = if count == 1 { String::new() } else { format!(" (and {} others)", count - 1) };
+        let more = if count == 1 { String::new() } else { format!(" (nor {} more)", count - 1) };
         sink.warn(first, &format!("no message names this file{more}; it is not imported"));
     }
 }

@@ -1,9 +1,13 @@
 //! Times of every form that exports hold, as microseconds since the Unix epoch.
 
-use satchel_importer::{JsonError, Leftover, Parser, json::Kind, pam::time::Timestamp};
+use satchel_importer::{
+    JsonError, Leftover, Parser,
+    json::Kind,
+    pam::time::{TimeNote, Timestamp},
+};
 
-/// The time that is next in `json`: seconds as a number, or in quotes, or RFC 3339. Null and 0 are no time; anything
-/// that is not understood is kept.
+/// The time that is next in `json`: seconds as a number, or in quotes, or RFC 3339. Null and 0 are no time; what is
+/// not understood, or not in full (a time without its zone), is kept as it stands.
 pub(crate) fn read<'a>(
     key: &'a str,
     json: &mut Parser<'a>,
@@ -11,26 +15,29 @@ pub(crate) fn read<'a>(
 ) -> Result<Option<i64>, JsonError> {
     let kind = json.kind()?;
     let raw = json.raw_value()?;
-    let micros = match kind {
+    let read = match kind {
         Kind::Null => return Ok(None),
-        Kind::Number => seconds(raw),
+        Kind::Number => seconds(raw).map(|micros| (micros, None)),
         Kind::String => Parser::new(raw, json.arena()).string().ok().and_then(text),
         Kind::Bool | Kind::Array | Kind::Object => None,
     };
-    if micros.is_none() {
+    if !matches!(read, Some((_, None))) {
         rest.add_json(key, raw);
     }
-    Ok(micros)
+    Ok(read.map(|(micros, _)| micros))
 }
 
 /// Midnight (UTC) of a date `YYYY-MM-DD`.
 pub(crate) fn day(date: &str) -> Option<i64> {
-    text(&format!("{date}T00:00:00Z"))
+    text(&format!("{date}T00:00:00Z")).map(|(micros, _)| micros)
 }
 
-fn text(text: &str) -> Option<i64> {
-    let timestamp = || Timestamp::parse(text).ok().map(Timestamp::micros);
-    seconds(text).or_else(timestamp)
+/// The time, and what had to be assumed.
+fn text(text: &str) -> Option<(i64, Option<TimeNote>)> {
+    if text.parse::<f64>().is_ok() {
+        return seconds(text).map(|micros| (micros, None));
+    }
+    Timestamp::parse_noting(text).ok().map(|(time, note)| (time.micros(), note))
 }
 
 /// Rounded as Python rounds, so that other readers of the export get the same microsecond.
@@ -48,6 +55,7 @@ mod tests {
 
     #[test]
     fn numbers_and_texts_are_times() {
+        let text = |given| text(given).map(|(micros, _)| micros);
         assert_eq!(text("1750537483.023421"), Some(1_750_537_483_023_421));
         assert_eq!(text("2025-06-21T20:24:44.5Z"), Some(1_750_537_484_500_000));
         assert_eq!(text("0"), None);

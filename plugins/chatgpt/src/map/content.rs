@@ -29,38 +29,39 @@ pub(crate) struct Pointer<'a> {
     pub(crate) size: Option<u64>,
 }
 
-/// Reads `content` by its type; types not seen yet by the general rule.
+/// Types that hold no words of the conversation; all of their content is kept beside it.
+const SILENT: [&str; 5] = [
+    "reasoning_recap",
+    "computer_output",
+    "user_editable_context",
+    "model_editable_context",
+    "app_pairing_content",
+];
+
+/// Reads `content` by its type; types not seen yet, and shapes not seen yet of the others, by the general rule.
 pub(crate) fn said<'a>(content: &Content<'a>, metadata: &Metadata<'a>, arena: &'a Arena) -> Said<'a> {
     let mut said = Said::default();
     let fields = &content.fields;
-    let taken: &[&str] = match content.kind.unwrap_or("text") {
-        "text" => {
-            said.read_parts(content, arena);
-            &[]
-        }
-        "multimodal_text" => {
-            said.read_parts(content, arena);
-            said.multipart = true;
-            &[]
+    let kind = content.kind.unwrap_or("text");
+    let taken: &[&str] = match kind {
+        "text" | "multimodal_text" => {
+            said.multipart = kind == "multimodal_text";
+            said.read_parts(content, arena)
         }
         "code" => said.code(fields),
         "execution_output" => said.output(fields, metadata, arena),
         "tether_browsing_display" => said.first_of(fields, &["result", "summary"]),
         "tether_quote" | "sonic_webpage" => said.page(fields),
         "system_error" => said.first_of(fields, &["text", "name"]),
-        "thoughts" => said.thoughts(fields, arena),
-        "reasoning_recap" => {
-            said.thought = true;
-            &[]
-        }
+        "thoughts" => said.thoughts(content, arena),
         "citable_code_output" => said.connector(fields, arena),
-        "computer_output" => {
-            said.screenshot(fields, arena);
-            &[]
-        }
-        "user_editable_context" | "model_editable_context" | "app_pairing_content" => &[],
-        _ => said.general(content),
+        "computer_output" => said.screenshot(fields, arena),
+        _ => &[],
     };
+    said.thought |= kind == "reasoning_recap";
+    if said.parts.is_empty() && !SILENT.contains(&kind) {
+        said.general(content);
+    }
     said.keep_rest(content, taken);
     said
 }
@@ -143,14 +144,15 @@ impl<'a> Said<'a> {
         self.first_of(fields, &["output_str"])
     }
 
-    fn screenshot(&mut self, fields: &Object<'a>, arena: &'a Arena) {
+    fn screenshot(&mut self, fields: &Object<'a>, arena: &'a Arena) -> &'static [&'static str] {
         let shot = fields.object("screenshot", arena);
         self.pointers.extend(pointer(&shot, AttachmentKind::Image));
+        &[]
     }
 
-    fn thoughts(&mut self, fields: &Object<'a>, arena: &'a Arena) -> &'static [&'static str] {
+    fn thoughts(&mut self, content: &Content<'a>, arena: &'a Arena) -> &'static [&'static str] {
         self.thought = true;
-        let list = match fields.get("thoughts") {
+        let list = match content.fields.get("thoughts") {
             Value::Text(text) => {
                 self.add_text(text);
                 return &["thoughts"];
@@ -189,7 +191,7 @@ impl<'a> Said<'a> {
     }
 
     /// For types not seen yet: the first text where texts are found in the others.
-    fn general(&mut self, content: &Content<'a>) -> &'static [&'static str] {
+    fn general(&mut self, content: &Content<'a>) {
         let text = content.parts.iter().find_map(|part| match part {
             raw::Part::Text(text) => Some(*text),
             raw::Part::Nothing | raw::Part::Raw(_) => None,
@@ -202,10 +204,9 @@ impl<'a> Said<'a> {
         if let Some(text) = text.or_else(elsewhere) {
             self.add_text(text);
         }
-        &[]
     }
 
-    fn read_parts(&mut self, content: &Content<'a>, arena: &'a Arena) {
+    fn read_parts(&mut self, content: &Content<'a>, arena: &'a Arena) -> &'static [&'static str] {
         let plain = |part: &raw::Part| !matches!(part, raw::Part::Raw(_));
         if content.parts.iter().all(plain) {
             for part in &content.parts {
@@ -213,7 +214,7 @@ impl<'a> Said<'a> {
                     self.add_text(text);
                 }
             }
-            return;
+            return &[];
         }
         // Which text stood where among the objects: its number in PAM's parts.
         let mut layout = String::new();
@@ -233,6 +234,7 @@ impl<'a> Said<'a> {
         }
         layout.push(']');
         self.rest.add_json("parts", layout);
+        &[]
     }
 
     fn object_part(&mut self, raw: &'a str, arena: &'a Arena) {

@@ -146,9 +146,9 @@ fn message<'a>(
     let role = role(raw.role);
     let mut said = content::said(&raw.content, &raw.metadata, arena);
     let call = raw.recipient.filter(|to| role == Role::Assistant && !said.thought && tools::is_tool(to));
-    let tool_calls = call.map(|name| tools::call(name, &mut said.parts, arena)).into_iter().collect();
+    let tool_calls = call.map(|name| tools::call(name, &mut said, arena)).into_iter().collect();
     let citations = cite(&mut said, &mut raw, role == Role::Assistant && call.is_none(), arena);
-    if hidden(role, &raw) {
+    if hidden(&raw) {
         raw.rest.add_bool("hidden", true);
     }
     let attachments =
@@ -197,9 +197,11 @@ fn role(name: Option<&str>) -> Role {
 }
 
 /// What the person never saw: marked by the provider, instructions, and the lists of what is remembered.
-fn hidden(role: Role, raw: &raw::Message<'_>) -> bool {
+fn hidden(raw: &raw::Message<'_>) -> bool {
     let context = matches!(raw.content.kind, Some("user_editable_context" | "model_editable_context"));
-    raw.metadata.hidden || context || (role == Role::System && !raw.metadata.user_system)
+    // A role that is not known is no reason to hide what it said.
+    let named = raw.role.is_some_and(|role| role.eq_ignore_ascii_case("system"));
+    raw.metadata.hidden || context || (named && !raw.metadata.user_system)
 }
 
 /// Takes the citation marks out of an answer's text and collects its sources.

@@ -4,7 +4,10 @@ use std::borrow::Cow;
 
 use satchel_importer::{Arena, Content, Parser, Part, PartKind, ToolCall, ToolInput};
 
-use super::tree::{Parent, Tree};
+use super::{
+    content::Said,
+    tree::{Parent, Tree},
+};
 
 /// The tool that writes saved memories.
 pub(crate) const MEMORY: &str = "bio";
@@ -18,17 +21,31 @@ pub(crate) fn is_tool(recipient: &str) -> bool {
     !matches!(recipient, "" | "all" | "user" | "assistant")
 }
 
-/// Turns the texts among `parts` into a call of the tool `name`.
-pub(crate) fn call<'a>(name: &'a str, parts: &mut Vec<Part<'a>>, arena: &'a Arena) -> ToolCall<'a> {
-    let texts = parts.extract_if(.., |part| matches!(part.kind, PartKind::Text | PartKind::Code));
-    let mut texts = texts.filter_map(|part| part.text);
-    let first = texts.next();
-    let input = first.map(|first| texts.fold(first, |all, next| Cow::Owned(format!("{all}\n{next}"))));
-    let input = input.map(|text| match text {
-        Cow::Borrowed(text) => {
-            object(text, arena).map_or(ToolInput::Text(text.into()), |raw| ToolInput::Object(raw.into()))
+/// Turns the texts that were said into a call of the tool `name`; pictures stay.
+pub(crate) fn call<'a>(name: &'a str, said: &mut Said<'a>, arena: &'a Arena) -> ToolCall<'a> {
+    let mut input: Option<Cow<'a, str>> = None;
+    let spoken = |part: &mut Part<'_>| matches!(part.kind, PartKind::Text | PartKind::Code);
+    for part in said.parts.extract_if(.., spoken) {
+        // A call has no place for the language of its code.
+        if let Some(language) = part.language {
+            said.rest.add_text("language", &language);
         }
-        Cow::Owned(text) => ToolInput::Text(text.into()),
+        let Some(text) = part.text else { continue };
+        match &mut input {
+            Some(all) => {
+                let all = all.to_mut();
+                all.push('\n');
+                all.push_str(&text);
+            }
+            None => input = Some(text),
+        }
+    }
+    let input = input.map(|text| match text {
+        Cow::Borrowed(text) => match object(text, arena) {
+            Some(raw) => ToolInput::Object(Cow::Borrowed(raw)),
+            None => ToolInput::Text(Cow::Borrowed(text)),
+        },
+        Cow::Owned(text) => ToolInput::Text(Cow::Owned(text)),
     });
     ToolCall { id: None, name: Cow::Borrowed(name), input, output: None }
 }

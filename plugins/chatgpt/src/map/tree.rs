@@ -146,3 +146,67 @@ impl<'a> Tree<'a> {
         self.cut.push(first);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::raw::Slot;
+
+    const KEYS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "gone"];
+
+    fn nodes(parents: &[Option<usize>]) -> Vec<Node<'static>> {
+        let node = |(at, parent): (usize, &Option<usize>)| Node {
+            key: KEYS[at],
+            parent: parent.map(|parent| KEYS[parent]),
+            children: None,
+            message: Slot::Empty,
+        };
+        parents.iter().enumerate().map(node).collect()
+    }
+
+    /// The nearest kept ancestor by a plain walk; none if the walk ends or goes on for ever.
+    fn by_hand(at: usize, parents: &[Option<usize>], kept: &[bool]) -> Parent<'static> {
+        let mut at = at;
+        for _ in 0..=parents.len() {
+            match parents[at] {
+                Some(above) if above >= parents.len() => return Parent::Absent(KEYS[above]),
+                Some(above) if kept[above] => return Parent::Node(above),
+                Some(above) => at = above,
+                None => return Parent::Root,
+            }
+        }
+        Parent::Root
+    }
+
+    proptest! {
+        #[test]
+        fn links_lead_to_the_nearest_kept_ancestor(
+            drawn in prop::collection::vec((prop::option::weighted(0.9, 0..12_usize), any::<bool>()), 1..11),
+        ) {
+            let (mut parents, kept): (Vec<_>, Vec<_>) = drawn.into_iter().unzip();
+            let count = parents.len();
+            for parent in &mut parents {
+                // Keys beyond the nodes are one that never comes.
+                *parent = parent.map(|at| if at < count { at } else { 11 });
+            }
+            let arena = Arena::new();
+            let tree = Tree::link(&nodes(&parents), kept.clone(), &arena);
+            for at in (0..count).filter(|at| kept[*at]) {
+                let expected = by_hand(at, &parents, &kept);
+                if tree.cut.contains(&at) {
+                    prop_assert_eq!(tree.parent(at), Parent::Root);
+                } else {
+                    prop_assert_eq!(tree.parent(at), expected);
+                }
+                let mut above = at;
+                for step in 0.. {
+                    prop_assert!(step <= count, "a cycle is left");
+                    let Parent::Node(next) = tree.parent(above) else { break };
+                    above = next;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Broken input: whatever is cut or changed, the importer neither panics nor gives records that make no sense.
+
+use std::{collections::BTreeMap, fs, path::Path, sync::OnceLock};
+
+use proptest::prelude::*;
+use satchel_importer::{
+    Bundle, ErrorKind, Importer, Line, Sink,
+    pam::record::{ConversationRecord, RecordKind},
+};
+use satchel_plugin_chatgpt::ChatGpt;
+
+/// The conversation files of all fixtures.
+fn corpus() -> &'static [Vec<u8>] {
+    static CORPUS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    CORPUS.get_or_init(|| {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+        let bundle = Bundle::from_folder(&fixtures).expect("the fixtures can be listed");
+        let named =
+            |path: &&str| path.ends_with(".json") && path.contains("/input/") && path.contains("onversation");
+        let paths = bundle.entries().iter().map(|entry| entry.path.as_str()).filter(named);
+        paths.map(|path| fs::read(fixtures.join(path)).expect("a fixture can be read")).collect()
+    })
+}
+
+/// All that the importer says of one file, whatever it is.
+fn read(bytes: &[u8]) -> Vec<Line> {
+    let bundle = Bundle::from_files([("conversations.json", bytes.to_vec())]);
+    ChatGpt::detect(&bundle).expect("detection answers");
+    let mut sink = Sink::collecting();
+    ChatGpt::run("chatgpt-importer/2026.07", &bundle, &mut sink).expect("a run comes to its end");
+    sink.into_lines()
+}
+
+fn conversations(lines: &[Line]) -> Vec<&ConversationRecord> {
+    let conversation = |line| if let &Line::Conversation(ref record) = line { Some(&**record) } else { None };
+    lines.iter().filter_map(conversation).collect()
+}
+
+/// Ids are unique, parents never lead in a circle, `current` is a message.
+fn check_tree(record: &ConversationRecord) {
+    let parents: BTreeMap<&str, Option<&str>> =
+        record.messages.iter().map(|message| (message.id.as_str(), message.parent.as_deref())).collect();
+    assert_eq!(parents.len(), record.messages.len(), "message ids are unique");
+    for start in parents.keys() {
+        let mut at = *start;
+        for step in 0.. {
+            assert!(step <= parents.len(), "the parents of {start:?} lead in a circle");
+            match parents.get(at).copied().flatten() {
+                Some(above) => at = above,
+                None => break,
+            }
+        }
+    }
+    assert!(record.current.as_deref().is_none_or(|current| parents.contains_key(current)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_cut_file_gives_what_stood_whole_before_the_cut(file in 0..corpus().len(), part in 0.0..1.0) {
+        let bytes = &corpus()[file];
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a place in a small file")]
+        let cut = (bytes.len() as f64 * part) as usize;
+        let (whole, lines) = (read(bytes), read(&bytes[..cut]));
+        let (whole, given) = (conversations(&whole), conversations(&lines));
+        prop_assert!(given.len() <= whole.len());
+        for (given, whole) in given.iter().zip(&whole) {
+            prop_assert_eq!(&given.id, &whole.id);
+            prop_assert_eq!(&given.messages, &whole.messages);
+        }
+        let opened = bytes[..cut].contains(&b'[');
+        let told = lines.iter().any(|line| matches!(line, Line::Skip(skip) if skip.kind == RecordKind::Conversation));
+        prop_assert!(told || given.len() == whole.len() || !opened, "a loss is told");
+    }
+
+    #[test]
+    fn changed_bytes_never_panic(file in 0..corpus().len(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)) {
+        let mut bytes = corpus()[file].clone();
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        let lines = read(&bytes);
+        for record in conversations(&lines) {
+            check_tree(record);
+        }
+    }
+
+    #[test]
+    fn values_of_other_types_never_panic(file in 0..corpus().len(), at in any::<prop::sample::Index>(), value in 0..8_usize) {
+        let text = String::from_utf8_lossy(&corpus()[file]).into_owned();
+        let places: Vec<usize> = text.match_indices(": ").map(|(at, _)| at + 2).collect();
+        prop_assume!(!places.is_empty());
+        let at = *at.get(&places);
+        let values = ["null", "true", "0", "-1.5e300", "\"x\"", "[[{}]]", "{\"a\":{\"b\":[null]}}", "\"\\ud800\""];
+        // The old value becomes the value of a key that nobody knows.
+        let odd = format!("{}{},\"zz\": {}", &text[..at], values[value], &text[at..]);
+        for record in conversations(&read(odd.as_bytes())) {
+            check_tree(record);
+        }
+    }
+}
+
+#[test]
+fn a_hundred_thousand_children_are_read() {
+    let mut text = String::from(r#"[{"id":"wide","mapping":{"root":{"message":null,"parent":null}"#);
+    for node in 0..100_000 {
+        let parent = if node < 50_000 { "root".to_owned() } else { format!("n{}", node - 1) };
+        // Every second one is a gap, so that links lead over long runs of dropped nodes.
+        let message = if node % 2 == 0 { "null" } else { r#"{"author":{"role":"user"},"content":"x"}"# };
+        text.push_str(&format!(r#","n{node}":{{"parent":"{parent}","message":{message}}}"#));
+    }
+    text.push_str("}}]");
+    let lines = read(text.as_bytes());
+    let [record] = conversations(&lines)[..] else { panic!("one conversation is read") };
+    assert_eq!(record.messages.len(), 50_000);
+    check_few(record);
+}
+
+/// As `check_tree`, but linear: links go to messages only.
+fn check_few(record: &ConversationRecord) {
+    let ids: std::collections::BTreeSet<&str> =
+        record.messages.iter().map(|message| message.id.as_str()).collect();
+    assert!(
+        record
+            .messages
+            .iter()
+            .filter_map(|message| message.parent.as_deref())
+            .all(|parent| ids.contains(parent))
+    );
+}
+
+#[test]
+fn nesting_beyond_the_limit_skips_the_conversation_alone() {
+    let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
+    let text = format!(
+        r#"[{{"id":"deep","odd":{deep},"mapping":{{}}}},{{"id":"b","mapping":{{"u":{{"message":{{"author":{{"role":"user"}},"content":"x"}}}}}}}}]"#
+    );
+    let lines = read(text.as_bytes());
+    assert!(matches!(&lines[0], Line::Skip(skip) if skip.locator == "conversations.json[0]"), "{lines:?}");
+    assert_eq!(conversations(&lines).len(), 1);
+}
+
+#[test]
+fn the_host_can_stop_a_run_at_any_call() {
+    let bytes = &corpus()[0];
+    let bundle = Bundle::from_files([("conversations.json", bytes.clone())]);
+    let mut sink = Sink::stopping_after(0);
+    let error = ChatGpt::run("chatgpt-importer/2023.01", &bundle, &mut sink).expect_err("it stops");
+    assert_eq!(error.kind, ErrorKind::Cancelled);
+}
