@@ -33,7 +33,10 @@ fn build() -> Result<(), Box<dyn Error>> {
     let mut list = String::from("&[\n");
     for (name, module) in IMPORTERS.iter().zip(modules) {
         if !uses_simd(&module) {
-            return Err(format!("{name} was built without SIMD: some configuration overrides the compiler flags").into());
+            return Err(format!(
+                "{name} was built without SIMD: some configuration overrides the compiler flags"
+            )
+            .into());
         }
         let component = componentize(&module)?;
         check(&component, &workspace.join("sdk/wit"))?;
@@ -47,8 +50,10 @@ fn build() -> Result<(), Box<dyn Error>> {
 
 /// What the components depend on.
 fn watch(plugins: &Path, workspace: &Path) {
-    let importers = IMPORTERS.iter().flat_map(|name| ["src", "Cargo.toml"].map(|part| plugins.join(name).join(part)));
-    let shared = ["sdk/wit", "sdk/pam/src", "sdk/pam/Cargo.toml", "sdk/importer/src", "sdk/importer/Cargo.toml"];
+    let importers =
+        IMPORTERS.iter().flat_map(|name| ["src", "Cargo.toml"].map(|part| plugins.join(name).join(part)));
+    let shared =
+        ["sdk/wit", "sdk/pam/src", "sdk/pam/Cargo.toml", "sdk/importer/src", "sdk/importer/Cargo.toml"];
     let whole = ["Cargo.toml", "Cargo.lock"];
     for path in importers.chain(shared.iter().chain(&whole).map(|path| workspace.join(path))) {
         println!("cargo::rerun-if-changed={}", path.display());

@@ -37,7 +37,8 @@ impl Guests<'_> {
         let toolchain = Toolchain::find()?;
         let folder = self.workspace.join("target/plugins");
         let status = self.command(&toolchain, &folder).status();
-        let status = status.map_err(|source| BuildError::Start { program: toolchain.cargo.clone(), source })?;
+        let status =
+            status.map_err(|source| BuildError::Start { program: toolchain.cargo.clone(), source })?;
         if !status.success() {
             return Err(BuildError::Cargo { packages: self.packages.join(", ") });
         }
@@ -51,7 +52,15 @@ impl Guests<'_> {
 
     fn command(&self, toolchain: &Toolchain, folder: &Path) -> Command {
         let mut cargo = Command::new(&toolchain.cargo);
-        cargo.current_dir(self.workspace).args(["build", "--locked", "--lib", "--target", TARGET, "--profile", PROFILE]);
+        cargo.current_dir(self.workspace).args([
+            "build",
+            "--locked",
+            "--lib",
+            "--target",
+            TARGET,
+            "--profile",
+            PROFILE,
+        ]);
         cargo.arg("--target-dir").arg(folder);
         self.packages.iter().for_each(|package| {
             cargo.args(["--package", package]);

@@ -29,7 +29,8 @@ pub fn check(component: &[u8], wit: &Path) -> Result<(), BuildError> {
 pub fn uses_simd(module: &[u8]) -> bool {
     let mut without = WasmFeatures::all();
     without.remove(WasmFeatures::SIMD | WasmFeatures::RELAXED_SIMD);
-    Validator::new().validate_all(module).is_ok() && Validator::new_with_features(without).validate_all(module).is_err()
+    Validator::new().validate_all(module).is_ok()
+        && Validator::new_with_features(without).validate_all(module).is_err()
 }
 
 fn problem<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> BuildError {

@@ -31,11 +31,14 @@ pub struct Toolchain {
 impl Toolchain {
     /// The running toolchain if it can, else the system's.
     pub fn find() -> Result<Self, BuildError> {
-        let named = |variable: &str, name: &str| env::var_os(variable).map_or_else(|| name.into(), PathBuf::from);
+        let named =
+            |variable: &str, name: &str| env::var_os(variable).map_or_else(|| name.into(), PathBuf::from);
         let running = (named("CARGO", "cargo"), named("RUSTC", "rustc"), false);
         let system = (Path::new(SYSTEM_BIN).join("cargo"), Path::new(SYSTEM_BIN).join("rustc"), true);
-        let mut found: Vec<Self> =
-            [running, system].into_iter().filter_map(|(cargo, rustc, foreign)| Self::probe(cargo, rustc, foreign)).collect();
+        let mut found: Vec<Self> = [running, system]
+            .into_iter()
+            .filter_map(|(cargo, rustc, foreign)| Self::probe(cargo, rustc, foreign))
+            .collect();
         // One that has the library ready is quicker, whichever it is.
         found.sort_by_key(|toolchain| toolchain.builds_std);
         found.into_iter().next().ok_or(BuildError::NoToolchain)
@@ -57,6 +60,13 @@ impl Toolchain {
             return None;
         }
         let own_linker = ask(&["--print", "target-libdir"])?.with_file_name("bin").join("rust-lld").is_file();
-        Some(Self { cargo, rustc, sysroot, foreign, builds_std: !ready, linker: (!own_linker).then_some("wasm-ld") })
+        Some(Self {
+            cargo,
+            rustc,
+            sysroot,
+            foreign,
+            builds_std: !ready,
+            linker: (!own_linker).then_some("wasm-ld"),
+        })
     }
 }

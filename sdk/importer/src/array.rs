@@ -212,3 +212,6 @@ impl<'p> JsonArray<'p> {
 fn utf8(bytes: &[u8]) -> Cow<'_, str> {
     simdutf8::basic::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,7 +62,9 @@ impl Bundle {
         let mut bytes = Vec::new();
         let read = self.open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
         if read as u64 > limit {
-            return Err(ImportError::new(ErrorKind::Limit, format!("the file is larger than {limit} bytes")).at(path));
+            return Err(
+                ImportError::new(ErrorKind::Limit, format!("the file is larger than {limit} bytes")).at(path)
+            );
         }
         Ok(bytes)
     }

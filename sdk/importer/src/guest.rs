@@ -16,7 +16,14 @@ mod lower;
 mod lower_memory;
 
 #[doc(hidden)]
-#[allow(missing_docs, clippy::all, clippy::pedantic, unused_qualifications, unreachable_pub, reason = "generated code")]
+#[allow(
+    missing_docs,
+    clippy::all,
+    clippy::pedantic,
+    unused_qualifications,
+    unreachable_pub,
+    reason = "generated code"
+)]
 pub mod bindings {
     wit_bindgen::generate!({
         path: "../wit",
@@ -108,7 +115,10 @@ pub(crate) struct Target {
 impl Target {
     pub(crate) fn conversation(&mut self, conversation: &Conversation, messages: &[Message]) -> Answer {
         self.call(|arena| {
-            sink::emit_conversation(lower::conversation(conversation, arena), lower::messages(messages, arena))
+            sink::emit_conversation(
+                lower::conversation(conversation, arena),
+                lower::messages(messages, arena),
+            )
         })
     }
 

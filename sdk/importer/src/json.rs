@@ -243,7 +243,11 @@ impl<'a> Parser<'a> {
             return Ok(false);
         }
         if self.state == State::Opened {
-            return if next.is_some() { Ok(true) } else { Err(self.error("the text ends inside a container")) };
+            return if next.is_some() {
+                Ok(true)
+            } else {
+                Err(self.error("the text ends inside a container"))
+            };
         }
         if next != Some(b',') {
             return Err(self.error("expected \",\" or the end of the container"));
@@ -274,3 +278,6 @@ impl<'a> Parser<'a> {
         JsonError { offset: self.at, problem }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,11 +28,11 @@ use guest as backend;
 use native as backend;
 
 pub use array::{Element, JsonArray, Outcome};
-pub use bundle::{Bundle, Entry, Reader};
 pub use bumpalo::Bump as Arena;
+pub use bundle::{Bundle, Entry, Reader};
 pub use emit::{
-    Attachment, AttachmentKind, Citation, Content, Conversation, Message, Part, PartKind, Participant, Role, Source,
-    ToolCall, ToolInput,
+    Attachment, AttachmentKind, Citation, Content, Conversation, Message, Part, PartKind, Participant, Role,
+    Source, ToolCall, ToolInput,
 };
 pub use error::{ErrorKind, ImportError};
 pub use importer::{Detection, Importer, Info, Summary};

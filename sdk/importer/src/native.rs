@@ -28,14 +28,16 @@ impl Bundle {
 
     /// Files in memory: name and bytes.
     pub fn from_files<N: Into<String>, B: Into<Vec<u8>>>(files: impl IntoIterator<Item = (N, B)>) -> Self {
-        let found = files.into_iter().map(|(name, bytes)| (name.into(), Place::Memory(Rc::new(bytes.into()))));
+        let found =
+            files.into_iter().map(|(name, bytes)| (name.into(), Place::Memory(Rc::new(bytes.into()))));
         Self::new(Files { found: found.collect() })
     }
 
     /// The same export with only the files that a detection claimed, as the host shows it to `run`.
     #[must_use]
     pub fn only(&self, files: &[String]) -> Self {
-        let named = |(path, place): (&String, &Place)| files.contains(path).then(|| (path.clone(), place.clone()));
+        let named =
+            |(path, place): (&String, &Place)| files.contains(path).then(|| (path.clone(), place.clone()));
         Self::new(Files { found: self.files().found.iter().filter_map(named).collect() })
     }
 }
@@ -62,9 +64,10 @@ impl Files {
                 let file = File::open(real).map_err(|error| ImportError::from(error).at(path))?;
                 Ok(OpenFile { bytes: Bytes::Disk(file), size: *size })
             }
-            Some(Place::Memory(bytes)) => {
-                Ok(OpenFile { bytes: Bytes::Memory(Cursor::new(SharedBytes(Rc::clone(bytes)))), size: bytes.len() as u64 })
-            }
+            Some(Place::Memory(bytes)) => Ok(OpenFile {
+                bytes: Bytes::Memory(Cursor::new(SharedBytes(Rc::clone(bytes)))),
+                size: bytes.len() as u64,
+            }),
             None => Err(ImportError::new(ErrorKind::Io, "the export has no such file").at(path)),
         }
     }
@@ -79,7 +82,12 @@ impl Place {
     }
 }
 
-fn walk(folder: &Path, prefix: &str, depth: usize, found: &mut BTreeMap<String, Place>) -> Result<(), ImportError> {
+fn walk(
+    folder: &Path,
+    prefix: &str,
+    depth: usize,
+    found: &mut BTreeMap<String, Place>,
+) -> Result<(), ImportError> {
     if depth > MAX_FOLDER_DEPTH {
         let message = format!("folders are nested more than {MAX_FOLDER_DEPTH} deep");
         return Err(ImportError::new(ErrorKind::Limit, message).at(prefix));
@@ -173,7 +181,9 @@ impl Target {
     pub(crate) fn more_messages(&mut self, messages: &[Message]) -> Answer {
         let more = emit::messages_to_records(messages)?;
         let open = self.lines.iter_mut().rev().find_map(open_conversation);
-        open.ok_or_else(|| ImportError::internal("more messages, but no conversation"))?.messages.extend(more);
+        open.ok_or_else(|| ImportError::internal("more messages, but no conversation"))?
+            .messages
+            .extend(more);
         self.take([])
     }
 

@@ -1,7 +1,8 @@
 //! Where records go.
 
 use crate::{
-    Content, Conversation, EmbeddingRecord, Evidence, ImportError, Message, RecordKind, RelationRecord, backend,
+    Content, Conversation, EmbeddingRecord, Evidence, ImportError, Message, RecordKind, RelationRecord,
+    backend,
 };
 
 /// Text and metadata of messages that cross the sandbox in one call, in bytes. The host takes 64 MiB a call; smaller
@@ -25,7 +26,11 @@ impl Sink {
 
     /// A conversation with its messages, or with the first of them; the rest follow by [`Sink::more_messages`]. It is
     /// complete when the next one begins or the run ends. Large ones are split here.
-    pub fn conversation(&mut self, conversation: &Conversation, messages: &[Message]) -> Result<(), ImportError> {
+    pub fn conversation(
+        &mut self,
+        conversation: &Conversation,
+        messages: &[Message],
+    ) -> Result<(), ImportError> {
         let (first, rest) = messages.split_at(batch(messages));
         self.target.conversation(conversation, first)?;
         self.more_messages(rest)
@@ -92,7 +97,8 @@ fn weight(message: &Message) -> usize {
         Some(Content::Multipart(parts)) => parts.iter().map(|part| length(&part.text) + 64).sum(),
         None => 0,
     };
-    let calls: usize = message.tool_calls.iter().map(|call| length(&call.output) + input_weight(call) + 64).sum();
+    let calls: usize =
+        message.tool_calls.iter().map(|call| length(&call.output) + input_weight(call) + 64).sum();
     let citations: usize = message.citations.iter().map(|citation| length(&citation.snippet) + 64).sum();
     let attachments: usize = message.attachments.iter().map(attachment_weight).sum();
     256 + content + calls + citations + attachments + length(&message.raw_metadata)

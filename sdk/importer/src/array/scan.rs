@@ -77,7 +77,8 @@ impl Scan {
     fn block(&mut self, bytes: &[u8; BLOCK]) -> Option<usize> {
         let block = Block::new(bytes);
         let backslashes = block.equal(b'\\');
-        let escaped = if backslashes == 0 { std::mem::take(&mut self.escaped) } else { self.escapes(backslashes) };
+        let escaped =
+            if backslashes == 0 { std::mem::take(&mut self.escaped) } else { self.escapes(backslashes) };
         let inside = prefix_xor(block.equal(b'"') & !escaped) ^ self.string;
         // The sign bit, spread: whether the block ends inside a string.
         self.string = if inside >> (BLOCK - 1) == 1 { u64::MAX } else { 0 };

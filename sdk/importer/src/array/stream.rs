@@ -67,7 +67,8 @@ impl<R: BufRead> Stream<R> {
     /// The first byte that is not white space; what stands before it is taken.
     pub(super) fn first_solid(&mut self) -> io::Result<Option<u8>> {
         loop {
-            let spaces = self.bytes().iter().take_while(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t')).count();
+            let spaces =
+                self.bytes().iter().take_while(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t')).count();
             self.take(spaces);
             if !self.bytes().is_empty() || !self.more()? {
                 return Ok(self.bytes().first().copied());

@@ -83,7 +83,9 @@ impl<'p, R: BufRead> Walk<'p, R> {
         loop {
             let next = self.stream.first_solid()?;
             match (self.state, next) {
-                (State::Done, _) | (State::Lines | State::Values | State::One, None) => return Ok(Found::End),
+                (State::Done, _) | (State::Lines | State::Values | State::One, None) => {
+                    return Ok(Found::End);
+                }
                 (State::Array, None) => return Ok(self.cut(ENDS_EARLY)),
                 (State::Array, Some(b']')) => {
                     self.stream.take(1);
@@ -139,7 +141,13 @@ impl<'p, R: BufRead> Walk<'p, R> {
                 Some(length) if length <= self.limit => return Ok(Extent::Whole(length)),
                 None if last => return Ok(Extent::Broken),
                 None if self.sampling || self.stream.bytes().len() <= self.limit => self.stream.more()?,
-                _ => return Ok(if self.pass(Scan::new(first))? { Extent::Long { offset } } else { Extent::Broken }),
+                _ => {
+                    return Ok(if self.pass(Scan::new(first))? {
+                        Extent::Long { offset }
+                    } else {
+                        Extent::Broken
+                    });
+                }
             };
         }
     }
@@ -230,17 +238,17 @@ impl<'p, R: BufRead> Walk<'p, R> {
         Ok(None)
     }
 
-    /// Whether another object begins right behind the first line break, as nothing but JSON Lines has it.
+    /// Whether an object ends at the first line break and another begins right behind it, which no single value has.
     fn stands_in_lines(&mut self) -> Result<bool, ImportError> {
         let mut looked = 0;
         loop {
-            let rest = self.stream.bytes().get(looked..).unwrap_or_default();
-            if let Some(at) = memchr::memchr(b'\n', rest)
-                && let Some(behind) = rest.get(at + 1)
-            {
-                return Ok(*behind == b'{');
+            let bytes = self.stream.bytes();
+            let line_break =
+                memchr::memchr(b'\n', bytes.get(looked..).unwrap_or_default()).map(|at| looked + at);
+            if let Some((line, [_, behind, ..])) = line_break.and_then(|at| bytes.split_at_checked(at)) {
+                return Ok(*behind == b'{' && line.trim_ascii_end().ends_with(b"}"));
             }
-            looked = self.stream.bytes().len().saturating_sub(1);
+            looked = line_break.unwrap_or(bytes.len());
             if looked > self.limit || !self.stream.more()? {
                 return Ok(false);
             }

@@ -9,8 +9,8 @@ use satchel_pam::{
 };
 
 use super::{
-    Attachment, AttachmentKind, Citation, Content, Conversation, Message, Part, PartKind, Participant, Role, Source,
-    ToolCall, ToolInput,
+    Attachment, AttachmentKind, Citation, Content, Conversation, Message, Part, PartKind, Participant, Role,
+    Source, ToolCall, ToolInput,
 };
 use crate::ImportError;
 
@@ -174,7 +174,12 @@ fn tool_call_to_record(call: &ToolCall, message: &str) -> Result<pam::ToolCall, 
         }
         None => None,
     };
-    Ok(pam::ToolCall { id: owned(id.as_ref()), name: name.to_string(), input, output: owned(output.as_ref()) })
+    Ok(pam::ToolCall {
+        id: owned(id.as_ref()),
+        name: name.to_string(),
+        input,
+        output: owned(output.as_ref()),
+    })
 }
 
 fn owned(text: Option<&Cow<str>>) -> Option<String> {

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::bindings::{exports::satchel::importer::plugin, satchel::importer::types as wit};
 use crate::{
-    Arena, Attachment, AttachmentKind, Citation, Content, Conversation, Detection, ErrorKind, ImportError, Message,
-    Part, PartKind, Participant, RecordKind, Role, Source, ToolCall, ToolInput,
+    Arena, Attachment, AttachmentKind, Citation, Content, Conversation, Detection, ErrorKind, ImportError,
+    Message, Part, PartKind, Participant, RecordKind, Role, Source, ToolCall, ToolInput,
 };
 
 pub(super) fn conversation<'b>(conversation: &'b Conversation, arena: &'b Arena) -> wit::Conversation<'b> {

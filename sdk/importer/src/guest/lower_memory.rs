@@ -2,9 +2,7 @@
 
 use satchel_pam::{
     embedding::{Storage, StorageKind},
-    memory::{
-        Access, AccessGrant, DecayModel, ExtractionMethod, MemoryType, Permission, Status, Visibility,
-    },
+    memory::{Access, AccessGrant, DecayModel, ExtractionMethod, MemoryType, Permission, Status, Visibility},
     record::ConfidenceRecord,
     relation::RelationType,
 };
@@ -18,7 +16,8 @@ pub(super) fn evidence<'b>(evidence: &'b [Evidence], arena: &'b Arena) -> &'b [w
 
 fn one_evidence<'b>(evidence: &'b Evidence, arena: &'b Arena) -> wit::Evidence<'b> {
     // Every field is named, so that a new one fails to compile here.
-    let Evidence { id, claim: said, at, account, conversation, message, extraction_method, locator } = evidence;
+    let Evidence { id, claim: said, at, account, conversation, message, extraction_method, locator } =
+        evidence;
     wit::Evidence {
         id,
         claim: claim(said, arena),
@@ -40,9 +39,10 @@ fn one_evidence<'b>(evidence: &'b Evidence, arena: &'b Arena) -> wit::Evidence<'
 fn claim<'b>(claim: &'b Claim, arena: &'b Arena) -> wit::Claim<'b> {
     match claim {
         Claim::Statement(stated) => wit::Claim::Statement(item(stated, arena)),
-        Claim::Snapshot { series, items } => {
-            wit::Claim::Snapshot(wit::Snapshot { series, items: list(items, arena, |each| item(each, arena)) })
-        }
+        Claim::Snapshot { series, items } => wit::Claim::Snapshot(wit::Snapshot {
+            series,
+            items: list(items, arena, |each| item(each, arena)),
+        }),
         Claim::Edit { log, sequence, edit: change } => {
             wit::Claim::Edit(wit::LoggedEdit { log, sequence: *sequence, edit: edit(change, arena) })
         }
@@ -56,7 +56,9 @@ fn edit<'b>(edit: &'b Edit, arena: &'b Arena) -> wit::Edit<'b> {
             let (target, item) = (target.as_deref(), item(new, arena));
             wit::Edit::Replace(wit::Replacement { line: *line, target, item })
         }
-        Edit::Remove { line, target } => wit::Edit::Remove(wit::Removal { line: *line, target: target.as_deref() }),
+        Edit::Remove { line, target } => {
+            wit::Edit::Remove(wit::Removal { line: *line, target: target.as_deref() })
+        }
     }
 }
 
@@ -181,7 +183,10 @@ fn relation(relation: &RelationRecord) -> wit::Relation<'_> {
     }
 }
 
-pub(super) fn embeddings<'b>(embeddings: &'b [EmbeddingRecord], arena: &'b Arena) -> &'b [wit::Embedding<'b>] {
+pub(super) fn embeddings<'b>(
+    embeddings: &'b [EmbeddingRecord],
+    arena: &'b Arena,
+) -> &'b [wit::Embedding<'b>] {
     list(embeddings, arena, embedding)
 }
 

@@ -119,14 +119,18 @@ const FEW: usize = 24;
 /// Leaves the last of several values of one key, at the place of that value.
 fn drop_repeated(pairs: &mut Vec<(&str, Cow<str>)>) {
     let repeated = if pairs.len() <= FEW {
-        pairs.iter().enumerate().any(|(index, (key, _))| pairs.iter().skip(index + 1).any(|(other, _)| other == key))
+        pairs
+            .iter()
+            .enumerate()
+            .any(|(index, (key, _))| pairs.iter().skip(index + 1).any(|(other, _)| other == key))
     } else {
         true
     };
     if !repeated {
         return;
     }
-    let last: BTreeMap<&str, usize> = pairs.iter().enumerate().map(|(index, (key, _))| (*key, index)).collect();
+    let last: BTreeMap<&str, usize> =
+        pairs.iter().enumerate().map(|(index, (key, _))| (*key, index)).collect();
     let mut index = 0;
     pairs.retain(|(key, _)| {
         index += 1;

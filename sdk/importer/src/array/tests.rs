@@ -1,0 +1,274 @@
+#![expect(clippy::unwrap_used, reason = "tests")]
+//! The walk against serde_json and a loop, at every chunk size, cut anywhere.
+
+use std::io::BufReader;
+
+use proptest::prelude::*;
+use satchel_pam::record::Line;
+use serde_json::{Value, json, value::RawValue};
+
+use super::{JsonArray, scan::Scan, walk::Found, walk::Walk};
+use crate::{Bundle, ErrorKind, ImportError, Sink};
+
+/// Elements as text with their offsets, and the offset of the cut.
+type Walked = (Vec<(String, u64)>, Option<u64>);
+
+fn walk(bytes: &[u8], chunk: usize, pointer: &str, limit: usize) -> Result<Walked, ImportError> {
+    let mut walk = Walk::new(BufReader::with_capacity(chunk, bytes), pointer, limit);
+    let (mut elements, mut cut) = (Vec::new(), None);
+    loop {
+        match walk.next()? {
+            Found::Element { bytes, offset } => {
+                elements.push((String::from_utf8_lossy(bytes).into_owned(), offset))
+            }
+            Found::TooLong { offset, .. } => elements.push(("too long".to_owned(), offset)),
+            Found::Cut { offset, .. } => cut = Some(offset),
+            Found::End => return Ok((elements, cut)),
+        }
+    }
+}
+
+/// What serde_json says the elements are.
+fn by_serde(text: &str) -> Vec<(String, u64)> {
+    let elements: Vec<&RawValue> = serde_json::from_str(text).unwrap();
+    let offset = |raw: &RawValue| (raw.get().as_ptr() as usize - text.as_ptr() as usize) as u64;
+    elements.into_iter().map(|raw| (raw.get().to_owned(), offset(raw))).collect()
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    const TEXT: &str = "[a\\\\\"{}\\[\\],:é😀\n\u{1}]{0,80}";
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        TEXT.prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 64, 8, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..8).prop_map(Value::from),
+            prop::collection::vec((TEXT, inner), 0..8).prop_map(|pairs| pairs.into_iter().collect()),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn elements_are_those_of_serde(values in prop::collection::vec(any_json(), 0..12), chunk in 1usize..1000, pretty: bool) {
+        let values = Value::Array(values);
+        let text = if pretty { serde_json::to_string_pretty(&values).unwrap() } else { values.to_string() };
+        prop_assert_eq!(walk(text.as_bytes(), chunk, "", usize::MAX).unwrap(), (by_serde(&text), None));
+    }
+
+    #[test]
+    fn a_pointer_passes_over_what_stands_before(before in any_json(), values in prop::collection::vec(any_json(), 0..6), chunk in 1usize..300) {
+        let text = format!("{{\"x\":{before},\"a/b\":{{\"y\":1,\"z\\u0061\" : {} }},\"after\":[1]}}", Value::Array(values.clone()));
+        let (elements, cut) = walk(text.as_bytes(), chunk, "/a~1b/za", usize::MAX).unwrap();
+        let elements: Vec<Value> = elements.iter().map(|(text, _)| serde_json::from_str(text).unwrap()).collect();
+        prop_assert_eq!((elements, cut), (values, None));
+    }
+
+    #[test]
+    fn lines_are_elements(values in prop::collection::vec(any_json().prop_map(|value| json!({ "v": value })), 2..8), chunk in 1usize..300) {
+        let text: Vec<String> = values.iter().map(Value::to_string).collect();
+        let (elements, cut) = walk(text.join("\n").as_bytes(), chunk, "", usize::MAX).unwrap();
+        prop_assert_eq!((elements.into_iter().map(|(text, _)| text).collect::<Vec<_>>(), cut), (text, None));
+    }
+
+    #[test]
+    fn a_cut_loses_no_whole_element(values in prop::collection::vec(any_json(), 1..8), at: prop::sample::Index, chunk in 1usize..300) {
+        let values: Vec<Value> = values.into_iter().map(|value| json!([value])).collect();
+        let text = Value::Array(values).to_string();
+        let at = at.index(text.len());
+        let (elements, cut) = walk(&text.as_bytes()[..at], chunk, "", usize::MAX).unwrap();
+        let whole: Vec<_> = by_serde(&text).into_iter().filter(|(text, offset)| *offset as usize + text.len() <= at).collect();
+        prop_assert_eq!(&elements, &whole);
+        // Nothing at all is an empty file, not a broken one.
+        prop_assert_eq!(cut.is_some(), at > 0);
+        prop_assert!(cut.is_none_or(|cut| cut <= at as u64 && whole.last().is_none_or(|(_, offset)| cut > *offset)));
+    }
+
+    #[test]
+    fn blocks_agree_with_a_loop(bytes in "[{\\[][{}\\[\\]\"\\\\a]{0,400}", steps in prop::collection::vec(1usize..100, 1..20)) {
+        let bytes = bytes.as_bytes();
+        let expected = end_by_loop(bytes);
+        let mut scan = Scan::new(bytes[0]);
+        let (mut known, mut found) = (0, None);
+        for step in steps.iter().cycle() {
+            known = bytes.len().min(known + step);
+            found = scan.end(&bytes[..known], known == bytes.len());
+            if found.is_some() || known == bytes.len() {
+                break;
+            }
+        }
+        prop_assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn any_bytes_come_to_an_end(bytes in prop::collection::vec(any::<u8>(), 0..600), chunk in 1usize..100) {
+        let bundle = Bundle::from_files([("f", bytes.clone())]);
+        let mut sink = Sink::collecting();
+        JsonArray::new("f").each(&bundle, &mut sink, |element, _| Ok(element.parser().end()?)).unwrap();
+        let (_, cut) = walk(&bytes, chunk, "", 50).unwrap();
+        prop_assert!(cut.is_none_or(|cut| cut <= bytes.len() as u64));
+    }
+}
+
+fn end_by_loop(bytes: &[u8]) -> Option<usize> {
+    let (mut depth, mut string, mut escaped) = (0, false, false);
+    for (index, byte) in bytes.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => string = !string,
+            b'{' | b'[' if !string => depth += 1,
+            b'}' | b']' if !string => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(index + 1);
+                }
+            }
+            _ => {}
+        }
+        // What is escaped outside a string is a bracket all the same: only quotes are ever escaped.
+        if escaped && !string && matches!(bytes.get(index + 1), Some(b'{' | b'[' | b'}' | b']')) {
+            escaped = false;
+        }
+    }
+    None
+}
+
+fn run(
+    array: JsonArray,
+    files: &[(&str, &[u8])],
+    each: impl FnMut(super::Element<'_>, &mut Sink) -> Result<(), ImportError>,
+) -> (Result<super::Outcome, ImportError>, Vec<Line>) {
+    let bundle = Bundle::from_files(files.iter().map(|(name, bytes)| (*name, *bytes)));
+    let mut sink = Sink::collecting();
+    let outcome = array.each(&bundle, &mut sink, each);
+    (outcome, sink.into_lines())
+}
+
+fn skips(lines: &[Line]) -> Vec<(&str, &str)> {
+    let skip = |line| match line {
+        &Line::Skip(ref skip) => Some((skip.locator.as_str(), skip.reason.as_str())),
+        _ => None,
+    };
+    lines.iter().filter_map(skip).collect()
+}
+
+#[test]
+fn a_malformed_element_is_skipped_and_the_rest_read() {
+    let mut seen = Vec::new();
+    let (outcome, lines) =
+        run(JsonArray::new("f.json"), &[("f.json", b"[{\"a\":1},{\"a\"},{\"a\":3}]")], |element, _| {
+            element.parser().end()?;
+            seen.push((element.index(), element.offset(), element.locator()));
+            Ok(())
+        });
+    assert_eq!(outcome.unwrap().elements, 3);
+    assert_eq!(seen, [(0, 1, "f.json[0]".to_owned()), (2, 15, "f.json[2]".to_owned())]);
+    assert_eq!(skips(&lines), [("f.json[1]", "expected \":\" (byte 4 of the element)")]);
+}
+
+#[test]
+fn other_errors_end_the_walk_with_their_place() {
+    let (outcome, _) = run(JsonArray::new("f"), &[("f", b"[1,2]")], |_, _| Err(ImportError::internal("odd")));
+    assert_eq!(outcome.unwrap_err(), ImportError::internal("odd").at("f[0]"));
+}
+
+#[test]
+fn a_cut_file_gives_its_elements_and_the_offset() {
+    let mut seen = 0;
+    let (outcome, lines) = run(JsonArray::new("f"), &[("f", b"[{},{\"a\":[1,")], |_, _| {
+        seen += 1;
+        Ok(())
+    });
+    let outcome = outcome.unwrap();
+    assert_eq!((seen, outcome.elements, outcome.cut), (1, 1, Some(4)));
+    assert_eq!(skips(&lines), [("f@4", "the file ends inside this record")]);
+}
+
+#[test]
+fn a_broken_line_spoils_no_other() {
+    let text = b"{\"a\":1}\n{\"a\":\n\n{\"a\":3}\r\n{\"a\":4";
+    let mut seen = Vec::new();
+    let (outcome, lines) = run(JsonArray::new("f"), &[("f", text)], |element, _| {
+        element.parser().end()?;
+        seen.push(element.text().to_owned());
+        Ok(())
+    });
+    assert_eq!(outcome.unwrap().cut, Some(24));
+    assert_eq!(seen, ["{\"a\":1}", "{\"a\":3}"]);
+    assert_eq!(skips(&lines).len(), 2);
+}
+
+#[test]
+fn a_single_object_is_one_element_however_it_is_laid_out() {
+    for text in ["{\"a\":{}}", "{\n \"a\": {}\n}\n", "\u{feff} {\"a\":\n{}}"] {
+        let (elements, cut) = walk(text.as_bytes(), 5, "", usize::MAX).unwrap();
+        assert_eq!((elements.len(), cut), (1, None), "{text:?}");
+    }
+}
+
+#[test]
+fn a_long_element_is_skipped_and_the_rest_read() {
+    let text = format!("[{{\"a\":\"{}\"}},{{}}]", "x[".repeat(500));
+    for chunk in [7, 64, 100, 5000] {
+        let (elements, cut) = walk(text.as_bytes(), chunk, "", 100).unwrap();
+        assert_eq!(elements, [("too long".to_owned(), 1), ("{}".to_owned(), text.len() as u64 - 3)]);
+        assert_eq!(cut, None);
+    }
+    let (outcome, lines) = run(JsonArray::new("f").limit(100), &[("f", text.as_bytes())], |_, _| Ok(()));
+    assert_eq!(outcome.unwrap().elements, 2);
+    assert_eq!(skips(&lines), [("f[0]", "it is longer than 100 bytes")]);
+}
+
+#[test]
+fn invalid_utf8_is_replaced_with_a_warning() {
+    let mut seen = String::new();
+    let (_, lines) = run(JsonArray::new("f"), &[("f", b"[\"a\xff\"]")], |element, _| {
+        element.parser().string()?.clone_into(&mut seen);
+        Ok(())
+    });
+    assert_eq!(seen, "a\u{fffd}");
+    assert!(matches!(lines.as_slice(), [Line::Warning(warning)] if warning.locator == "f[0]"));
+}
+
+#[test]
+fn a_pointer_that_leads_nowhere_is_another_format() {
+    for text in ["{\"a\":1}", "[]", "{\"b\":{}}", "7"] {
+        assert_eq!(
+            walk(text.as_bytes(), 9, "/b/c", 99).unwrap_err().kind,
+            ErrorKind::NotThisFormat,
+            "{text}"
+        );
+    }
+    for (text, cut) in [("{\"b\":", 5), ("{\"b", 1), ("", 0), ("{\"b\":{\"x\":[", 11)] {
+        assert_eq!(walk(text.as_bytes(), 9, "/b/c", 99).unwrap(), (vec![], Some(cut)), "{text}");
+    }
+    assert_eq!(walk(b"{\"b\":{\"c\":null}}", 9, "/b/c", 99).unwrap(), (vec![], None));
+}
+
+#[test]
+fn a_sample_shows_the_head_of_an_element_that_goes_on() {
+    let text = format!("[{{\"a\":1}},{{\"mapping\":\"{}\"}}]", "x".repeat(1000));
+    let bundle = Bundle::from_files([("f", text)]);
+    let mut seen = Vec::new();
+    let look = |element: super::Element<'_>| {
+        seen.push((element.text().chars().take(10).collect::<String>(), element.whole()));
+        true
+    };
+    JsonArray::new("f").sample(&bundle, 100, look).unwrap();
+    assert_eq!(seen, [("{\"a\":1}".to_owned(), true), ("{\"mapping\"".to_owned(), false)]);
+    assert_eq!(bundle.bytes_read(), bundle.entry("f").unwrap().size);
+}
+
+#[test]
+fn a_stop_ends_the_walk() {
+    let bundle = Bundle::from_files([("f", "[1,2,3]")]);
+    let mut sink = Sink::stopping_after(1);
+    let stopped = JsonArray::new("f").each(&bundle, &mut sink, |element, sink| {
+        sink.skip(crate::RecordKind::Memory, &element.locator(), "no")
+    });
+    assert_eq!(stopped.unwrap_err().kind, ErrorKind::Cancelled);
+}

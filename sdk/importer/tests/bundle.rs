@@ -1,0 +1,47 @@
+//! Files of a native bundle: folders, memory, seeking, limits.
+
+use std::io::{BufRead, Read};
+
+use satchel_importer::{Bundle, ErrorKind, ImportError};
+
+#[test]
+fn a_folder_is_walked_in_order_of_paths() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    std::fs::create_dir(folder.path().join("b"))?;
+    std::fs::write(folder.path().join("b/x.json"), "12345")?;
+    std::fs::write(folder.path().join("a.json"), "")?;
+    let bundle = Bundle::from_folder(folder.path())?;
+    let entries: Vec<(&str, u64)> =
+        bundle.entries().iter().map(|entry| (entry.path.as_str(), entry.size)).collect();
+    assert_eq!(entries, [("a.json", 0), ("b/x.json", 5)]);
+    assert_eq!(bundle.read("b/x.json", 5)?, b"12345");
+    assert_eq!(bundle.read("b/x.json", 4).map_err(|error| error.kind), Err(ErrorKind::Limit));
+    let only = bundle.only(&["a.json".to_owned(), "gone".to_owned()]);
+    assert_eq!(only.entries().len(), 1);
+    assert!(only.entry("b/x.json").is_none());
+    Ok(())
+}
+
+#[test]
+fn a_reader_streams_and_seeks() -> Result<(), ImportError> {
+    let bytes: Vec<u8> = (0..700_000u32).map(|index| (index % 251) as u8).collect();
+    let bundle = Bundle::from_files([("f", bytes.clone())]);
+    let mut reader = bundle.open("f")?;
+    assert_eq!(reader.size(), 700_000);
+    let mut read = Vec::new();
+    reader.read_to_end(&mut read)?;
+    assert_eq!(read, bytes);
+    assert_eq!((reader.position(), bundle.bytes_read(), bundle.summary().bytes), (700_000, 700_000, 700_000));
+    reader.seek(300_000)?;
+    assert_eq!(reader.fill_buf()?.first(), bytes.get(300_000));
+    reader.consume(10);
+    assert_eq!(reader.position(), 300_010);
+    Ok(())
+}
+
+#[test]
+fn a_missing_file_is_an_error_with_its_name() {
+    let bundle = Bundle::from_files([("f", "")]);
+    let error = bundle.open("g").err();
+    assert_eq!(error.map(|error| (error.kind, error.locator)), Some((ErrorKind::Io, Some("g".to_owned()))));
+}
