@@ -7,6 +7,10 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{hash::Sha256Digest, names::names, raw::RawObject, time::Timestamp};
 
+mod writer;
+
+pub use writer::{SCHEMA, Writer};
+
 names! {
     /// Who speaks.
     Role {

@@ -1,8 +1,15 @@
 //! Vectors of memories (PAM 1.0 §12). The text is the authority, never the vector.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{names::names, time::Timestamp};
+
+mod writer;
+
+pub use writer::{SCHEMA, Writer};
 
 names! {
     /// Where something is kept that does not stand here.
@@ -52,9 +59,6 @@ pub struct Embedding {
     pub storage: Option<Storage>,
 }
 
-/// The constant `schema` of an embeddings document.
-pub const SCHEMA: &str = "portable-ai-memory-embeddings";
-
 /// `embeddings.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EmbeddingsDocument {
@@ -64,4 +68,20 @@ pub struct EmbeddingsDocument {
     pub schema_version: String,
     /// At most one for each memory.
     pub embeddings: Vec<Embedding>,
+    /// What a later minor version added, by JSON path; not written.
+    #[serde(skip)]
+    pub unknown: BTreeMap<String, Value>,
+}
+
+impl EmbeddingsDocument {
+    /// The document of the schema version that we write.
+    #[must_use]
+    pub fn new(embeddings: Vec<Embedding>) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            schema_version: crate::SCHEMA_VERSION.to_owned(),
+            embeddings,
+            unknown: BTreeMap::new(),
+        }
+    }
 }

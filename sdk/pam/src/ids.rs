@@ -2,10 +2,14 @@
 //!
 //! **Invariant:** two machines that read the same export get the same ids (test `ids_never_change`).
 
-use sha2::{Digest, Sha256};
 use uuid::{Uuid, uuid};
 
-use crate::{hash::ContentHash, jcs, memory::MemoryType, relation::RelationType};
+use crate::{
+    hash::{ContentHash, Sha256Digest},
+    jcs,
+    memory::MemoryType,
+    relation::RelationType,
+};
 
 /// The namespace of every id below. A constant for ever: another one would double every record of every store.
 pub const NAMESPACE: Uuid = uuid!("7b0c1f5e-3a7d-5c58-9d0e-5f1c4be7a2d3");
@@ -57,7 +61,7 @@ pub fn embedding_id(memory: &str, model: &str) -> Uuid {
     derive(&[Some("embedding"), Some(memory), Some(model)])
 }
 
-/// The name of a conversation's file, with `.json`: the id itself if every file system holds it apart from all
+/// The name of a conversation's file, without `.json`: the id itself if every file system holds it apart from all
 /// others, else `c-` and 16 hex digits of its SHA-256.
 ///
 /// Not safe: upper case (some file systems do not tell it from lower), dots and slashes, names of devices on
@@ -65,14 +69,10 @@ pub fn embedding_id(memory: &str, model: &str) -> Uuid {
 #[must_use]
 pub fn file_name(id: &str) -> String {
     if file_safe(id) {
-        return format!("{id}.json");
+        return id.to_owned();
     }
-    let digest = Sha256::digest(id.as_bytes());
-    let mut name = String::from("c-");
-    for byte in &digest[..8] {
-        name.push_str(&format!("{byte:02x}"));
-    }
-    name + ".json"
+    let digest = Sha256Digest::of(id.as_bytes()).to_hex();
+    format!("c-{}", &digest[..16])
 }
 
 fn file_safe(id: &str) -> bool {

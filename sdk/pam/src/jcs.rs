@@ -112,18 +112,30 @@ fn write_at<T: Tree>(out: &mut Vec<u8>, value: &T, depth: usize) -> Result<(), J
             }
             out.push(b']');
         }
-        View::Object(mut entries) => {
-            entries.sort_by(|(left, _), (right, _)| key_order(left, right));
-            out.push(b'{');
-            for (index, (key, item)) in entries.into_iter().enumerate() {
-                comma(out, index);
-                write_string(out, key);
-                out.push(b':');
-                write_at(out, item, depth + 1)?;
-            }
-            out.push(b'}');
-        }
+        View::Object(entries) => write_entries(out, entries, depth)?,
     }
+    Ok(())
+}
+
+/// Appends an object of these entries, given in any order.
+pub(crate) fn write_object<T: Tree>(out: &mut Vec<u8>, entries: Vec<(&str, &T)>) -> Result<(), JcsError> {
+    write_entries(out, entries, 0)
+}
+
+fn write_entries<T: Tree>(
+    out: &mut Vec<u8>,
+    mut entries: Vec<(&str, &T)>,
+    depth: usize,
+) -> Result<(), JcsError> {
+    entries.sort_by(|(left, _), (right, _)| key_order(left, right));
+    out.push(b'{');
+    for (index, (key, item)) in entries.into_iter().enumerate() {
+        comma(out, index);
+        write_string(out, key);
+        out.push(b':');
+        write_at(out, item, depth + 1)?;
+    }
+    out.push(b'}');
     Ok(())
 }
 

@@ -2,6 +2,8 @@
 //!
 //! **Invariant:** no clock, disk, randomness or async; the crate compiles for `wasm32-unknown-unknown`.
 
+mod canonical;
+pub mod checksum;
 pub mod conversation;
 pub mod embedding;
 pub mod hash;
@@ -12,9 +14,11 @@ pub mod json;
 pub mod memory;
 pub mod names;
 mod ordered;
+mod pretty;
 pub mod raw;
 pub mod record;
 pub mod relation;
+pub mod sign;
 pub mod store;
 pub mod text;
 pub mod time;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{hash::ContentHash, names::names, time::Timestamp};
+use crate::{hash::ContentHash, names::names, ordered, time::Timestamp};
 
 names! {
     /// What kind of thing a memory is (§5).
@@ -35,8 +35,10 @@ names! {
 
 names! {
     /// Where a memory stands in its life (§7).
+    #[derive(Default)]
     Status {
         /// It holds.
+        #[default]
         Active = "active",
         /// Another took its place.
         Superseded = "superseded",
@@ -125,7 +127,7 @@ pub struct Memory {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_type: Option<String>,
     /// Where it stands; absent means active.
-    #[serde(default = "active")]
+    #[serde(default)]
     pub status: Status,
     /// What is remembered; at least one character.
     pub content: String,
@@ -150,13 +152,9 @@ pub struct Memory {
     /// The id of its vector.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedding_ref: Option<String>,
-    /// `language`, `domain` and anything else.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    /// `language`, `domain` and anything else; written in key order, without nulls at its top level.
+    #[serde(default, skip_serializing_if = "Map::is_empty", serialize_with = "ordered::metadata")]
     pub metadata: Map<String, Value>,
-}
-
-const fn active() -> Status {
-    Status::Active
 }
 
 /// How sure a memory is: scores of the system, 0 to 1 (§8).
@@ -196,7 +194,7 @@ pub struct Temporal {
 }
 
 /// Where a memory comes from (§11).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     /// `[a-z0-9_-]{2,32}`, the product's name.
     pub platform: String,

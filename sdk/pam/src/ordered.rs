@@ -5,8 +5,17 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// For `serialize_with`: keys in code point order, at every level.
-pub(crate) fn map<S: Serializer>(map: &Map<String, Value>, serializer: S) -> Result<S::Ok, S::Error> {
+/// For `serialize_with` of a memory's metadata: keys in code point order; nulls at the top level left out, as in
+/// normal form.
+pub(crate) fn metadata<S: Serializer>(
+    metadata: &Map<String, Value>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let entries = metadata.iter().filter(|(_, value)| !value.is_null());
+    serializer.collect_map(entries.map(|(key, value)| (key, Ordered(value))).collect::<BTreeMap<_, _>>())
+}
+
+fn map<S: Serializer>(map: &Map<String, Value>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(map.iter().map(|(key, value)| (key, Ordered(value))).collect::<BTreeMap<_, _>>())
 }
 

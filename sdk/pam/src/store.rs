@@ -10,6 +10,10 @@ use crate::{
     names::names, relation::Relation, time::Timestamp,
 };
 
+mod writer;
+
+pub use writer::{SCHEMA, WriteError, Writer};
+
 names! {
     /// Whether a document holds everything or what changed.
     #[derive(Default)]
@@ -160,6 +164,14 @@ impl Integrity {
     #[must_use]
     pub fn new(checksum: Sha256Digest, total_memories: u64) -> Self {
         Self { canonicalization: rfc8785(), checksum, total_memories }
+    }
+}
+
+impl StorageReference {
+    /// A JSON file of the bundle; `path` is relative to the store's file.
+    #[must_use]
+    pub fn file(path: impl Into<String>) -> Self {
+        Self { kind: StorageKind::File, reference: path.into(), format: Some("json".to_owned()) }
     }
 }
 

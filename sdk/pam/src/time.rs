@@ -62,6 +62,12 @@ impl Timestamp {
         (MIN_MICROS..=MAX_MICROS).contains(&micros).then_some(Self { micros, offset: 0 })
     }
 
+    /// Microseconds since the Unix epoch, UTC, moved into the years 1 to 9999.
+    #[must_use]
+    pub fn saturating(micros: i64) -> Self {
+        Self { micros: micros.clamp(MIN_MICROS, MAX_MICROS), offset: 0 }
+    }
+
     /// Epoch seconds as floating point, rounded to microseconds half to even, as Python's `fromtimestamp` does.
     ///
     /// Exports of ChatGPT hold their times so; another rounding gives other bytes than the tools in the field.
