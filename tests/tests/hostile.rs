@@ -79,17 +79,20 @@ fn warnings(emitted: &[Emitted]) -> Vec<String> {
     emitted.iter().filter_map(text).collect()
 }
 
-/// Ids and parents of the conversations that came out.
-fn trees(emitted: &[Emitted]) -> Vec<(&str, Vec<(&str, Option<&str>)>)> {
-    let tree = |one| match one {
-        &Emitted::Conversation(ref record) => {
+/// The id of a conversation; id and parent of each of its messages.
+type Tree<'a> = (&'a str, Vec<(&'a str, Option<&'a str>)>);
+
+/// The conversations that came out.
+fn trees(emitted: &[Emitted]) -> Vec<Tree<'_>> {
+    let mut trees = Vec::new();
+    for one in emitted {
+        if let Emitted::Conversation(record) = one {
             let nodes =
                 record.messages.iter().map(|message| (message.id.as_str(), message.parent.as_deref()));
-            Some((record.id.as_str(), nodes.collect()))
+            trees.push((record.id.as_str(), nodes.collect()));
         }
-        _ => None,
-    };
-    emitted.iter().filter_map(tree).collect()
+    }
+    trees
 }
 
 #[test]

@@ -63,6 +63,13 @@ impl<T: Weight> Sender<T> {
     /// Queues `item`, waiting for room first.
     pub fn send(&self, item: T) -> Result<(), Closed<T>> {
         let weight = item.weight();
+        self.send_weighed(item, weight)
+    }
+}
+
+impl<T> Sender<T> {
+    /// The same for an item whose weight is known already.
+    pub fn send_weighed(&self, item: T, weight: usize) -> Result<(), Closed<T>> {
         let mut queue = self.0.lock();
         while !queue.receiver_gone
             && !queue.items.is_empty()

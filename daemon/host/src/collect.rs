@@ -61,67 +61,55 @@ impl Collector {
         }
     }
 
-    /// Begins a conversation, which ends the one before. Its messages may follow.
-    pub(crate) fn conversation(&mut self, mut record: ConversationRecord, library: &Library) -> Taken {
+    /// Begins a conversation, which ends the one before. Its messages follow by `message`.
+    pub(crate) fn conversation(&mut self, mut record: ConversationRecord, mut notes: Notes) -> Taken {
         self.complete()?;
-        let messages = std::mem::take(&mut record.messages);
-        let mut notes = Notes::new(&record.locator);
         let checked = check::conversation(&mut record, &mut notes);
-        self.warn_all(notes)?;
-        let pending = match checked {
-            Ok(()) => Pending::new(record, self.conversation_bytes),
-            Err(fault) => Pending::refused(record, fault),
-        };
-        self.charge(pending.weight())?;
-        self.pending = Some(pending);
-        self.messages(messages, library)
-    }
-
-    /// Adds to the conversation that was begun last.
-    pub(crate) fn messages(&mut self, messages: Vec<MessageRecord>, library: &Library) -> Taken {
-        self.charge(CALL_COST)?;
-        let Some(mut pending) = self.pending.take() else {
-            let reason = "these messages came before any conversation".to_owned();
-            for message in messages {
-                let skip = Skip { kind: RecordKind::Message, locator: message.id, reason: reason.clone() };
-                self.skip(skip)?;
-            }
-            return Ok(());
-        };
-        for message in messages {
-            self.message(&mut pending, message, library)?;
-        }
-        self.pending = Some(pending);
+        self.warn_all(notes, || record.locator.clone())?;
+        let weight = weight::conversation(&record);
+        self.charge(weight)?;
+        self.pending = Some(match checked {
+            Ok(()) => Pending::new(record, weight, self.conversation_bytes),
+            Err(fault) => Pending::refused(record.locator, fault),
+        });
         Ok(())
     }
 
-    fn message(&mut self, pending: &mut Pending, mut message: MessageRecord, library: &Library) -> Taken {
-        let weight = weight::message(&message);
+    /// Adds to the conversation that was begun last.
+    pub(crate) fn message(
+        &mut self,
+        mut record: MessageRecord,
+        mut notes: Notes,
+        library: &Library,
+    ) -> Taken {
+        let weight = weight::message(&record);
         self.charge(weight)?;
+        let Some(pending) = &mut self.pending else {
+            let reason = "this message came before any conversation".to_owned();
+            return self.skip(Skip { kind: RecordKind::Message, locator: record.id, reason });
+        };
         if pending.is_refused() {
             pending.drop_message();
             return Ok(());
         }
-        let locator = format!("{}#{}", pending.locator(), message.id);
-        let mut notes = Notes::new(&locator);
-        let checked = check::message(&mut message, library, &mut notes);
-        self.warn_all(notes)?;
-        match checked {
-            Ok(()) => {
-                pending.add(message, weight);
-                Ok(())
-            }
-            Err(check::Fault { locator, reason }) => {
-                self.skip(Skip { kind: RecordKind::Message, locator, reason })
-            }
+        let checked = check::message(&mut record, library, &mut notes);
+        if checked.is_ok() && notes.is_empty() {
+            pending.add(record, weight);
+            return Ok(());
         }
+        let locator = format!("{}#{}", pending.locator(), record.id);
+        if let Err(check::Fault(reason)) = checked {
+            return self.skip(Skip { kind: RecordKind::Message, locator, reason });
+        }
+        pending.add(record, weight);
+        self.warn_all(notes, || locator.clone())
     }
 
     /// Passes the pending conversation on, its structure made sound.
     fn complete(&mut self) -> Taken {
         let Some(pending) = self.pending.take() else { return Ok(()) };
-        let mut record = match pending.finish() {
-            Ok(record) => record,
+        let (mut record, weight) = match pending.finish() {
+            Ok(whole) => whole,
             Err(refused) => {
                 // Counted here, named once for the whole conversation.
                 *self.summary.skipped.entry(RecordKind::Message).or_default() += refused.messages;
@@ -137,74 +125,88 @@ impl Collector {
         }
         self.summary.conversations += 1;
         self.summary.messages += record.messages.len() as u64;
-        self.deliver(Emitted::Conversation(Box::new(record)))
+        self.deliver(Emitted::Conversation(Box::new(record)), weight)
     }
 
-    pub(crate) fn evidence(&mut self, evidence: Vec<Evidence>) -> Taken {
-        let sound = self.sound(evidence, weight::evidence, check::evidence)?;
+    pub(crate) fn evidence(&mut self, records: impl Iterator<Item = (Evidence, Notes)>) -> Taken {
+        let place = |record: &Evidence| record.locator.clone();
+        let (sound, weight) = self.sound(records, weight::evidence, check::evidence, place)?;
         self.summary.evidence += sound.len() as u64;
-        self.deliver_all(sound, Emitted::Evidence)
+        self.deliver_all(sound, weight, Emitted::Evidence)
     }
 
-    pub(crate) fn relations(&mut self, relations: Vec<RelationRecord>) -> Taken {
-        let sound = self.sound(relations, weight::relation, check::relation)?;
+    pub(crate) fn relations(&mut self, records: impl Iterator<Item = RelationRecord>) -> Taken {
+        let records = records.map(|record| (record, Notes::default()));
+        let place = |record: &RelationRecord| format!("relation of \"{}\"", record.source);
+        let (sound, weight) = self.sound(records, weight::relation, check::relation, place)?;
         self.summary.relations += sound.len() as u64;
-        self.deliver_all(sound, Emitted::Relations)
+        self.deliver_all(sound, weight, Emitted::Relations)
     }
 
-    pub(crate) fn embeddings(&mut self, embeddings: Vec<EmbeddingRecord>) -> Taken {
-        let sound = self.sound(embeddings, weight::embedding, check::embedding)?;
+    pub(crate) fn embeddings(&mut self, records: impl Iterator<Item = EmbeddingRecord>) -> Taken {
+        let records = records.map(|record| (record, Notes::default()));
+        let place = |record: &EmbeddingRecord| format!("embedding of \"{}\"", record.memory);
+        let (sound, weight) = self.sound(records, weight::embedding, check::embedding, place)?;
         self.summary.embeddings += sound.len() as u64;
-        self.deliver_all(sound, Emitted::Embeddings)
+        self.deliver_all(sound, weight, Emitted::Embeddings)
     }
 
-    /// Those of `records` that pass `check`; the others are skipped with their reason.
+    /// Those of `records` that pass `check`, and their weight; the others are skipped with their reason.
     fn sound<T>(
         &mut self,
-        records: Vec<T>,
+        records: impl Iterator<Item = (T, Notes)>,
         weigh: fn(&T) -> usize,
         check: fn(&mut T, &mut Notes) -> Result<(), check::Fault>,
-    ) -> Result<Vec<T>, RunError> {
+        place: fn(&T) -> String,
+    ) -> Result<(Vec<T>, usize), RunError> {
         self.charge(CALL_COST)?;
-        let mut sound = Vec::with_capacity(records.len());
-        for mut record in records {
-            self.charge(weigh(&record))?;
-            let mut notes = Notes::new("");
-            let checked = check(&mut record, &mut notes);
-            self.warn_all(notes)?;
-            match checked {
-                Ok(()) => sound.push(record),
-                Err(check::Fault { locator, reason }) => {
-                    self.skip(Skip { kind: RecordKind::Memory, locator, reason })?;
+        let mut sound = Vec::new();
+        let mut weight = 0_usize;
+        for (mut record, mut notes) in records {
+            let one = weigh(&record);
+            self.charge(one)?;
+            match check(&mut record, &mut notes) {
+                Ok(()) => {
+                    self.warn_all(notes, || place(&record))?;
+                    weight = weight.saturating_add(one);
+                    sound.push(record);
+                }
+                Err(check::Fault(reason)) => {
+                    self.skip(Skip { kind: RecordKind::Memory, locator: place(&record), reason })?;
                 }
             }
         }
-        Ok(sound)
+        Ok((sound, weight))
     }
 
     pub(crate) fn skip(&mut self, skip: Skip) -> Taken {
         let Skip { kind, locator, reason } = skip;
         let skip = Skip { kind, locator: text::cleaned(locator), reason: text::cleaned(reason) };
-        self.charge(weight::skip(&skip))?;
+        let weight = weight::skip(&skip);
+        self.charge(weight)?;
         *self.summary.skipped.entry(kind).or_default() += 1;
         self.skips += 1;
-        if self.skips > self.max_skips { Ok(()) } else { self.deliver(Emitted::Skip(skip)) }
+        if self.skips > self.max_skips { Ok(()) } else { self.deliver(Emitted::Skip(skip), weight) }
     }
 
     pub(crate) fn warn(&mut self, warning: Warning) -> Taken {
         let Warning { locator, message } = warning;
         let warning = Warning { locator: text::cleaned(locator), message: text::cleaned(message) };
-        self.charge(weight::warning(&warning))?;
+        let weight = weight::warning(&warning);
+        self.charge(weight)?;
         self.summary.warnings += 1;
         if self.summary.warnings > self.max_warnings {
             Ok(())
         } else {
-            self.deliver(Emitted::Warning(warning))
+            self.deliver(Emitted::Warning(warning), weight)
         }
     }
 
-    pub(crate) fn warn_all(&mut self, notes: Notes) -> Taken {
-        notes.into_warnings().into_iter().try_for_each(|warning| self.warn(warning))
+    fn warn_all(&mut self, notes: Notes, place: impl Fn() -> String) -> Taken {
+        notes
+            .into_messages()
+            .into_iter()
+            .try_for_each(|message| self.warn(Warning { locator: place(), message }))
     }
 
     /// Reports the host's own count. Of the plugin's figures only the total is used, as the scale, if it can be true.
@@ -217,7 +219,7 @@ impl Collector {
         self.reported = Some(done);
         let size = library.size();
         let total = total.filter(|total| (done..=size).contains(total)).unwrap_or(size);
-        self.deliver(Emitted::Progress { done: done.min(total), total })
+        self.deliver(Emitted::Progress { done: done.min(total), total }, 0)
     }
 
     /// The last conversation and the count, after a run that ended well.
@@ -226,17 +228,24 @@ impl Collector {
         Ok(self.summary)
     }
 
+    /// Charges a call that may carry nothing.
+    pub(crate) fn called(&mut self) -> Taken {
+        self.charge(CALL_COST)
+    }
+
     fn charge(&mut self, bytes: usize) -> Taken {
         self.emitted_bytes = self.emitted_bytes.saturating_add(bytes as u64);
         if self.emitted_bytes > self.budget { Err(RunError::TooMuchEmitted(self.budget)) } else { Ok(()) }
     }
 
-    fn deliver_all<T>(&mut self, records: Vec<T>, wrap: fn(Vec<T>) -> Emitted) -> Taken {
-        if records.is_empty() { Ok(()) } else { self.deliver(wrap(records)) }
+    fn deliver_all<T>(&mut self, records: Vec<T>, weight: usize, wrap: fn(Vec<T>) -> Emitted) -> Taken {
+        if records.is_empty() { Ok(()) } else { self.deliver(wrap(records), weight) }
     }
 
-    fn deliver(&mut self, emitted: Emitted) -> Taken {
-        self.out.send(emitted).map_err(|_| RunError::Cancelled)
+    fn deliver(&mut self, emitted: Emitted, weight: usize) -> Taken {
+        self.out
+            .send_weighed(emitted, weight.saturating_add(size_of::<Emitted>()))
+            .map_err(|_| RunError::Cancelled)
     }
 }
 

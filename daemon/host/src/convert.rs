@@ -34,3 +34,6 @@ fn raw_object(field: &str, text: Option<String>, notes: &mut Notes) -> Option<Ra
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

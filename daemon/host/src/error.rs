@@ -165,7 +165,7 @@ pub enum RunError {
     #[error("the plugin does not read the format {0:?}")]
     UnknownFormat(String),
     /// It reports an error itself.
-    #[error("{message}{} ({kind})", at(.locator))]
+    #[error("{message}{} ({kind})", at(.locator.as_deref()))]
     Reported {
         /// Which kind.
         kind: ErrorKind,
@@ -187,8 +187,8 @@ fn mebibytes(bytes: usize) -> String {
     if bytes >= MIB { format!("{} MiB", bytes / MIB) } else { format!("{bytes} bytes") }
 }
 
-fn at(locator: &Option<String>) -> String {
-    locator.as_ref().map_or_else(String::new, |locator| format!(" at {locator}"))
+fn at(locator: Option<&str>) -> String {
+    locator.map_or_else(String::new, |locator| format!(" at {locator}"))
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub(crate) fn inspect(wasm: &[u8]) -> Result<Vec<String>, HostError> {
         return Err(HostError::NotAComponent);
     }
     // The compiler reads only what a second, independent reader holds valid.
-    Validator::new().validate_all(wasm).map_err(invalid)?;
+    Validator::new().validate_all(wasm).map_err(|error| invalid(&error))?;
     let outside = outside(wasm)?;
     for import in &outside.imports {
         allowed(import)?;
@@ -44,7 +44,7 @@ fn outside(wasm: &[u8]) -> Result<Outside, HostError> {
     let mut found = Outside::default();
     let mut depth = 0_usize;
     for payload in Parser::new(0).parse_all(wasm) {
-        match payload.map_err(invalid)? {
+        match payload.map_err(|error| invalid(&error))? {
             Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
                 return Err(HostError::NotAComponent);
             }
@@ -52,12 +52,16 @@ fn outside(wasm: &[u8]) -> Result<Outside, HostError> {
             Payload::End(_) => depth = depth.saturating_sub(1),
             Payload::ComponentImportSection(section) if depth == 1 => {
                 for import in section {
-                    found.imports.push(import.map_err(invalid)?.name.full_name().into_owned());
+                    found
+                        .imports
+                        .push(import.map_err(|error| invalid(&error))?.name.full_name().into_owned());
                 }
             }
             Payload::ComponentExportSection(section) if depth == 1 => {
                 for export in section {
-                    found.exports.push(export.map_err(invalid)?.name.full_name().into_owned());
+                    found
+                        .exports
+                        .push(export.map_err(|error| invalid(&error))?.name.full_name().into_owned());
                 }
             }
             _ => {}
@@ -122,7 +126,7 @@ fn too_new(version: &str) -> HostError {
     }
 }
 
-fn invalid(error: wasmparser::BinaryReaderError) -> HostError {
+fn invalid(error: &wasmparser::BinaryReaderError) -> HostError {
     HostError::Invalid { reason: error.to_string() }
 }
 

@@ -11,7 +11,7 @@ const MEMORY_BYTES: usize = 128 * MIB;
 /// Work without anything emitted. The slowest guest measured (JavaScript, 9 MB/s) reads 270 MB in it.
 const IDLE: Duration = Duration::from_secs(30);
 /// Work of a whole run: 36 GB at 10 MB/s, more than any export known.
-const TOTAL: Duration = Duration::from_secs(3600);
+const TOTAL: Duration = Duration::from_hours(1);
 /// One conversation while it is gathered; it is held whole in memory.
 const CONVERSATION_BYTES: usize = 256 * MIB;
 /// Records that wait for the consumer. Enough for a few long conversations, little beside the rest of the process.

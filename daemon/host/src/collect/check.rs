@@ -10,7 +10,7 @@ use satchel_pam::{
     conversation::Attachment,
     record::{
         AttachmentRecord, Claim, ConversationRecord, Edit, EmbeddingRecord, Evidence, MessageRecord,
-        RelationRecord, Source, Warning,
+        RelationRecord, Source,
     },
 };
 
@@ -30,46 +30,25 @@ const MAX_INLINE_BYTES: usize = 16 * MIB;
 const FIRST_TIME: i64 = -62_135_596_800_000_000;
 const LAST_TIME: i64 = 253_402_300_799_999_999;
 
-/// Why a record is dropped, and where it stood.
+/// Why a record is dropped.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fault {
-    pub(super) locator: String,
-    pub(super) reason: String,
-}
+pub(super) struct Fault(pub(super) String);
 
-/// What was left out of a record that is kept.
-#[derive(Debug)]
-pub(crate) struct Notes {
-    locator: String,
-    warnings: Vec<Warning>,
-}
+/// What was left out of one record that is kept. Where it stood is added by who knows it, only if there is a note.
+#[derive(Debug, Default)]
+pub(crate) struct Notes(Vec<String>);
 
 impl Notes {
-    pub(crate) fn new(locator: &str) -> Self {
-        Self { locator: locator.to_owned(), warnings: Vec::new() }
-    }
-
-    /// What follows stands at `locator`.
-    pub(crate) fn at(&mut self, locator: &str) {
-        locator.clone_into(&mut self.locator);
-    }
-
     pub(crate) fn left_out(&mut self, field: &str, problem: &str) {
-        let message = format!("{field} {problem}; it is left out");
-        self.warnings.push(Warning { locator: self.locator.clone(), message });
+        self.0.push(format!("{field} {problem}; it is left out"));
     }
 
-    pub(super) fn into_warnings(self) -> Vec<Warning> {
-        self.warnings
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
-    fn fault(&self, reason: String) -> Fault {
-        Fault { locator: self.locator.clone(), reason }
-    }
-
-    /// An id that a record cannot do without.
-    fn id(&self, field: &str, id: &str) -> Result<(), Fault> {
-        id_problem(id).map_or(Ok(()), |problem| Err(self.fault(format!("its {field} {problem}"))))
+    pub(super) fn into_messages(self) -> Vec<String> {
+        self.0
     }
 
     /// An id that may be missing.
@@ -116,6 +95,11 @@ impl Notes {
     }
 }
 
+/// An id that a record cannot do without.
+fn required_id(field: &str, id: &str) -> Result<(), Fault> {
+    id_problem(id).map_or(Ok(()), |problem| Err(Fault(format!("its {field} {problem}"))))
+}
+
 fn id_problem(id: &str) -> Option<String> {
     if id.is_empty() {
         Some("is empty".to_owned())
@@ -136,8 +120,7 @@ fn is_tag(tag: &str) -> bool {
 
 pub(super) fn conversation(record: &mut ConversationRecord, notes: &mut Notes) -> Result<(), Fault> {
     record.locator = text::cleaned(std::mem::take(&mut record.locator));
-    notes.at(&record.locator);
-    notes.id("id", &record.id)?;
+    required_id("id", &record.id)?;
     notes.optional_id("provider_conversation_id", &mut record.provider_conversation_id);
     notes.optional_id("account", &mut record.account);
     notes.optional_id("current", &mut record.current);
@@ -150,7 +133,7 @@ pub(super) fn conversation(record: &mut ConversationRecord, notes: &mut Notes) -
 }
 
 pub(super) fn message(record: &mut MessageRecord, library: &Library, notes: &mut Notes) -> Result<(), Fault> {
-    notes.id("id", &record.id)?;
+    required_id("id", &record.id)?;
     notes.optional_id("provider_message_id", &mut record.provider_message_id);
     notes.optional_id("parent", &mut record.parent);
     notes.label("model", &mut record.model);
@@ -181,8 +164,7 @@ fn source_problem(source: &Source, library: &Library) -> Option<String> {
 
 pub(super) fn evidence(record: &mut Evidence, notes: &mut Notes) -> Result<(), Fault> {
     record.locator = text::cleaned(std::mem::take(&mut record.locator));
-    notes.at(&record.locator);
-    notes.id("id", &record.id)?;
+    required_id("id", &record.id)?;
     notes.optional_id("account", &mut record.account);
     notes.optional_id("conversation", &mut record.conversation);
     notes.optional_id("message", &mut record.message);
@@ -190,16 +172,15 @@ pub(super) fn evidence(record: &mut Evidence, notes: &mut Notes) -> Result<(), F
     match &mut record.claim {
         Claim::Statement(statement) => item::check(statement, notes),
         Claim::Snapshot { series, items } => {
-            notes.id("series", series)?;
+            required_id("series", series)?;
             items.iter_mut().try_for_each(|member| item::check(member, notes))
         }
         Claim::Edit { log, sequence: _, edit } => {
-            notes.id("log", log)?;
+            required_id("log", log)?;
             match edit {
                 Edit::Add(new) | Edit::Replace { line: _, target: _, item: new } => item::check(new, notes),
                 Edit::Remove { line: None, target: None } => {
-                    Err(notes
-                        .fault("it removes a memory but names neither its line nor its content".to_owned()))
+                    Err(Fault("it removes a memory but names neither its line nor its content".to_owned()))
                 }
                 Edit::Remove { .. } => Ok(()),
             }
@@ -208,28 +189,26 @@ pub(super) fn evidence(record: &mut Evidence, notes: &mut Notes) -> Result<(), F
 }
 
 pub(super) fn relation(record: &mut RelationRecord, notes: &mut Notes) -> Result<(), Fault> {
-    notes.at(&text::clean(&format!("relation of \"{}\"", record.source)));
-    notes.id("source", &record.source)?;
-    notes.id("target", &record.target)?;
+    required_id("source", &record.source)?;
+    required_id("target", &record.target)?;
     notes.confidence("confidence", &mut record.confidence);
     notes.time("created_at", &mut record.created_at);
     Ok(())
 }
 
 pub(super) fn embedding(record: &mut EmbeddingRecord, notes: &mut Notes) -> Result<(), Fault> {
-    notes.at(&text::clean(&format!("embedding of \"{}\"", record.memory)));
-    notes.id("memory", &record.memory)?;
-    notes.id("model", &record.model)?;
+    required_id("memory", &record.memory)?;
+    required_id("model", &record.model)?;
     notes.time("created_at", &mut record.created_at);
     let Some(vector) = &record.vector else { return Ok(()) };
     if u32::try_from(vector.len()) != Ok(record.dimensions) {
         let (length, dimensions) = (vector.len(), record.dimensions);
-        return Err(notes.fault(format!("its vector has {length} numbers, but it states {dimensions}")));
+        return Err(Fault(format!("its vector has {length} numbers, but it states {dimensions}")));
     }
     if vector.iter().all(|number| number.is_finite()) {
         Ok(())
     } else {
-        Err(notes.fault("its vector holds a number that is not finite".to_owned()))
+        Err(Fault("its vector holds a number that is not finite".to_owned()))
     }
 }
 

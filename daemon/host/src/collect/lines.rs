@@ -1,9 +1,9 @@
 //! Records that come as JSON Lines, one `record::Line` each.
 
 use memchr::memchr_iter;
-use satchel_pam::record::{Line, RecordKind, Skip};
+use satchel_pam::record::{ConversationRecord, Line, RecordKind, Skip};
 
-use super::{Collector, Taken};
+use super::{Collector, Notes, Taken};
 use crate::{imports::Library, text};
 
 impl Collector {
@@ -20,13 +20,19 @@ impl Collector {
         Ok(())
     }
 
+    fn whole(&mut self, mut record: ConversationRecord, library: &Library) -> Taken {
+        let messages = std::mem::take(&mut record.messages);
+        self.conversation(record, Notes::default())?;
+        messages.into_iter().try_for_each(|message| self.message(message, Notes::default(), library))
+    }
+
     fn json_line(&mut self, line: &[u8], library: &Library) -> Taken {
         self.lines += 1;
         match serde_json::from_slice(line) {
-            Ok(Line::Conversation(record)) => self.conversation(*record, library),
-            Ok(Line::Evidence(record)) => self.evidence(vec![record]),
-            Ok(Line::Relation(record)) => self.relations(vec![record]),
-            Ok(Line::Embedding(record)) => self.embeddings(vec![record]),
+            Ok(Line::Conversation(record)) => self.whole(*record, library),
+            Ok(Line::Evidence(record)) => self.evidence([(record, Notes::default())].into_iter()),
+            Ok(Line::Relation(record)) => self.relations([record].into_iter()),
+            Ok(Line::Embedding(record)) => self.embeddings([record].into_iter()),
             Ok(Line::Skip(skip)) => self.skip(skip),
             Ok(Line::Warning(warning)) => self.warn(warning),
             Err(error) => self.skip(Skip {

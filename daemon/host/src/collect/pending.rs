@@ -2,7 +2,7 @@
 
 use satchel_pam::record::{ConversationRecord, MessageRecord, RecordKind, Skip};
 
-use super::{check::Fault, weight};
+use super::check::Fault;
 
 /// A conversation whose messages may still come.
 pub(super) struct Pending {
@@ -22,22 +22,16 @@ pub(super) struct Refused {
 }
 
 impl Pending {
-    pub(super) fn new(record: ConversationRecord, max_weight: usize) -> Self {
-        let weight = weight::conversation(&record);
+    pub(super) fn new(record: ConversationRecord, weight: usize, max_weight: usize) -> Self {
         let mut pending = Self { record, weight, max_weight, refused: None, dropped: 0 };
         pending.refuse_if_too_large();
         pending
     }
 
-    pub(super) fn refused(record: ConversationRecord, fault: Fault) -> Self {
-        let weight = weight::conversation(&record);
-        let Fault { locator, reason } = fault;
+    pub(super) fn refused(locator: String, fault: Fault) -> Self {
+        let Fault(reason) = fault;
         let record = ConversationRecord { locator, ..ConversationRecord::default() };
-        Self { record, weight, max_weight: usize::MAX, refused: Some(reason), dropped: 0 }
-    }
-
-    pub(super) fn weight(&self) -> usize {
-        self.weight
+        Self { record, weight: 0, max_weight: usize::MAX, refused: Some(reason), dropped: 0 }
     }
 
     pub(super) fn locator(&self) -> &str {
@@ -58,10 +52,11 @@ impl Pending {
         self.refuse_if_too_large();
     }
 
-    pub(super) fn finish(self) -> Result<ConversationRecord, Refused> {
-        let Self { record, refused, dropped, .. } = self;
+    /// The conversation and its weight.
+    pub(super) fn finish(self) -> Result<(ConversationRecord, usize), Refused> {
+        let Self { record, weight, max_weight: _, refused, dropped } = self;
         match refused {
-            None => Ok(record),
+            None => Ok((record, weight)),
             Some(reason) => {
                 let skip = Skip {
                     kind: RecordKind::Conversation,

@@ -1,6 +1,6 @@
 //! Makes the tree of a conversation sound: ids once, no message its own ancestor.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use satchel_pam::record::{ConversationRecord, MessageRecord, RecordKind, Skip, Warning};
 
@@ -15,21 +15,38 @@ pub(super) struct Faults {
 /// without recursion: exports of hostile shape have chains of 10^5 messages.
 pub(super) fn repair(conversation: &mut ConversationRecord) -> Faults {
     let mut faults = Faults::default();
-    drop_repeated(conversation, &mut faults);
-    let parents = parents(&conversation.messages);
-    for message in cycle_heads(&parents) {
+    let mut tree = Tree::of(&conversation.messages);
+    if tree.repeated.contains(&true) {
+        drop_repeated(conversation, tree.repeated, &mut faults);
+        tree = Tree::of(&conversation.messages);
+    }
+    for message in cycle_heads(&tree.parents) {
         cut(conversation, message, &mut faults);
     }
     faults
 }
 
-fn drop_repeated(conversation: &mut ConversationRecord, faults: &mut Faults) {
-    let mut seen = HashSet::with_capacity(conversation.messages.len());
-    let repeated: Vec<bool> =
-        conversation.messages.iter().map(|message| !seen.insert(message.id.as_str())).collect();
-    if !repeated.contains(&true) {
-        return;
+/// What the ids of the messages say.
+struct Tree {
+    /// Whether an earlier message has the same id.
+    repeated: Vec<bool>,
+    /// For each message the place of its parent; none: a root, or a parent that never came.
+    parents: Vec<Option<usize>>,
+}
+
+impl Tree {
+    fn of(messages: &[MessageRecord]) -> Self {
+        let mut places = HashMap::with_capacity(messages.len());
+        let numbered = messages.iter().enumerate();
+        let repeated =
+            numbered.map(|(place, message)| places.insert(message.id.as_str(), place).is_some()).collect();
+        let parents =
+            messages.iter().map(|message| places.get(message.parent.as_deref()?).copied()).collect();
+        Self { repeated, parents }
     }
+}
+
+fn drop_repeated(conversation: &mut ConversationRecord, repeated: Vec<bool>, faults: &mut Faults) {
     let locator = &conversation.locator;
     let mut repeated = repeated.into_iter();
     conversation.messages.retain(|message| {
@@ -44,13 +61,6 @@ fn drop_repeated(conversation: &mut ConversationRecord, faults: &mut Faults) {
         }
         keep
     });
-}
-
-/// For each message the place of its parent; none: a root, or a parent that never came.
-fn parents(messages: &[MessageRecord]) -> Vec<Option<usize>> {
-    let places: HashMap<&str, usize> =
-        messages.iter().enumerate().map(|(place, message)| (message.id.as_str(), place)).collect();
-    messages.iter().map(|message| places.get(message.parent.as_deref()?).copied()).collect()
 }
 
 /// One message of each cycle: the one that stands first in the export.

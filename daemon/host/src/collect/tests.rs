@@ -62,6 +62,11 @@ fn conversation(id: &str, messages: &[&str]) -> ConversationRecord {
     }
 }
 
+fn begin(collector: &mut Collector, id: &str, messages: &[&str]) -> Taken {
+    collector.conversation(conversation(id, &[]), Notes::default())?;
+    messages.iter().try_for_each(|id| collector.message(message(id), Notes::default(), &library()))
+}
+
 /// What came out, in short.
 fn delivered(receiver: &Receiver<Emitted>) -> Vec<String> {
     std::iter::from_fn(|| receiver.recv())
@@ -80,19 +85,19 @@ fn delivered(receiver: &Receiver<Emitted>) -> Vec<String> {
 #[test]
 fn a_conversation_comes_whole_when_the_next_begins() -> Result<(), RunError> {
     let (mut collector, receiver) = collector(&Limits::default());
-    collector.conversation(conversation("c1", &["m1"]), &library())?;
-    collector.messages(vec![message("m2"), message("m3")], &library())?;
-    collector.conversation(conversation("c2", &[]), &library())?;
+    begin(&mut collector, "c1", &["m1"])?;
+    collector.message(message("m2"), Notes::default(), &library())?;
+    begin(&mut collector, "c2", &[])?;
     let summary = collector.finish()?;
-    assert_eq!(delivered(&receiver), ["c1:3", "c2:0"]);
-    assert_eq!((summary.conversations, summary.messages), (2, 3));
+    assert_eq!(delivered(&receiver), ["c1:2", "c2:0"]);
+    assert_eq!((summary.conversations, summary.messages), (2, 2));
     Ok(())
 }
 
 #[test]
 fn an_unfinished_conversation_is_not_delivered() -> Result<(), RunError> {
     let (mut collector, receiver) = collector(&Limits::default());
-    collector.conversation(conversation("c1", &["m1"]), &library())?;
+    begin(&mut collector, "c1", &["m1"])?;
     drop(collector);
     assert_eq!(delivered(&receiver), Vec::<String>::new());
     Ok(())
@@ -101,9 +106,11 @@ fn an_unfinished_conversation_is_not_delivered() -> Result<(), RunError> {
 #[test]
 fn a_conversation_that_is_too_large_is_skipped_and_its_messages_counted() -> Result<(), RunError> {
     let (mut collector, receiver) = collector(&Limits { conversation_bytes: 2_000, ..Limits::default() });
-    collector.conversation(conversation("c1", &["m1"]), &library())?;
-    collector.messages((0..50).map(|at| message(&format!("n{at}"))).collect(), &library())?;
-    collector.conversation(conversation("c2", &["m1"]), &library())?;
+    begin(&mut collector, "c1", &["m1"])?;
+    for at in 0..50 {
+        collector.message(message(&format!("n{at}")), Notes::default(), &library())?;
+    }
+    begin(&mut collector, "c2", &["m1"])?;
     let summary = collector.finish()?;
     let delivered = delivered(&receiver);
     assert_eq!(delivered.len(), 2, "{delivered:?}");
@@ -120,8 +127,7 @@ fn a_conversation_that_is_too_large_is_skipped_and_its_messages_counted() -> Res
 #[test]
 fn emitted_bytes_are_bounded() {
     let (mut collector, _receiver) = collector(&Limits { emitted_bytes: Some(10_000), ..Limits::default() });
-    let library = library();
-    let ended = (0..1_000).find_map(|_| collector.conversation(conversation("c", &[]), &library).err());
+    let ended = (0..1_000).find_map(|_| begin(&mut collector, "c", &[]).err());
     assert_eq!(ended, Some(RunError::TooMuchEmitted(10_000)));
 }
 
@@ -130,7 +136,7 @@ fn empty_calls_are_bounded_too() {
     let (mut collector, _receiver) = collector(&Limits { emitted_bytes: Some(10_000), ..Limits::default() });
     let library = library();
     assert!((0..1_000).any(|_| collector.progress(None, &library).is_err()));
-    assert!((0..1_000).any(|_| collector.evidence(Vec::new()).is_err()));
+    assert!((0..1_000).any(|_| collector.evidence(std::iter::empty()).is_err()));
 }
 
 #[test]
@@ -162,9 +168,9 @@ fn progress_is_the_hosts_own_count() -> Result<(), RunError> {
 #[test]
 fn messages_before_any_conversation_are_skipped() -> Result<(), RunError> {
     let (mut collector, receiver) = collector(&Limits::default());
-    collector.messages(vec![message("m1")], &library())?;
+    collector.message(message("m1"), Notes::default(), &library())?;
     drop(collector);
-    assert_eq!(delivered(&receiver), ["skip m1: these messages came before any conversation"]);
+    assert_eq!(delivered(&receiver), ["skip m1: this message came before any conversation"]);
     Ok(())
 }
 
@@ -187,7 +193,7 @@ fn lines_are_records_and_broken_ones_are_skipped() -> Result<(), RunError> {
 fn a_gone_receiver_ends_the_run() -> Result<(), RunError> {
     let (mut collector, receiver) = collector(&Limits::default());
     drop(receiver);
-    collector.conversation(conversation("c1", &[]), &library())?;
+    begin(&mut collector, "c1", &[])?;
     assert_eq!(collector.finish(), Err(RunError::Cancelled));
     Ok(())
 }

@@ -30,7 +30,6 @@ pub(crate) fn conversation(conversation: wit::Conversation, notes: &mut Notes) -
         raw_metadata,
         locator,
     } = conversation;
-    notes.at(&locator);
     ConversationRecord {
         id,
         provider_conversation_id,
@@ -67,7 +66,6 @@ pub(crate) fn message(message: wit::Message, notes: &mut Notes) -> MessageRecord
         tool_calls,
         raw_metadata,
     } = message;
-    notes.at(&id);
     MessageRecord {
         provider_message_id,
         role: role_from_wit(role),

@@ -13,7 +13,6 @@ use crate::{bindings::satchel::importer::types as wit, collect::Notes};
 pub(crate) fn evidence(evidence: wit::Evidence, notes: &mut Notes) -> Evidence {
     let wit::Evidence { id, claim, at, account, conversation, message, extraction_method, locator } =
         evidence;
-    notes.at(&locator);
     let extraction_method = match extraction_method {
         wit::ExtractionMethod::LlmInference => ExtractionMethod::LlmInference,
         wit::ExtractionMethod::ExplicitUserInput => ExtractionMethod::ExplicitUserInput,

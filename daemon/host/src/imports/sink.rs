@@ -19,40 +19,34 @@ impl wit::Host for State {
         messages: Vec<types::Message>,
     ) -> wasmtime::Result<wit::Verdict> {
         answer(self.emit(|collector, library| {
-            let mut notes = Notes::new("");
+            let mut notes = Notes::default();
             let record = convert::conversation(conversation, &mut notes);
-            collector.warn_all(notes)?;
-            collector.conversation(record, library)?;
-            convert_messages(collector, messages, library)
+            collector.conversation(record, notes)?;
+            take_messages(collector, messages, library)
         }))
     }
 
     fn more_messages(&mut self, messages: Vec<types::Message>) -> wasmtime::Result<wit::Verdict> {
-        answer(self.emit(|collector, library| convert_messages(collector, messages, library)))
+        answer(self.emit(|collector, library| {
+            collector.called()?;
+            take_messages(collector, messages, library)
+        }))
     }
 
     fn emit_evidence(&mut self, evidence: Vec<types::Evidence>) -> wasmtime::Result<wit::Verdict> {
-        answer(self.emit(|collector, _| {
-            let mut notes = Notes::new("");
-            let records =
-                evidence.into_iter().map(|evidence| convert::evidence(evidence, &mut notes)).collect();
-            collector.warn_all(notes)?;
-            collector.evidence(records)
-        }))
+        let records = evidence.into_iter().map(|evidence| {
+            let mut notes = Notes::default();
+            (convert::evidence(evidence, &mut notes), notes)
+        });
+        answer(self.emit(|collector, _| collector.evidence(records)))
     }
 
     fn emit_relations(&mut self, relations: Vec<types::Relation>) -> wasmtime::Result<wit::Verdict> {
-        answer(
-            self.emit(|collector, _| {
-                collector.relations(relations.into_iter().map(convert::relation).collect())
-            }),
-        )
+        answer(self.emit(|collector, _| collector.relations(relations.into_iter().map(convert::relation))))
     }
 
     fn emit_embeddings(&mut self, embeddings: Vec<types::Embedding>) -> wasmtime::Result<wit::Verdict> {
-        answer(self.emit(|collector, _| {
-            collector.embeddings(embeddings.into_iter().map(convert::embedding).collect())
-        }))
+        answer(self.emit(|collector, _| collector.embeddings(embeddings.into_iter().map(convert::embedding))))
     }
 
     fn emit_json(&mut self, lines: Vec<u8>) -> wasmtime::Result<wit::Verdict> {
@@ -79,15 +73,16 @@ impl wit::Host for State {
     }
 }
 
-fn convert_messages(
+fn take_messages(
     collector: &mut Collector,
     messages: Vec<types::Message>,
     library: &Library,
 ) -> Result<(), RunError> {
-    let mut notes = Notes::new("");
-    let records = messages.into_iter().map(|message| convert::message(message, &mut notes)).collect();
-    collector.warn_all(notes)?;
-    collector.messages(records, library)
+    messages.into_iter().try_for_each(|message| {
+        let mut notes = Notes::default();
+        let record = convert::message(message, &mut notes);
+        collector.message(record, notes, library)
+    })
 }
 
 fn answer(verdict: Result<Verdict, RunError>) -> wasmtime::Result<wit::Verdict> {

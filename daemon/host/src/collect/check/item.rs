@@ -9,7 +9,7 @@ use super::{Fault, Notes};
 
 pub(super) fn check(item: &mut Item, notes: &mut Notes) -> Result<(), Fault> {
     if item.content.trim().is_empty() {
-        return Err(notes.fault("it remembers nothing: its content is empty".to_owned()));
+        return Err(Fault("it remembers nothing: its content is empty".to_owned()));
     }
     custom_type(item, notes)?;
     notes.optional_id("key", &mut item.key);
@@ -33,7 +33,7 @@ fn custom_type(item: &mut Item, notes: &mut Notes) -> Result<(), Fault> {
     let custom = item.memory_type == MemoryType::Custom;
     let named = item.custom_type.as_ref().is_some_and(|name| !name.trim().is_empty());
     match (custom, named) {
-        (true, false) => return Err(notes.fault("its type is custom, but it does not say which".to_owned())),
+        (true, false) => return Err(Fault("its type is custom, but it does not say which".to_owned())),
         (false, true) => {
             notes.left_out("custom_type", "is set, but the type is not custom");
             item.custom_type = None;
@@ -42,7 +42,7 @@ fn custom_type(item: &mut Item, notes: &mut Notes) -> Result<(), Fault> {
         (true, true) => notes.label("custom_type", &mut item.custom_type),
     }
     if custom && item.custom_type.is_none() {
-        return Err(notes.fault("its custom type is too long".to_owned()));
+        return Err(Fault("its custom type is too long".to_owned()));
     }
     Ok(())
 }

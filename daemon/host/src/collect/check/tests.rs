@@ -13,9 +13,9 @@ fn item_evidence(item: &str) -> Result<Vec<String>, String> {
         r#"{{"evidence":{{"id":"e","claim":{{"statement":{item}}},"extraction_method":"api_export","locator":"l"}}}}"#
     );
     let Some(Line::Evidence(mut record)) = line(&json) else { return Err(format!("no evidence: {json}")) };
-    let mut notes = Notes::new("");
-    evidence(&mut record, &mut notes).map_err(|fault| fault.reason)?;
-    Ok(notes.into_warnings().into_iter().map(|warning| warning.message).collect())
+    let mut notes = Notes::default();
+    evidence(&mut record, &mut notes).map_err(|fault| fault.0)?;
+    Ok(notes.into_messages())
 }
 
 #[test]
@@ -26,23 +26,20 @@ fn times_outside_the_calendar_are_left_out() {
         updated_at: Some(LAST_TIME + 1),
         ..ConversationRecord::default()
     };
-    let mut notes = Notes::new("");
+    let mut notes = Notes::default();
     assert_eq!(conversation(&mut record, &mut notes), Ok(()));
     assert_eq!((record.created_at, record.updated_at), (Some(FIRST_TIME), None));
-    assert_eq!(
-        notes.into_warnings()[0].message,
-        "updated_at lies outside the years 1 to 9999; it is left out"
-    );
+    assert_eq!(notes.into_messages()[0], "updated_at lies outside the years 1 to 9999; it is left out");
 }
 
 #[test]
 fn tags_of_other_characters_are_left_out() {
     let tags = ["work", "a_b-1", "Work", "", "-a", "größe"].map(str::to_owned).to_vec();
     let mut record = ConversationRecord { id: "c".to_owned(), tags, ..ConversationRecord::default() };
-    let mut notes = Notes::new("");
+    let mut notes = Notes::default();
     assert_eq!(conversation(&mut record, &mut notes), Ok(()));
     assert_eq!(record.tags, ["work", "a_b-1"]);
-    assert_eq!(notes.into_warnings().len(), 4);
+    assert_eq!(notes.into_messages().len(), 4);
 }
 
 #[test]
@@ -51,7 +48,7 @@ fn a_record_without_a_usable_id_is_dropped() {
         [(String::new(), "its id is empty"), ("x".repeat(1_025), "its id is longer than 1024 bytes")]
     {
         let mut record = ConversationRecord { id, ..ConversationRecord::default() };
-        let dropped = conversation(&mut record, &mut Notes::new("")).map_err(|fault| fault.reason);
+        let dropped = conversation(&mut record, &mut Notes::default()).map_err(|fault| fault.0);
         assert_eq!(dropped, Err(reason.to_owned()));
     }
 }
@@ -86,9 +83,9 @@ fn a_vector_must_be_as_long_as_it_says() {
         vector: Some(vec![1.0, 2.0]),
         storage: None,
     };
-    assert_eq!(embedding(&mut record, &mut Notes::new("")), Ok(()));
+    assert_eq!(embedding(&mut record, &mut Notes::default()), Ok(()));
     record.dimensions = 3;
-    assert!(embedding(&mut record, &mut Notes::new("")).is_err());
+    assert!(embedding(&mut record, &mut Notes::default()).is_err());
     record.vector = Some(vec![0.0, 1.0, f64::NAN]);
-    assert!(embedding(&mut record, &mut Notes::new("")).is_err());
+    assert!(embedding(&mut record, &mut Notes::default()).is_err());
 }
