@@ -12,7 +12,7 @@ use crate::{
 
 mod writer;
 
-pub use writer::{SCHEMA, WriteError, Writer};
+pub use writer::{SCHEMA, Signer, WriteError, Writer, Written};
 
 names! {
     /// Whether a document holds everything or what changed.

@@ -8,15 +8,20 @@ use crate::{
     memory::Memory,
     pretty::Root,
     relation::Relation,
+    sign::{self, Payload, SigningKey},
+    time::Timestamp,
 };
 
 /// The `schema` of a memory store.
 pub const SCHEMA: &str = "portable-ai-memory";
 
-/// Why a store is not written; inside an [`io::Error`] of kind `InvalidInput`.
+/// Why a store cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
+    /// The output failed.
+    #[error("the output cannot be written")]
+    Io(#[from] io::Error),
     /// A memory has no place in the checksum: out of id order, or with a number that has no canonical form.
     #[error("no checksum over the memories")]
     Checksum(#[from] ChecksumError),
@@ -26,31 +31,46 @@ pub enum WriteError {
     /// Memories come first, then relations, then index entries.
     #[error("a {0} cannot follow what was written before it")]
     Order(&'static str),
-    /// Checksum or count are not those of the memories that were written.
-    #[error("the integrity block is not that of the memories written")]
-    Integrity,
-    /// A signature needs `integrity`, `export_id` and `export_date`.
+    /// A signature needs `export_id` and `export_date`.
     #[error("an export without {0} cannot be signed")]
     Unsignable(&'static str),
+    /// A signature cannot be older than what it signs (PAM 1.0 §18.3).
+    #[error("the signature's date is before the export's")]
+    SignedBefore,
     /// A number that JSON cannot hold.
     #[error("{0} is not a finite number")]
     NotFinite(&'static str),
 }
 
-impl From<WriteError> for io::Error {
-    fn from(problem: WriteError) -> Self {
-        Self::new(io::ErrorKind::InvalidInput, problem)
-    }
+/// Who signs an export, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Signer<'k> {
+    /// The key.
+    pub key: &'k SigningKey,
+    /// Not before the export's date.
+    pub signed_at: Timestamp,
 }
 
 /// Writes one memory store: header, memories in id order, relations, index entries, then what protects them.
 ///
-/// Nothing is buffered: give a buffered `W`. The file ends only with [`Writer::finish`].
-pub struct Writer<'h, W> {
+/// Checksum and count are of what was written. Nothing is buffered: give a buffered `W`. The file ends only with
+/// [`Writer::finish`].
+pub struct Writer<W> {
     root: Root<W>,
-    header: &'h StoreHeader,
+    header: StoreHeader,
     checksum: checksum::Builder,
     section: Section,
+}
+
+/// What a finished writer leaves.
+#[derive(Debug)]
+pub struct Written<W> {
+    /// The output, not flushed.
+    pub out: W,
+    /// Checksum and count of the memories written.
+    pub integrity: Integrity,
+    /// The signature, if there was a signer.
+    pub signature: Option<SignatureBlock>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,12 +80,12 @@ enum Section {
     Index,
 }
 
-impl<'h, W: Write> Writer<'h, W> {
+impl<W: Write> Writer<W> {
     /// Writes what stands before the memories.
     ///
     /// # Errors
     /// If `out` fails.
-    pub fn new(out: W, header: &'h StoreHeader) -> io::Result<Self> {
+    pub fn new(out: W, header: StoreHeader) -> Result<Self, WriteError> {
         let mut root = Root::begin(out)?;
         root.field("schema", SCHEMA)?;
         root.field("schema_version", crate::SCHEMA_VERSION)?;
@@ -82,68 +102,57 @@ impl<'h, W: Write> Writer<'h, W> {
     ///
     /// # Errors
     /// If it is out of order, not exportable or not canonicalisable, or the output fails.
-    pub fn memory(&mut self, memory: &Memory) -> io::Result<()> {
+    pub fn memory(&mut self, memory: &Memory) -> Result<(), WriteError> {
         if self.section > Section::Memories {
-            return Err(WriteError::Order("memory").into());
+            return Err(WriteError::Order("memory"));
         }
         if !memory.exportable() {
-            return Err(WriteError::NotExportable(memory.id.clone()).into());
+            return Err(WriteError::NotExportable(memory.id.clone()));
         }
-        self.checksum.push(memory).map_err(WriteError::from)?;
-        self.root.item(memory)
-    }
-
-    /// Checksum and count of the memories written so far; sign it, and give it to [`Writer::finish`].
-    #[must_use]
-    pub fn integrity(&self) -> Integrity {
-        Integrity::new(self.checksum.clone().finish(), self.checksum.count())
+        self.checksum.push(memory)?;
+        Ok(self.root.item(memory)?)
     }
 
     /// Writes the next relation.
     ///
     /// # Errors
-    /// After an index entry, or if the output fails.
-    pub fn relation(&mut self, relation: &Relation) -> io::Result<()> {
+    /// After an index entry, with a confidence that is not finite, or if the output fails.
+    pub fn relation(&mut self, relation: &Relation) -> Result<(), WriteError> {
         self.enter(Section::Relations, "relation")?;
         if relation.confidence.is_some_and(|confidence| !confidence.is_finite()) {
-            return Err(WriteError::NotFinite("a relation's confidence").into());
+            return Err(WriteError::NotFinite("a relation's confidence"));
         }
-        self.root.item(relation)
+        Ok(self.root.item(relation)?)
     }
 
     /// Writes the next entry of the conversations' index.
     ///
     /// # Errors
     /// If the output fails.
-    pub fn conversation(&mut self, entry: &IndexEntry) -> io::Result<()> {
-        self.enter(Section::Index, "conversation")?;
-        self.root.item(entry)
+    pub fn index_entry(&mut self, entry: &IndexEntry) -> Result<(), WriteError> {
+        self.enter(Section::Index, "index entry")?;
+        Ok(self.root.item(entry)?)
     }
 
-    /// Writes what stands after the lists, and gives the output back, not flushed.
+    /// Writes checksum, count, the rest of the header, and the signature.
     ///
     /// # Errors
-    /// If `integrity` is not that of the memories written, a signature lacks what it signs, or the output fails.
-    pub fn finish(self, integrity: Option<&Integrity>, signature: Option<&SignatureBlock>) -> io::Result<W> {
-        if integrity.is_some_and(|integrity| *integrity != self.integrity()) {
-            return Err(WriteError::Integrity.into());
-        }
-        if signature.is_some() {
-            let header = self.header;
-            let missing = [
-                (integrity.is_none(), "integrity"),
-                (header.export_id.as_ref().is_none_or(String::is_empty), "export_id"),
-                (header.export_date.is_none(), "export_date"),
-            ];
-            if let Some((_, name)) = missing.into_iter().find(|(missing, _)| *missing) {
-                return Err(WriteError::Unsignable(name).into());
-            }
-        }
-        self.end(integrity, signature)
+    /// If a signer is given and the header has no export id or date, or a later one; if the output fails.
+    pub fn finish(mut self, signer: Option<Signer<'_>>) -> Result<Written<W>, WriteError> {
+        let checksum = std::mem::take(&mut self.checksum);
+        let total = checksum.count();
+        let integrity = Integrity::new(checksum.finish(), total);
+        let signature = signer.map(|signer| sign_export(&self.header, &integrity, signer)).transpose()?;
+        let out = self.end(Some(&integrity), signature.as_ref())?;
+        Ok(Written { out, integrity, signature })
     }
 
-    fn end(mut self, integrity: Option<&Integrity>, signature: Option<&SignatureBlock>) -> io::Result<W> {
-        self.enter(Section::Index, "conversation")?;
+    fn end(
+        mut self,
+        integrity: Option<&Integrity>,
+        signature: Option<&SignatureBlock>,
+    ) -> Result<W, WriteError> {
+        self.enter(Section::Index, "index entry")?;
         let Self { mut root, header, .. } = self;
         root.end_list()?;
         root.optional("integrity", integrity)?;
@@ -152,13 +161,13 @@ impl<'h, W: Write> Writer<'h, W> {
         root.optional("since", header.since.as_ref())?;
         root.optional("type_registry", header.type_registry.as_ref())?;
         root.optional("signature", signature)?;
-        root.end()
+        Ok(root.end()?)
     }
 
     /// Ends the lists before `section`, and begins it.
-    fn enter(&mut self, section: Section, name: &'static str) -> io::Result<()> {
+    fn enter(&mut self, section: Section, name: &'static str) -> Result<(), WriteError> {
         if self.section > section {
-            return Err(WriteError::Order(name).into());
+            return Err(WriteError::Order(name));
         }
         if self.section == Section::Memories && section > Section::Memories {
             self.root.end_list()?;
@@ -174,23 +183,42 @@ impl<'h, W: Write> Writer<'h, W> {
     }
 }
 
+fn sign_export(
+    header: &StoreHeader,
+    integrity: &Integrity,
+    signer: Signer<'_>,
+) -> Result<SignatureBlock, WriteError> {
+    let export_id = header.export_id.as_deref().filter(|id| !id.is_empty());
+    let export_date = header.export_date.ok_or(WriteError::Unsignable("export_date"))?;
+    if signer.signed_at.micros() < export_date.micros() {
+        return Err(WriteError::SignedBefore);
+    }
+    let payload = Payload {
+        checksum: &integrity.checksum.to_string(),
+        export_id: export_id.ok_or(WriteError::Unsignable("export_id"))?,
+        export_date: &export_date.to_string(),
+        owner_id: &header.owner.id,
+    };
+    Ok(sign::sign(signer.key, &payload, signer.signed_at))
+}
+
 impl MemoryStore {
     /// The document as text, with the checksum and signature that it holds, in the order that it holds.
     ///
     /// # Errors
     /// If a memory or relation holds a number that is not finite.
-    pub fn to_json(&self) -> io::Result<Vec<u8>> {
-        let mut writer = Writer::new(Vec::new(), &self.header)?;
+    pub fn to_json(&self) -> Result<Vec<u8>, WriteError> {
+        let mut writer = Writer::new(Vec::new(), self.header.clone())?;
         for memory in &self.memories {
             let scores =
                 memory.confidence.iter().flat_map(|confidence| [confidence.initial, confidence.current]);
             if scores.flatten().any(|score| !score.is_finite()) {
-                return Err(WriteError::NotFinite("a memory's confidence").into());
+                return Err(WriteError::NotFinite("a memory's confidence"));
             }
             writer.root.item(memory)?;
         }
         self.relations.iter().try_for_each(|relation| writer.relation(relation))?;
-        self.conversations_index.iter().try_for_each(|entry| writer.conversation(entry))?;
+        self.conversations_index.iter().try_for_each(|entry| writer.index_entry(entry))?;
         writer.end(self.integrity.as_ref(), self.signature.as_ref())
     }
 }
