@@ -1,1 +1,42 @@
-//! .
+//! The store of Satchel: a checksummed, hash-chained journal is the truth, sled answers the queries.
+//!
+//! **Invariant:** a commit is durable when [`Store::commit`] returns; the journal's fsync is the commit point, and everything
+//! else can be rebuilt from it. Held by `tests::crash`. The bytes on disk are described in `FORMAT.md`.
+
+mod apply;
+mod blob;
+mod change;
+mod check;
+mod codec;
+mod disk;
+mod engine;
+mod entry;
+mod error;
+mod journal;
+mod keys;
+mod ledger;
+mod open;
+mod query;
+mod read;
+mod record;
+mod report;
+mod revision;
+mod stats;
+mod store;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub use blob::{BlobReader, BlobRef};
+pub use change::{Batch, Change, ConversationWrite, EvidenceWrite, MessageHead, MessageWrite, Origin};
+pub use error::StoreError;
+pub use ledger::{Durability, Ledger, LedgerEntry, LedgerWrite};
+pub use query::{ConversationQuery, Cursor, MemoryOrder, MemoryQuery, Page, TimeRange};
+pub use read::{Bodies, EvidenceIter};
+pub use record::{
+    BodyPlace, ChangeKind, ChangeLogEntry, ChangeOp, ChangePosition, ConversationRecord, ConversationSummary,
+    EmbeddingRecord, EvidenceRecord, MemoryRecord, RelationRecord,
+};
+pub use report::{CheckProgress, CheckReport, Damage, Health, OpenEvent, StateDigest, Stats};
+pub use revision::Revision;
+pub use store::{OpenOptions, Store};

@@ -1,0 +1,159 @@
+//! Attachments by content: one file per SHA-256, durable before the commit that refers to it.
+
+use std::{
+    fmt,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use sha2::{Digest, Sha256};
+
+use crate::{
+    disk::{Disk, DiskFile},
+    error::StoreError,
+    store::Store,
+};
+
+/// Bytes copied at once.
+const COPY: usize = 256 << 10;
+
+/// Names unfinished blobs of this process.
+static UNFINISHED: AtomicU64 = AtomicU64::new(0);
+
+/// The name of a blob and its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlobRef {
+    /// SHA-256 of the bytes.
+    pub sha256: [u8; 32],
+    /// Bytes.
+    pub len: u64,
+}
+
+/// The digest in hex.
+impl fmt::Display for BlobRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.sha256))
+    }
+}
+
+impl Store {
+    /// Copies all bytes of `source` into the store. Durable when it returns; putting the same bytes again changes nothing.
+    ///
+    /// # Errors
+    /// What `source` or the file system refuse.
+    pub fn blob_put(&self, source: &mut dyn Read) -> Result<BlobRef, StoreError> {
+        let disk = self.reader().disk().as_ref();
+        let folder = self.dir().join("blobs").join("tmp");
+        disk.create_folders(&folder).map_err(StoreError::io("create", &folder))?;
+        let number = UNFINISHED.fetch_add(1, Ordering::Relaxed);
+        let temporary = folder.join(format!("{}-{number}", std::process::id()));
+        if let Err(error) = disk.remove(&temporary)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(StoreError::Io { action: "remove", path: temporary, source: error });
+        }
+        let put = self.blob_move(disk, source, &temporary);
+        if put.is_err()
+            && let Err(error) = disk.remove(&temporary)
+        {
+            tracing::debug!(path = %temporary.display(), %error, "an unfinished blob stays until the next start");
+        }
+        put
+    }
+
+    fn blob_move(
+        &self,
+        disk: &dyn Disk,
+        source: &mut dyn Read,
+        temporary: &Path,
+    ) -> Result<BlobRef, StoreError> {
+        let blob = copy(disk, source, temporary)?;
+        let path = blob_path(self.dir(), &blob.sha256);
+        let folder = path.parent().unwrap_or(&path).to_owned();
+        disk.create_folders(&folder).map_err(StoreError::io("create", &folder))?;
+        disk.rename(temporary, &path).map_err(StoreError::io("rename a blob to", &path))?;
+        let blobs = self.dir().join("blobs");
+        for folder in [&folder, &blobs] {
+            disk.sync_folder(folder).map_err(StoreError::io("fsync", folder))?;
+        }
+        Ok(blob)
+    }
+
+    /// Opens a blob, `None` if it is not there.
+    ///
+    /// # Errors
+    /// What the file system refuses.
+    pub fn blob_open(&self, sha256: &[u8; 32]) -> Result<Option<BlobReader>, StoreError> {
+        let path = blob_path(self.dir(), sha256);
+        match self.reader().disk().open(&path, false) {
+            Ok(file) => Ok(Some(BlobReader { file, offset: 0 })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(StoreError::Io { action: "open", path, source }),
+        }
+    }
+}
+
+/// The bytes of a blob, from the first on.
+pub struct BlobReader {
+    file: Arc<dyn DiskFile>,
+    offset: u64,
+}
+
+impl BlobReader {
+    /// Returns the number of bytes.
+    ///
+    /// # Errors
+    /// What the file system refuses.
+    pub fn length(&self) -> io::Result<u64> {
+        self.file.length()
+    }
+}
+
+impl Read for BlobReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(self.offset, buffer)?;
+        self.offset += read as u64;
+        Ok(read)
+    }
+}
+
+fn copy(disk: &dyn Disk, source: &mut dyn Read, path: &Path) -> Result<BlobRef, StoreError> {
+    let file = disk.create(path).map_err(StoreError::io("create", path))?;
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; COPY];
+    let mut len = 0_u64;
+    loop {
+        let read = match source.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(source) => {
+                return Err(StoreError::Io { action: "read the source of", path: path.to_owned(), source });
+            }
+        };
+        hasher.update(&buffer[..read]);
+        file.write_at(len, &buffer[..read]).map_err(StoreError::io("write", path))?;
+        len += read as u64;
+    }
+    file.sync().map_err(StoreError::io("fsync", path))?;
+    Ok(BlobRef { sha256: hasher.finalize().into(), len })
+}
+
+/// `blobs/ab/cdef…`
+pub(crate) fn blob_path(dir: &Path, sha256: &[u8; 32]) -> PathBuf {
+    let name = hex(sha256);
+    dir.join("blobs").join(&name[..2]).join(&name[2..])
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        write!(text, "{byte:02x}").unwrap_or_default();
+        text
+    })
+}

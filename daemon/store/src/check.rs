@@ -1,0 +1,127 @@
+//! What `doctor` asks: does every byte still say what was written?
+
+mod blobs;
+mod compare;
+
+use std::path::Path;
+
+use compare::Comparer;
+
+use crate::{
+    engine,
+    error::StoreError,
+    journal::{
+        Position,
+        scan::{Acknowledged, Segments, segments},
+    },
+    keys, read,
+    report::{CheckProgress, CheckReport, OpenEvent, StateDigest},
+    store::{OpenOptions, Store},
+    value::{ConversationValue, MemoryValue, PlainValue, RelationValue},
+};
+
+/// Problems listed one by one; the rest is counted in a last line.
+const MAX_PROBLEMS: usize = 1_000;
+
+impl Store {
+    /// Checks the store while it is in use. `deep` reads every frame of the journal, unpacks every body, compares every record of the
+    /// engine with its frame and hashes every blob; otherwise segments are checked for being there, and the engine's sums.
+    ///
+    /// # Errors
+    /// What the file system or the engine refuse; what is found damaged is in the report.
+    pub fn check(
+        &self,
+        deep: bool,
+        progress: &mut dyn FnMut(CheckProgress),
+    ) -> Result<CheckReport, StoreError> {
+        let mut report = CheckReport::default();
+        let (position, revision) = self.while_quiet(|meta| (meta.position, meta.revision));
+        self.check_journal(deep, position, revision, progress, &mut report)?;
+        self.check_sums(&mut report)?;
+        if deep {
+            blobs::check(self.dir(), &mut report)?;
+        }
+        shorten(&mut report.engine_problems);
+        shorten(&mut report.blob_problems);
+        Ok(report)
+    }
+
+    /// Opens the store in `dir` and builds its engine from the journal, whatever its state.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn rebuild(
+        dir: &Path,
+        options: OpenOptions,
+        report: &mut dyn FnMut(OpenEvent),
+    ) -> Result<Self, StoreError> {
+        Self::open(dir, OpenOptions { rebuild: true, ..options }, report)
+    }
+
+    fn check_journal(
+        &self,
+        deep: bool,
+        position: Position,
+        revision: u64,
+        progress: &mut dyn FnMut(CheckProgress),
+        report: &mut CheckReport,
+    ) -> Result<(), StoreError> {
+        let folder = self.reader().home().folder.clone();
+        let Some(mut segments) = segments(self.reader().disk().as_ref(), folder)? else { return Ok(()) };
+        segments.clip(position);
+        let acknowledged = Acknowledged { segment: position.segment, offset: position.offset, revision };
+        let total = segments.bytes();
+        let mut comparer = Comparer::new(self, revision);
+        let mut done = 0;
+        let (from, before) =
+            if deep { (Segments::beginning(), 0) } else { segments.start(position, revision) };
+        let outcome = segments.scan(from, before, acknowledged, &mut |visit| {
+            done += visit.header.frame_length();
+            progress(CheckProgress { done, total });
+            if deep { comparer.frame(visit) } else { Ok(()) }
+        })?;
+        report.frames = outcome.frames;
+        report.damage = outcome.damage;
+        report.records = comparer.records;
+        report.engine_problems = comparer.problems;
+        Ok(())
+    }
+
+    /// The sum over all records must be the one that the commits kept.
+    fn check_sums(&self, report: &mut CheckReport) -> Result<(), StoreError> {
+        self.while_quiet(|meta| {
+            let mut sum = StateDigest::default();
+            for kind in [keys::MEMORY, keys::CONVERSATION, keys::RELATION, keys::EMBEDDING, keys::EVIDENCE] {
+                engine::walk::<StoreError>(self.engine(), &[kind], None, |_, value| {
+                    sum.add(&share(kind, value)?);
+                    Ok(true)
+                })?;
+            }
+            if sum != meta.digest {
+                report
+                    .engine_problems
+                    .push(format!("the records sum up to {sum}, the commits to {}", meta.digest));
+            }
+            Ok(())
+        })
+    }
+}
+
+fn share(kind: u8, value: &[u8]) -> Result<[u8; 32], StoreError> {
+    let what = "a record";
+    let stored = match kind {
+        keys::MEMORY => read::read(value, what, MemoryValue::take)?.stored,
+        keys::CONVERSATION => read::read(value, what, ConversationValue::take)?.stored,
+        keys::RELATION => read::read(value, what, RelationValue::take)?.stored,
+        _ => read::read(value, what, PlainValue::take)?.stored,
+    };
+    Ok(stored.share)
+}
+
+fn shorten(problems: &mut Vec<String>) {
+    let more = problems.len().saturating_sub(MAX_PROBLEMS);
+    if more > 0 {
+        problems.truncate(MAX_PROBLEMS);
+        problems.push(format!("and {more} more"));
+    }
+}

@@ -1,0 +1,291 @@
+//! Compares the engine with the journal, commit by commit.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    apply::lists,
+    change::EvidenceWrite,
+    codec::{batch, heads},
+    entry::{self, ConversationEntry, EmbeddingEntry, Entry, MemoryEntry, RelationEntry},
+    error::StoreError,
+    journal::{
+        Place,
+        frame::{self, Kind},
+        scan::Visit,
+    },
+    keys::{self, List},
+    ledger::LedgerWrite,
+    read,
+    store::Store,
+    value::{self, ConversationValue, LedgerValue, MemoryValue, PlainValue, RelationValue},
+};
+
+/// One pass over the journal with the engine at its side.
+pub(super) struct Comparer<'a> {
+    store: &'a Store,
+    /// Commits after it happen while we look.
+    until: u64,
+    /// Unpacked length of each body frame, some 40 bytes for 20 KiB of journal.
+    bodies: BTreeMap<(u32, u64), usize>,
+    pub(super) records: u64,
+    pub(super) problems: Vec<String>,
+}
+
+/// How a record stands to the place that is looked at.
+enum Standing {
+    /// It was written there.
+    Here,
+    /// A later commit wrote it.
+    Later,
+    Missing,
+}
+
+impl<'a> Comparer<'a> {
+    pub(super) fn new(store: &'a Store, until: u64) -> Self {
+        Self { store, until, bodies: BTreeMap::new(), records: 0, problems: Vec::new() }
+    }
+
+    pub(super) fn frame(&mut self, visit: &Visit<'_>) -> Result<(), StoreError> {
+        let (segment, offset) = (visit.start.segment, visit.start.offset);
+        let what = || format!("the frame at byte {offset} of segment {segment}");
+        let revision = visit.header.revision;
+        if visit.header.kind == Kind::Seal {
+            return Ok(());
+        }
+        let payload = match frame::unpack(&visit.header, visit.payload.to_vec()) {
+            Ok(payload) => payload,
+            Err(error) => {
+                self.problems.push(format!("{} {error}", what()));
+                return Ok(());
+            }
+        };
+        if visit.header.kind == Kind::Body {
+            self.bodies.insert((segment, offset), payload.len());
+            return Ok(());
+        }
+        match batch::decode(&payload) {
+            Err(error) => self.problems.push(format!("{} {error}", what())),
+            Ok((_, entries)) => {
+                for (change, entry) in (0_u32..).zip(entries) {
+                    self.entry(entry, revision, Place { segment, offset, change })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, entry: Entry, revision: u64, place: Place) -> Result<(), StoreError> {
+        match entry {
+            Entry::Memory(memory) => self.memory(&memory, revision, place),
+            Entry::Conversation(conversation) => self.conversation(&conversation, revision, place),
+            Entry::Relation(relation) => self.relation(&relation, false, revision, place),
+            Entry::Withdraw(relation) => self.relation(&relation, true, revision, place),
+            Entry::Embedding(embedding) => self.embedding(&embedding, place),
+            Entry::Evidence(evidence) => self.evidence(&evidence, place),
+            Entry::Ledger(write) => self.ledger(&write, place),
+        }
+    }
+
+    fn memory(&mut self, entry: &MemoryEntry, revision: u64, place: Place) -> Result<(), StoreError> {
+        let id = keys::id16(&entry.id);
+        let found = self.get(&keys::object(keys::MEMORY, id), "a memory", MemoryValue::take)?;
+        let what = format!("memory {:?}", entry.id);
+        let stored = found.as_ref().map(|value| value.stored.place);
+        match standing(stored, place) {
+            Standing::Missing => self.missing(&what),
+            Standing::Later => self.history(&what, keys::OLD_MEMORY, id, revision, place)?,
+            Standing::Here => {
+                let Some(value) = found else { return Ok(()) };
+                let json = value.json.as_ref().is_none_or(|json| *json == entry.json);
+                let mut listed = true;
+                for (list, sort) in lists(&entry.facets) {
+                    listed &= self.live(&list.entry(sort, id, revision))?;
+                }
+                self.verdict(&what, json && value.facets == entry.facets, listed);
+            }
+        }
+        Ok(())
+    }
+
+    fn conversation(
+        &mut self,
+        entry: &ConversationEntry,
+        revision: u64,
+        place: Place,
+    ) -> Result<(), StoreError> {
+        let id = keys::id16(&entry.summary.id);
+        let found =
+            self.get(&keys::object(keys::CONVERSATION, id), "a conversation", ConversationValue::take)?;
+        let what = format!("conversation {:?}", entry.summary.id);
+        self.bodies_of(entry, &what)?;
+        let stored = found.as_ref().map(|value| value.stored.place);
+        match standing(stored, place) {
+            Standing::Missing => self.missing(&what),
+            Standing::Later => self.history(&what, keys::OLD_CONVERSATION, id, revision, place)?,
+            Standing::Here => {
+                let Some(value) = found else { return Ok(()) };
+                let mut same =
+                    value.summary == entry.summary && usize::from(value.parts) == entry.parts.len();
+                same &= value.header.as_ref().is_none_or(|header| *header == entry.header);
+                for (number, part) in (0_u16..).zip(&entry.parts) {
+                    let key = keys::part(id, revision, number);
+                    same &=
+                        self.get(&key, "messages", |take| Ok(take.0 == part.as_slice()))?.unwrap_or(false);
+                }
+                let sort = keys::descending(entry.summary.updated);
+                let listed = self.live(&List::Conversations.entry(sort, id, revision))?;
+                self.verdict(&what, same, listed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Heads must read, hash to the conversation's digest, and point into bodies that are there.
+    fn bodies_of(&mut self, entry: &ConversationEntry, what: &str) -> Result<(), StoreError> {
+        let (mut found, mut places) = (Vec::new(), Vec::new());
+        for part in &entry.parts {
+            if let Err(error) = heads::read_part(part, &mut found, &mut places) {
+                self.problems.push(format!("the journal's list of messages of {what} {error}"));
+                return Ok(());
+            }
+        }
+        let mut header = serde_json::from_slice(&entry.header)
+            .map_err(|source| StoreError::Json { what: what.to_owned(), source })?;
+        let digest =
+            entry::conversation_digest(&mut header, entry.current.as_deref(), &heads::digest(&found))?;
+        if digest != entry.digest {
+            self.problems.push(format!("the journal's {what} does not hash to its digest"));
+        }
+        let lost = places.iter().filter(|place| {
+            let length = self.bodies.get(&(place.segment, place.offset)).copied().unwrap_or(0);
+            place.start as usize + place.length as usize > length
+        });
+        let lost = lost.count();
+        if lost > 0 {
+            self.problems.push(format!("{lost} messages of {what} have no body"));
+        }
+        Ok(())
+    }
+
+    fn relation(
+        &mut self,
+        entry: &RelationEntry,
+        withdrawn: bool,
+        revision: u64,
+        place: Place,
+    ) -> Result<(), StoreError> {
+        let id = keys::id16(&entry.id);
+        let found = self.get(&keys::object(keys::RELATION, id), "a relation", RelationValue::take)?;
+        let what = format!("relation {:?}", entry.id);
+        let stored = found.as_ref().map(|value| value.stored.place);
+        match standing(stored, place) {
+            Standing::Missing => self.missing(&what),
+            Standing::Later => self.history(&what, keys::OLD_RELATION, id, revision, place)?,
+            Standing::Here => {
+                let Some(value) = found else { return Ok(()) };
+                let same = value.withdrawn == withdrawn && value.json.as_ref() == Some(&entry.json);
+                let ends = [(keys::RELATION_FROM, &entry.from), (keys::RELATION_TO, &entry.to)];
+                let mut listed = true;
+                for (kind, end) in ends {
+                    listed &= self.store.engine().get(&keys::pair(kind, keys::id16(end), id))?.is_some();
+                }
+                self.verdict(&what, same, listed);
+            }
+        }
+        Ok(())
+    }
+
+    fn embedding(&mut self, entry: &EmbeddingEntry, place: Place) -> Result<(), StoreError> {
+        let key = keys::pair(keys::EMBEDDING, keys::id16(&entry.memory), keys::blind(&entry.model));
+        let found = self.get(&key, "an embedding", PlainValue::take)?.map(|value| value.stored.place);
+        self.plain(&format!("the embedding of {:?}", entry.memory), standing(found, place), true);
+        Ok(())
+    }
+
+    fn evidence(&mut self, evidence: &EvidenceWrite, place: Place) -> Result<(), StoreError> {
+        let found = self.get(&keys::object(keys::EVIDENCE, evidence.id), "evidence", PlainValue::take)?;
+        let same =
+            found.as_ref().and_then(|value| value.bytes.as_ref()).is_none_or(|bytes| *bytes == evidence.json);
+        let stored = found.map(|value| value.stored.place);
+        self.plain("a piece of evidence", standing(stored, place), same);
+        Ok(())
+    }
+
+    fn ledger(&mut self, write: &LedgerWrite, place: Place) -> Result<(), StoreError> {
+        let (key, what, value) = match write {
+            LedgerWrite::Entry { ledger, id, value, .. } => {
+                (keys::ledger(*ledger, id), "a ledger entry", value)
+            }
+            LedgerWrite::Issues { import, page, value } => {
+                (keys::issues(*import, *page), "a page of issues", value)
+            }
+        };
+        let found = self.get(&key, what, LedgerValue::take)?;
+        let same = found.as_ref().and_then(|found| found.bytes.as_ref()).is_none_or(|bytes| bytes == value);
+        self.plain(what, standing(found.map(|found| found.place), place), same);
+        Ok(())
+    }
+
+    fn plain(&mut self, what: &str, standing: Standing, same: bool) {
+        match standing {
+            Standing::Missing => self.missing(what),
+            Standing::Later => {}
+            Standing::Here => self.verdict(what, same, true),
+        }
+    }
+
+    fn verdict(&mut self, what: &str, same: bool, listed: bool) {
+        self.records += 1;
+        if !same {
+            self.problems.push(format!("{what} differs from the journal"));
+        }
+        if !listed {
+            self.problems.push(format!("{what} is not in all its lists"));
+        }
+    }
+
+    fn missing(&mut self, what: &str) {
+        self.problems.push(format!("{what} is missing"));
+    }
+
+    fn history(
+        &mut self,
+        what: &str,
+        kind: u8,
+        id: keys::Id16,
+        revision: u64,
+        place: Place,
+    ) -> Result<(), StoreError> {
+        let old =
+            self.get(&keys::version(kind, id, revision), "an older version", value::take_old_version)?;
+        if old.is_none_or(|(_, found)| found != place) {
+            self.problems.push(format!("the version of revision {revision} of {what} is missing"));
+        }
+        Ok(())
+    }
+
+    /// Whether an index entry holds still, or ended after we began to look.
+    fn live(&self, key: &[u8]) -> Result<bool, StoreError> {
+        let end = self.get(key, "an entry of a list", |mut take| take.u64())?;
+        Ok(end.is_some_and(|end| end == 0 || end > self.until))
+    }
+
+    fn get<T>(
+        &self,
+        key: &[u8],
+        what: &str,
+        take: impl FnOnce(crate::codec::Take<'_>) -> Result<T, crate::codec::Malformed>,
+    ) -> Result<Option<T>, StoreError> {
+        self.store.engine().get(key)?.map(|value| read::read(&value, what, take)).transpose()
+    }
+}
+
+fn standing(stored: Option<Place>, place: Place) -> Standing {
+    match stored {
+        None => Standing::Missing,
+        Some(stored) if stored == place => Standing::Here,
+        Some(stored) if (stored.segment, stored.offset) > (place.segment, place.offset) => Standing::Later,
+        // The record says that it is older than a commit that wrote it: that commit was not applied.
+        Some(_) => Standing::Missing,
+    }
+}

@@ -1,0 +1,125 @@
+//! The few calls that journal and blobs make to the file system, so that tests can fail each of them.
+
+use std::{
+    fs, io,
+    os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// A file system.
+pub(crate) trait Disk: Send + Sync {
+    /// Makes a file that is not there yet.
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+    /// Opens a file to read, or to read and write.
+    fn open(&self, path: &Path, write: bool) -> io::Result<Arc<dyn DiskFile>>;
+    /// Makes a folder and those above it, readable by the owner only.
+    fn create_folders(&self, path: &Path) -> io::Result<()>;
+    /// Returns the names in a folder, sorted.
+    fn names(&self, path: &Path) -> io::Result<Vec<String>>;
+    /// Renames a file, replacing another.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes names in a folder durable.
+    fn sync_folder(&self, path: &Path) -> io::Result<()>;
+}
+
+/// An open file; positions are explicit, so readers and the writer share it.
+pub(crate) trait DiskFile: Send + Sync {
+    /// Writes all bytes at a place.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Reads up to the buffer's length; fewer bytes only at the end of the file.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+    /// Makes bytes and length durable.
+    fn sync(&self) -> io::Result<()>;
+    /// Cuts or grows the file.
+    fn set_length(&self, length: u64) -> io::Result<()>;
+    /// Returns the length.
+    fn length(&self) -> io::Result<u64>;
+}
+
+/// The operating system's.
+pub(crate) struct OsDisk;
+
+impl Disk for OsDisk {
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let file = fs::OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+        Ok(Arc::new(OsFile(file)))
+    }
+
+    fn open(&self, path: &Path, write: bool) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(OsFile(fs::OpenOptions::new().read(true).write(write).open(path)?)))
+    }
+
+    fn create_folders(&self, path: &Path) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+    }
+
+    fn names(&self, path: &Path) -> io::Result<Vec<String>> {
+        let mut names: Vec<String> = fs::read_dir(path)?
+            .map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()))
+            .collect::<io::Result<_>>()?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        fs::File::open(path)?.sync_all()
+    }
+}
+
+struct OsFile(fs::File);
+
+impl DiskFile for OsFile {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.0.read_at(&mut buffer[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.0.set_len(length)
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+}
+
+/// Puts `bytes` under `path` in one step: temporary sibling, fsync, rename, fsync of the folder.
+pub(crate) fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary: PathBuf = path.with_extension("new");
+    match disk.remove(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let file = disk.create(&temporary)?;
+    file.write_at(0, bytes)?;
+    file.sync()?;
+    disk.rename(&temporary, path)?;
+    path.parent().map_or(Ok(()), |folder| disk.sync_folder(folder))
+}

@@ -1,0 +1,98 @@
+//! What the store needs of its engine: five calls, so that another engine can stand here.
+
+pub(crate) mod house;
+#[cfg(test)]
+pub(crate) mod map;
+pub(crate) mod tree;
+
+/// An ordered map of bytes that survives the process.
+pub(crate) trait Engine: Send + Sync {
+    /// Returns the value of a key.
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError>;
+    /// Returns up to `limit` pairs with `from ≤ key < until`, the largest first if `reverse`. Not a snapshot.
+    fn scan(&self, from: &[u8], until: &[u8], limit: usize, reverse: bool) -> Result<Vec<Pair>, EngineError>;
+    /// Writes all of it or nothing, in order with other batches; need not be durable.
+    fn apply(&self, batch: Changes) -> Result<(), EngineError>;
+    /// Hands all that was applied to the file system.
+    fn flush(&self) -> Result<(), EngineError>;
+    /// Returns the bytes on disk.
+    fn size(&self) -> u64;
+}
+
+/// Key and value.
+pub(crate) type Pair = (Vec<u8>, Vec<u8>);
+
+/// The engine refused or broke.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct EngineError(pub(crate) String);
+
+/// Most operations in one atomic batch: sled holds a process-wide lock against readers while it applies one.
+pub(crate) const BATCH_OPERATIONS: usize = 500;
+/// Most bytes in one atomic batch, for the same reason.
+pub(crate) const BATCH_BYTES: usize = 512 << 10;
+/// Pairs fetched at once by scans that go on: a bound on what a page holds in memory.
+pub(crate) const SCAN: usize = 256;
+
+/// Puts and deletes that belong together; the last one of a key wins.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Changes {
+    pub(crate) operations: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    bytes: usize,
+}
+
+impl Changes {
+    pub(crate) fn put(&mut self, key: Vec<u8>, value: Vec<u8>) {
+        self.bytes += key.len() + value.len();
+        self.operations.push((key, Some(value)));
+    }
+
+    pub(crate) fn delete(&mut self, key: Vec<u8>) {
+        self.bytes += key.len();
+        self.operations.push((key, None));
+    }
+
+    pub(crate) fn full(&self) -> bool {
+        self.bytes >= BATCH_BYTES || self.operations.len() >= BATCH_OPERATIONS
+    }
+
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.bytes += other.bytes;
+        self.operations.append(&mut other.operations);
+    }
+}
+
+/// Walks all pairs with a prefix from a key on, a bounded page at a time, until `visit` returns false.
+pub(crate) fn walk<E: From<EngineError>>(
+    engine: &dyn Engine,
+    prefix: &[u8],
+    after: Option<&[u8]>,
+    mut visit: impl FnMut(&[u8], &[u8]) -> Result<bool, E>,
+) -> Result<(), E> {
+    let until = crate::keys::after_prefix(prefix);
+    let mut from = after.map_or_else(|| prefix.to_vec(), next_key);
+    if from.as_slice() < prefix {
+        from = prefix.to_vec();
+    }
+    while from < until {
+        let page = engine.scan(&from, &until, SCAN, false)?;
+        for (key, value) in &page {
+            if !visit(key, value)? {
+                return Ok(());
+            }
+        }
+        match page.last() {
+            Some((key, _)) if page.len() == SCAN => from = next_key(key),
+            Some(_) | None => break,
+        }
+    }
+    Ok(())
+}
+
+/// Returns the first key after `key`.
+fn next_key(key: &[u8]) -> Vec<u8> {
+    let mut next = Vec::with_capacity(key.len() + 1);
+    next.extend_from_slice(key);
+    next.push(0);
+    next
+}

@@ -1,0 +1,100 @@
+//! An engine in memory that can be killed: the test double.
+
+use std::{
+    collections::BTreeMap,
+    ops::Bound,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{Changes, Engine, EngineError, Pair};
+
+/// Clones share their content, as two processes would share a folder.
+#[derive(Clone, Default)]
+pub(crate) struct MapEngine(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    now: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// States after each batch since the last `settle`, so that a kill can go back to one.
+    applied: Vec<BTreeMap<Vec<u8>, Vec<u8>>>,
+    fail_after: Option<usize>,
+}
+
+impl MapEngine {
+    /// Goes back to the state after one of the last batches, as a killed engine may. Returns how many there were to choose from.
+    pub(crate) fn kill(&self, choose: usize) -> usize {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = state.applied.len();
+        if count > 0 {
+            state.now = state.applied[choose % count].clone();
+        }
+        state.applied.clear();
+        state.fail_after = None;
+        count
+    }
+
+    /// From now on a kill cannot go further back than here.
+    pub(crate) fn settle(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.applied = vec![state.now.clone()];
+    }
+
+    /// Lets `batches` more batches through, then fails.
+    pub(crate) fn fail_after(&self, batches: usize) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).fail_after = Some(batches);
+    }
+
+    pub(crate) fn clear(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
+    }
+
+    pub(crate) fn content(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).now.clone()
+    }
+}
+
+impl Engine for MapEngine {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
+        Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).now.get(key).cloned())
+    }
+
+    fn scan(&self, from: &[u8], until: &[u8], limit: usize, reverse: bool) -> Result<Vec<Pair>, EngineError> {
+        if from >= until {
+            return Ok(Vec::new());
+        }
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let range = state.now.range::<[u8], _>((Bound::Included(from), Bound::Excluded(until)));
+        let pair = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
+        Ok(if reverse {
+            range.rev().take(limit).map(pair).collect()
+        } else {
+            range.take(limit).map(pair).collect()
+        })
+    }
+
+    fn apply(&self, batch: Changes) -> Result<(), EngineError> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut state.fail_after {
+            Some(0) => return Err(EngineError("planted".to_owned())),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        for (key, value) in batch.operations {
+            match value {
+                Some(value) => state.now.insert(key, value),
+                None => state.now.remove(&key),
+            };
+        }
+        let now = state.now.clone();
+        state.applied.push(now);
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    fn size(&self) -> u64 {
+        0
+    }
+}

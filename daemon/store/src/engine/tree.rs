@@ -1,0 +1,84 @@
+//! sled 0.34 behind the five calls. It panics on damaged files, so every call is fenced.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+};
+
+use super::{Changes, Engine, EngineError, Pair};
+
+/// Larger segments keep pages out of sled's `blobs/`, which it does not fsync.
+const SEGMENT_BYTES: usize = 8 << 20;
+/// How often sled hands its buffer to the file system; a kill loses at most this much, which is replayed.
+const FLUSH_MILLISECONDS: u64 = 500;
+
+/// One sled tree, the default one of its database.
+pub(crate) struct SledEngine(sled::Db);
+
+impl SledEngine {
+    /// Opens or makes the database in `folder`.
+    pub(crate) fn open(folder: &Path, cache_bytes: u64) -> Result<Self, EngineError> {
+        let config = sled::Config::new()
+            .path(folder)
+            .mode(sled::Mode::LowSpace)
+            .cache_capacity(cache_bytes)
+            .segment_size(SEGMENT_BYTES)
+            .flush_every_ms(Some(FLUSH_MILLISECONDS))
+            .use_compression(false);
+        fenced(|| config.open().map(Self))
+    }
+}
+
+impl Engine for SledEngine {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
+        fenced(|| Ok(self.0.get(key)?.map(|value| value.to_vec())))
+    }
+
+    fn scan(&self, from: &[u8], until: &[u8], limit: usize, reverse: bool) -> Result<Vec<Pair>, EngineError> {
+        if from >= until {
+            return Ok(Vec::new());
+        }
+        let pair = |pair: sled::Result<(sled::IVec, sled::IVec)>| {
+            pair.map(|(key, value)| (key.to_vec(), value.to_vec()))
+        };
+        fenced(|| {
+            let range = self.0.range(from..until);
+            if reverse {
+                range.rev().take(limit).map(pair).collect()
+            } else {
+                range.take(limit).map(pair).collect()
+            }
+        })
+    }
+
+    fn apply(&self, changes: Changes) -> Result<(), EngineError> {
+        let mut batch = sled::Batch::default();
+        for (key, value) in changes.operations {
+            match value {
+                Some(value) => batch.insert(key, value),
+                None => batch.remove(key),
+            }
+        }
+        fenced(|| self.0.apply_batch(batch))
+    }
+
+    fn flush(&self) -> Result<(), EngineError> {
+        fenced(|| self.0.flush().map(|_| ()))
+    }
+
+    fn size(&self) -> u64 {
+        fenced(|| self.0.size_on_disk()).unwrap_or(0)
+    }
+}
+
+/// Turns errors and panics of sled into one thing. After a panic its state is unknown, and the store stops using it.
+fn fenced<T>(call: impl FnOnce() -> sled::Result<T>) -> Result<T, EngineError> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(done) => done.map_err(|error| EngineError(error.to_string())),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            Err(EngineError(format!("panicked: {}", text.unwrap_or_default())))
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Between PAM's types and entries.
+
+use satchel_pam::{
+    conversation::ConversationHeader, embedding::Embedding, memory::Memory, relation::Relation,
+};
+
+use super::{EmbeddingEntry, Facets, MemoryEntry, RelationEntry, Summary, content_digest};
+use crate::{codec::Malformed, error::StoreError};
+
+/// Makes the entry of a memory that is written.
+pub(crate) fn memory_entry(memory: &Memory) -> Result<MemoryEntry, StoreError> {
+    let json = json(memory, || format!("memory {:?}", memory.id))?;
+    Ok(MemoryEntry { id: memory.id.clone(), facets: facets(memory), json })
+}
+
+/// Reads the entry of a memory in the journal.
+pub(crate) fn memory(bytes: &[u8]) -> Result<MemoryEntry, Malformed> {
+    let memory: Memory =
+        serde_json::from_slice(bytes).map_err(|_| Malformed("has a memory that does not read"))?;
+    Ok(MemoryEntry { facets: facets(&memory), id: memory.id, json: bytes.to_vec() })
+}
+
+fn facets(memory: &Memory) -> Facets {
+    let created = memory.temporal.created_at.micros();
+    Facets {
+        memory_type: memory.memory_type.as_str().to_owned(),
+        status: memory.status.as_str().to_owned(),
+        platform: memory.provenance.platform.clone(),
+        account: memory.provenance.platform_user_id.clone(),
+        created,
+        updated: memory.temporal.updated_at.map_or(created, |time| time.micros()),
+        tags: memory.tags.clone(),
+        conversation: memory.provenance.conversation_ref.clone(),
+        content_hash: memory.content_hash.to_string(),
+    }
+}
+
+/// Makes the list's line of a conversation.
+pub(crate) fn summary(header: &ConversationHeader, messages: u32) -> Summary {
+    let created = header.temporal.created_at.micros();
+    Summary {
+        id: header.id.clone(),
+        title: header.title.clone(),
+        platform: header.provider.name.clone(),
+        account: header.provider.account_id.clone(),
+        created,
+        updated: header.temporal.updated_at.map_or(created, |time| time.micros()),
+        messages,
+        archived: header.is_archived,
+        tags: header.tags.clone(),
+    }
+}
+
+/// Reads the list's line off a header in the journal.
+pub(crate) fn conversation_header(bytes: &[u8], messages: u32) -> Result<Summary, Malformed> {
+    let header: ConversationHeader =
+        serde_json::from_slice(bytes).map_err(|_| Malformed("has a conversation that does not read"))?;
+    Ok(summary(&header, messages))
+}
+
+/// Digest of what a conversation says: when and from which file it was imported does not count.
+pub(crate) fn conversation_digest(
+    header: &mut ConversationHeader,
+    current: Option<&str>,
+    heads: &[u8; 32],
+) -> Result<[u8; 32], StoreError> {
+    let import = header.import_metadata.take();
+    let bytes = json(&*header, || format!("conversation {:?}", header.id))?;
+    header.import_metadata = import;
+    Ok(content_digest(0, header.id.as_bytes(), &[&bytes, current.unwrap_or_default().as_bytes(), heads]))
+}
+
+/// Makes the entry of a relation.
+impl TryFrom<&Relation> for RelationEntry {
+    type Error = StoreError;
+
+    fn try_from(relation: &Relation) -> Result<Self, StoreError> {
+        let json = json(relation, || format!("relation {:?}", relation.id))?;
+        Ok(Self { id: relation.id.clone(), from: relation.from.clone(), to: relation.to.clone(), json })
+    }
+}
+
+/// Reads the entry of a relation in the journal.
+pub(crate) fn relation(bytes: &[u8]) -> Result<RelationEntry, Malformed> {
+    let relation: Relation =
+        serde_json::from_slice(bytes).map_err(|_| Malformed("has a relation that does not read"))?;
+    Ok(RelationEntry { id: relation.id, from: relation.from, to: relation.to, json: bytes.to_vec() })
+}
+
+/// Makes the entry of an embedding.
+impl TryFrom<&Embedding> for EmbeddingEntry {
+    type Error = StoreError;
+
+    fn try_from(embedding: &Embedding) -> Result<Self, StoreError> {
+        let json = json(embedding, || format!("embedding {:?}", embedding.id))?;
+        Ok(Self { memory: embedding.memory_id.clone(), model: embedding.model.clone(), json })
+    }
+}
+
+/// Reads the entry of an embedding in the journal.
+pub(crate) fn embedding(bytes: &[u8]) -> Result<EmbeddingEntry, Malformed> {
+    let embedding: Embedding =
+        serde_json::from_slice(bytes).map_err(|_| Malformed("has an embedding that does not read"))?;
+    Ok(EmbeddingEntry { memory: embedding.memory_id, model: embedding.model, json: bytes.to_vec() })
+}
+
+pub(crate) fn json(value: &impl serde::Serialize, what: impl Fn() -> String) -> Result<Vec<u8>, StoreError> {
+    serde_json::to_vec(value).map_err(|source| StoreError::Json { what: what(), source })
+}

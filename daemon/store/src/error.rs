@@ -1,0 +1,152 @@
+//! What can go wrong in the store.
+
+use std::{io, path::PathBuf};
+
+use crate::report::Damage;
+
+/// A refusal of the store. Nothing is written by a call that returns one, unless the variant says so.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Another process has the folder.
+    #[error("the store in {dir:?} is in use by process {pid}; stop it, or let commands go through it")]
+    Locked {
+        /// The folder.
+        dir: PathBuf,
+        /// As the lock file says; `?` if it says nothing.
+        pid: String,
+    },
+    /// The journal was written by a newer program.
+    #[error("{file:?} has journal format {found}, this program knows up to {known}; use a newer satchel")]
+    NewerFormat {
+        /// The segment.
+        file: PathBuf,
+        /// Its version.
+        found: u16,
+        /// Our version.
+        known: u16,
+    },
+    /// A frame or value is encrypted with a key that this program does not have.
+    #[error("{place} is sealed with key {key}, which this program cannot open; use a newer satchel")]
+    Sealed {
+        /// Where.
+        place: String,
+        /// The key id.
+        key: u16,
+    },
+    /// The file system refused.
+    #[error("cannot {action} {path:?}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The disk is full. The store goes on when there is room again.
+    #[error("no space left for the journal in {path:?}; free some and try again")]
+    Full {
+        /// The segment.
+        path: PathBuf,
+    },
+    /// An fsync or the engine failed before; what was acknowledged is safe.
+    #[error("the store has stopped writing: {reason}; restart satchel")]
+    Stopped {
+        /// What failed.
+        reason: String,
+    },
+    /// The journal is damaged and the store is read-only.
+    #[error(
+        "the journal is damaged ({first}); reads go on, writes are refused; restore the segment from a backup, or export what is left"
+    )]
+    DamagedJournal {
+        /// The first place.
+        first: Damage,
+    },
+    /// A record needs bytes of the journal that do not check.
+    #[error("{what} cannot be read: {damage}")]
+    DamagedRecord {
+        /// Which record.
+        what: String,
+        /// The place.
+        damage: Damage,
+    },
+    /// The engine failed; the journal is whole.
+    #[error("the database failed: {problem}; restart satchel, it is rebuilt from the journal then")]
+    Engine {
+        /// What it said.
+        problem: String,
+    },
+    /// A value in the engine does not read as one of ours.
+    #[error(
+        "{what} in the database does not read: {problem}; restart satchel, it is rebuilt from the journal then"
+    )]
+    BadValue {
+        /// Which record.
+        what: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A record stands twice in one batch.
+    #[error("{kind} {id:?} stands twice in one batch")]
+    Twice {
+        /// What.
+        kind: &'static str,
+        /// Which.
+        id: String,
+    },
+    /// A message is to be kept that the conversation does not have.
+    #[error("conversation {conversation:?} has no message {message:?} to keep")]
+    UnknownMessage {
+        /// Which conversation.
+        conversation: String,
+        /// Which message.
+        message: String,
+    },
+    /// A relation is to be withdrawn that the store does not have.
+    #[error("there is no relation {0:?} to withdraw")]
+    UnknownRelation(String),
+    /// Two ids share their key.
+    #[error("the id {id:?} collides with {other:?}; give one of them another id")]
+    IdCollision {
+        /// The new one.
+        id: String,
+        /// The one that stands.
+        other: String,
+    },
+    /// Something is longer than the formats allow.
+    #[error("{what} has {size}, the limit is {limit}")]
+    TooLarge {
+        /// What.
+        what: String,
+        /// Bytes or items.
+        size: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// A revision is asked for that the store has not reached.
+    #[error("revision {asked} is in the future, the store is at {current}")]
+    FutureRevision {
+        /// Asked for.
+        asked: u64,
+        /// Now.
+        current: u64,
+    },
+    /// A record does not become JSON.
+    #[error("{what} cannot be written as JSON")]
+    Json {
+        /// Which record.
+        what: String,
+        /// Why.
+        source: serde_json::Error,
+    },
+}
+
+impl StoreError {
+    /// Makes an [`StoreError::Io`] for `map_err`.
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+}

@@ -1,0 +1,137 @@
+//! One frame: header, checksum, hash, payload.
+
+use sha2::{Digest, Sha256};
+
+use crate::codec::Malformed;
+
+/// Bytes before the payload.
+pub(crate) const HEADER: usize = 36;
+/// The payload is zstd.
+pub(crate) const ZSTD: u8 = 1;
+/// Everything before this frame was fsynced before it was written.
+pub(crate) const SYNCED: u8 = 2;
+/// Longest unpacked payload, in bytes: a frame is unpacked whole. Bodies and batches are kept below it on write.
+pub(crate) const MAX_PAYLOAD: usize = 256 << 20;
+
+/// What a frame holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Body,
+    Batch,
+    Note,
+    Seal,
+}
+
+impl Kind {
+    fn code(self) -> u8 {
+        match self {
+            Self::Body => 1,
+            Self::Batch => 2,
+            Self::Note => 3,
+            Self::Seal => 4,
+        }
+    }
+
+    fn from_code(code: u8) -> Option<Self> {
+        [Self::Body, Self::Batch, Self::Note, Self::Seal].into_iter().find(|kind| kind.code() == code)
+    }
+}
+
+/// The fields of a header that a reader needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) length: u32,
+    pub(crate) crc: u32,
+    pub(crate) kind: Kind,
+    pub(crate) flags: u8,
+    pub(crate) key: u16,
+    pub(crate) revision: u64,
+    pub(crate) previous: [u8; 16],
+}
+
+impl Header {
+    /// Reads a header; `None` if no frame can begin so.
+    pub(crate) fn parse(bytes: &[u8; HEADER]) -> Option<Self> {
+        let word = |at: usize| bytes.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes);
+        let kind = Kind::from_code(bytes[8])?;
+        let flags = bytes[9];
+        if flags & !(ZSTD | SYNCED) != 0 {
+            return None;
+        }
+        Some(Self {
+            length: word(0)?,
+            crc: word(4)?,
+            kind,
+            flags,
+            key: u16::from_be_bytes([bytes[10], bytes[11]]),
+            revision: u64::from_be_bytes(bytes[12..20].try_into().ok()?),
+            previous: bytes[20..36].try_into().ok()?,
+        })
+    }
+
+    /// Bytes of the frame with its header.
+    pub(crate) fn frame_length(&self) -> u64 {
+        u64::from(self.length) + HEADER as u64
+    }
+}
+
+/// What a frame is bound to, besides its bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Binding {
+    pub(crate) store_id: [u8; 16],
+    pub(crate) segment: u32,
+    pub(crate) offset: u64,
+}
+
+/// Writes the header of the frame that begins at `start` of `buffer` and whose payload follows it there; returns the frame's hash.
+pub(crate) fn finish(
+    buffer: &mut [u8],
+    binding: Binding,
+    kind: Kind,
+    flags: u8,
+    revision: u64,
+    previous: [u8; 16],
+) -> Result<[u8; 16], Malformed> {
+    let length = u32::try_from(buffer.len() - HEADER).map_err(|_| Malformed("is over 4 GiB"))?;
+    buffer[0..4].copy_from_slice(&length.to_be_bytes());
+    buffer[8] = kind.code();
+    buffer[9] = flags;
+    buffer[10..12].fill(0);
+    buffer[12..20].copy_from_slice(&revision.to_be_bytes());
+    buffer[20..36].copy_from_slice(&previous);
+    let crc = checksum(binding, &buffer[8..]);
+    buffer[4..8].copy_from_slice(&crc.to_be_bytes());
+    Ok(hash(&[buffer]))
+}
+
+/// CRC-32C over the binding, the header without length and CRC, and the payload.
+pub(crate) fn checksum(binding: Binding, rest: &[u8]) -> u32 {
+    let mut seed = [0_u8; 28];
+    seed[..16].copy_from_slice(&binding.store_id);
+    seed[16..20].copy_from_slice(&binding.segment.to_be_bytes());
+    seed[20..].copy_from_slice(&binding.offset.to_be_bytes());
+    crc32c::crc32c_append(crc32c::crc32c(&seed), rest)
+}
+
+/// The link of the chain: 16 bytes of SHA-256 over header and payload.
+pub(crate) fn hash(pieces: &[&[u8]]) -> [u8; 16] {
+    let mut hasher = Sha256::new();
+    pieces.iter().for_each(|piece| hasher.update(piece));
+    let mut link = [0; 16];
+    link.copy_from_slice(&hasher.finalize()[..16]);
+    link
+}
+
+/// Unpacks a payload.
+pub(crate) fn unpack(header: &Header, payload: Vec<u8>) -> Result<Vec<u8>, Malformed> {
+    if header.flags & ZSTD == 0 {
+        return Ok(payload);
+    }
+    let (length, packed) = payload.split_first_chunk::<4>().ok_or(Malformed("ends too early"))?;
+    let length = u32::from_be_bytes(*length) as usize;
+    if length > MAX_PAYLOAD {
+        return Err(Malformed("claims to unpack to more than 256 MiB"));
+    }
+    let raw = zstd::bulk::decompress(packed, length).map_err(|_| Malformed("does not unpack"))?;
+    if raw.len() == length { Ok(raw) } else { Err(Malformed("unpacks to another length than it says")) }
+}

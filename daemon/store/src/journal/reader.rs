@@ -1,0 +1,130 @@
+//! Reads single frames by their place.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{
+    Home,
+    frame::{self, Binding, HEADER, Header, Kind},
+};
+use crate::{
+    disk::{Disk, DiskFile},
+    error::StoreError,
+    report::Damage,
+};
+
+/// Segments kept open for readers; enough for a page whose rows are spread, far below the limit on open files.
+const OPEN_FILES: usize = 32;
+
+/// Opens segments on demand and reads frames from them.
+pub(crate) struct Reader {
+    disk: Arc<dyn Disk>,
+    home: Home,
+    /// Guards the open files.
+    files: Mutex<BTreeMap<u32, Arc<dyn DiskFile>>>,
+}
+
+/// A frame that checked.
+pub(crate) struct Frame {
+    pub(crate) header: Header,
+    pub(crate) payload: Vec<u8>,
+}
+
+impl Reader {
+    pub(crate) fn new(disk: Arc<dyn Disk>, home: Home) -> Self {
+        Self { disk, home, files: Mutex::new(BTreeMap::new()) }
+    }
+
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    /// Reads and unpacks the frame of one of `kinds` at a place that a record names.
+    pub(crate) fn frame(
+        &self,
+        segment: u32,
+        offset: u64,
+        kinds: &[Kind],
+        what: &str,
+    ) -> Result<Frame, StoreError> {
+        let file = self.file(segment)?;
+        let damaged = |length: u64, problem: &str, revisions| StoreError::DamagedRecord {
+            what: what.to_owned(),
+            damage: Damage {
+                file: self.home.segment_path(segment),
+                offset,
+                length,
+                revisions,
+                problem: problem.to_owned(),
+            },
+        };
+        let read = StoreError::io("read", self.home.segment_path(segment));
+        let binding = Binding { store_id: self.home.store_id, segment, offset };
+        let loaded = file.length().and_then(|end| load(file.as_ref(), binding, end)).map_err(read)?;
+        let Some(Loaded { header, payload, .. }) = loaded else {
+            return Err(damaged(0, "a frame that does not check", Vec::new()));
+        };
+        if header.key != 0 {
+            return Err(StoreError::Sealed { place: what.to_owned(), key: header.key });
+        }
+        if !kinds.contains(&header.kind) {
+            return Err(damaged(header.frame_length(), "a frame of another kind", Vec::new()));
+        }
+        let revision = header.revision;
+        let payload = frame::unpack(&header, payload).map_err(|error| {
+            damaged(header.frame_length(), &format!("a frame that {error}"), vec![revision..=revision])
+        })?;
+        Ok(Frame { header, payload })
+    }
+
+    fn file(&self, segment: u32) -> Result<Arc<dyn DiskFile>, StoreError> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = files.get(&segment) {
+            return Ok(Arc::clone(file));
+        }
+        let path = self.home.segment_path(segment);
+        let file = self.disk.open(&path, false).map_err(StoreError::io("open", path))?;
+        if files.len() >= OPEN_FILES {
+            files.pop_first();
+        }
+        files.insert(segment, Arc::clone(&file));
+        Ok(file)
+    }
+}
+
+/// A frame whose checksum fits; the payload is not unpacked.
+pub(crate) struct Loaded {
+    pub(crate) header: Header,
+    pub(crate) payload: Vec<u8>,
+    /// The link of the chain for the frame after it.
+    pub(crate) hash: [u8; 16],
+}
+
+/// Reads the frame at `binding.offset`, which must end by `end`; `None` if there is none. The length is bounded before anything is allocated.
+pub(crate) fn load(file: &dyn DiskFile, binding: Binding, end: u64) -> std::io::Result<Option<Loaded>> {
+    let mut head = [0_u8; HEADER];
+    if binding.offset.saturating_add(HEADER as u64) > end || file.read_at(binding.offset, &mut head)? < HEADER
+    {
+        return Ok(None);
+    }
+    let Some(header) = Header::parse(&head) else { return Ok(None) };
+    if binding.offset.saturating_add(header.frame_length()) > end {
+        return Ok(None);
+    }
+    let mut payload = vec![0; header.length as usize];
+    if file.read_at(binding.offset + HEADER as u64, &mut payload)? < payload.len() {
+        return Ok(None);
+    }
+    let crc = crc32c::crc32c_append(frame::checksum(binding, &head[8..]), &payload);
+    if crc != header.crc {
+        return Ok(None);
+    }
+    let hash = frame::hash(&[&head, &payload]);
+    Ok(Some(Loaded { header, payload, hash }))
+}

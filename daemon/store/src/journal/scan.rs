@@ -1,0 +1,485 @@
+//! Reads the journal in order and tells an unfinished tail from damage.
+
+use std::{collections::BTreeMap, io, ops::RangeInclusive, path::PathBuf, sync::Arc};
+
+use super::{
+    Home, Position,
+    frame::{self, Binding, Header, Kind},
+    reader::{Loaded, load},
+    segment::{self, SegmentHeader},
+};
+use crate::{
+    codec::batch,
+    disk::{Disk, DiskFile},
+    error::StoreError,
+    record::BodyPlace,
+    report::Damage,
+};
+
+/// Bytes looked through at once for the next valid frame.
+const WINDOW: usize = 256 << 10;
+/// No store reaches this revision; a header above it is not one of ours.
+const MAX_REVISION: u64 = 1 << 48;
+
+/// A frame that belongs where it stands.
+pub(crate) struct Visit<'a> {
+    /// Where it begins.
+    pub(crate) start: Position,
+    /// Where the next one begins.
+    pub(crate) end: Position,
+    pub(crate) header: Header,
+    /// As it lies on disk.
+    pub(crate) payload: &'a [u8],
+    /// Whether bytes before it are damaged.
+    pub(crate) after_damage: bool,
+}
+
+/// What the trusted engine knows to have been acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Acknowledged {
+    pub(crate) segment: u32,
+    pub(crate) offset: u64,
+    pub(crate) revision: u64,
+}
+
+/// What a scan found.
+pub(crate) struct Outcome {
+    /// After the last whole commit.
+    pub(crate) end: Position,
+    /// Of the last whole commit.
+    pub(crate) revision: u64,
+    pub(crate) damage: Vec<Damage>,
+    /// Bytes after `end` that nobody was told of.
+    pub(crate) tail: u64,
+    /// The last segment was never finished and must be removed.
+    pub(crate) unfinished: Option<u32>,
+    pub(crate) frames: u64,
+}
+
+/// The segments of a folder and their headers.
+pub(crate) struct Segments {
+    pub(crate) home: Home,
+    files: BTreeMap<u32, Segment>,
+}
+
+struct Segment {
+    path: PathBuf,
+    file: Arc<dyn DiskFile>,
+    length: u64,
+    header: Option<SegmentHeader>,
+}
+
+/// Lists the segments; `None` if there is no journal yet, or only the unfinished first file of one.
+pub(crate) fn segments(disk: &dyn Disk, folder: PathBuf) -> Result<Option<Segments>, StoreError> {
+    let mut files = BTreeMap::new();
+    for name in disk.names(&folder).map_err(StoreError::io("list", &folder))? {
+        let Some(number) = segment::number(&name) else { continue };
+        let path = folder.join(&name);
+        let file = disk.open(&path, true).map_err(StoreError::io("open", &path))?;
+        let length = file.length().map_err(StoreError::io("measure", &path))?;
+        let header = read_header(file.as_ref(), &path)?.filter(|header| header.number == number);
+        files.insert(number, Segment { path, file, length, header });
+    }
+    let Some(store_id) = files.values().find_map(|file| file.header).map(|header| header.store_id) else {
+        return match files.iter().next() {
+            None => Ok(None),
+            Some((1, only)) if files.len() == 1 && only.length <= segment::HEADER => Ok(None),
+            Some((_, first)) => Err(StoreError::DamagedJournal {
+                first: damage(&first.path, 0, first.length, "no readable header in any segment"),
+            }),
+        };
+    };
+    Ok(Some(Segments { home: Home { folder, store_id }, files }))
+}
+
+impl Segments {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.files.values().map(|segment| segment.length).sum()
+    }
+
+    /// Where the first frame of the journal begins.
+    pub(crate) fn beginning() -> Position {
+        Position { segment: 1, offset: segment::HEADER, chain: [0; 16] }
+    }
+
+    pub(crate) fn file(&self, number: u32) -> Option<Arc<dyn DiskFile>> {
+        self.files.get(&number).map(|segment| Arc::clone(&segment.file))
+    }
+
+    /// Leaves out what is after `end`: a commit may be under way there.
+    pub(crate) fn clip(&mut self, end: Position) {
+        self.files.split_off(&end.segment.saturating_add(1));
+        if let Some(last) = self.files.get_mut(&end.segment) {
+            last.length = last.length.min(end.offset);
+        }
+    }
+
+    pub(crate) fn any_file(&self) -> Option<Arc<dyn DiskFile>> {
+        self.files.values().next().map(|segment| Arc::clone(&segment.file))
+    }
+
+    /// Where to begin so that all after `position` is read: there, or, if the journal does not reach so far any more,
+    /// at the beginning of its last readable segment. With it, the last revision before.
+    pub(crate) fn start(&self, position: Position, revision: u64) -> (Position, u64) {
+        if self.files.get(&position.segment).is_some_and(|segment| segment.length >= position.offset) {
+            return (position, revision);
+        }
+        let last = self.files.range(..=position.segment).rev().find_map(|(_, segment)| segment.header);
+        last.map_or((Self::beginning(), 0), |header| {
+            let start = Position { segment: header.number, offset: segment::HEADER, chain: header.chain };
+            (start, header.revision)
+        })
+    }
+
+    /// Reads all frames from `from`, where `revision` is the last one before it, and shows each to `visit`.
+    pub(crate) fn scan(
+        &self,
+        from: Position,
+        revision: u64,
+        acknowledged: Acknowledged,
+        visit: &mut dyn FnMut(&Visit<'_>) -> Result<(), StoreError>,
+    ) -> Result<Outcome, StoreError> {
+        let mut scan = Scan {
+            segments: self,
+            acknowledged,
+            at: from,
+            trusted: true,
+            reached: revision,
+            pending: None,
+            outcome: Outcome {
+                end: from,
+                revision,
+                damage: Vec::new(),
+                tail: 0,
+                unfinished: None,
+                frames: 0,
+            },
+            visit,
+        };
+        scan.earlier(from.segment);
+        scan.run()?;
+        Ok(scan.outcome)
+    }
+}
+
+struct Scan<'a> {
+    segments: &'a Segments,
+    acknowledged: Acknowledged,
+    at: Position,
+    /// Whether `at.chain` is the hash of the frame before; not so after damage.
+    trusted: bool,
+    /// All revisions up to here have been seen or reported.
+    reached: u64,
+    /// Damage whose revisions are not known before the next frame: its number in the outcome, and its bytes.
+    pending: Option<(usize, u32, u64, u64)>,
+    outcome: Outcome,
+    visit: &'a mut dyn FnMut(&Visit<'_>) -> Result<(), StoreError>,
+}
+
+impl Scan<'_> {
+    /// Segments before the first that is read are only checked for being there, whole in length.
+    fn earlier(&mut self, first: u32) {
+        for number in 1..first {
+            let next = self.segments.files.get(&(number + 1)).and_then(|segment| segment.header);
+            let problem = match (self.segments.files.get(&number), next) {
+                (None, _) => Some((0, 0, "a missing segment")),
+                (Some(segment), _) if segment.header.is_none() => {
+                    Some((0, segment::HEADER, "a header that does not check"))
+                }
+                (Some(segment), Some(next)) if segment.length != next.previous_length => Some((
+                    segment.length.min(next.previous_length),
+                    segment.length.abs_diff(next.previous_length),
+                    "a segment of the wrong length",
+                )),
+                (Some(_), _) => None,
+            };
+            if let Some((offset, length, text)) = problem {
+                let from = self
+                    .segments
+                    .files
+                    .get(&number)
+                    .and_then(|segment| segment.header)
+                    .map(|header| header.revision + 1);
+                let mut found = damage(&self.segments.home.segment_path(number), offset, length, text);
+                // Without reading it, all that can be said is which revisions the segment holds.
+                if let (Some(from), Some(next)) = (from.or_else(|| self.revision_before(number)), next)
+                    && from <= next.revision
+                {
+                    found.revisions.push(from..=next.revision);
+                }
+                self.outcome.damage.push(found);
+            }
+        }
+    }
+
+    fn revision_before(&self, number: u32) -> Option<u64> {
+        let earlier = self.segments.files.range(..number).rev().find_map(|(_, segment)| segment.header);
+        Some(earlier.map_or(1, |header| header.revision + 1))
+    }
+
+    fn run(&mut self) -> Result<(), StoreError> {
+        let last = self.segments.files.keys().next_back().copied().unwrap_or(0);
+        while self.at.segment <= last {
+            let number = self.at.segment;
+            let Some(segment) = self.segments.files.get(&number) else {
+                self.note_damage(number, 0, 0, "a missing segment");
+                self.next_segment(0)?;
+                continue;
+            };
+            if self.at.offset == segment::HEADER && !self.enter(segment, number == last)? {
+                return Ok(());
+            }
+            if !self.frames(segment, number == last)? {
+                return Ok(());
+            }
+            self.next_segment(segment.length)?;
+        }
+        self.finish();
+        Ok(())
+    }
+
+    /// Checks a segment's header; false if the segment is an unfinished file at the end.
+    fn enter(&mut self, segment: &Segment, last: bool) -> Result<bool, StoreError> {
+        let number = self.at.segment;
+        let Some(header) = segment.header else {
+            let first = self.find(segment, segment::HEADER)?;
+            if last && first.is_none() && self.acknowledged.segment < number {
+                self.outcome.unfinished = Some(number);
+                self.outcome.tail = segment.length;
+                self.finish();
+                return Ok(false);
+            }
+            self.note_damage(number, 0, segment::HEADER, "a header that does not check");
+            return Ok(true);
+        };
+        if header.store_id != self.segments.home.store_id {
+            self.note_damage(number, 0, segment::HEADER, "a segment of another store");
+        } else if self.trusted && header.chain != self.at.chain {
+            self.note_damage(number, 0, segment::HEADER, "a segment that does not follow the one before");
+        }
+        self.reach(header.revision);
+        Ok(true)
+    }
+
+    /// Reads the frames of one segment; false if its end is an unfinished tail.
+    fn frames(&mut self, segment: &Segment, last: bool) -> Result<bool, StoreError> {
+        let number = self.at.segment;
+        while self.at.offset < segment.length {
+            let loaded = self.load(segment, self.at.offset)?;
+            if let Some(loaded) =
+                loaded.filter(|loaded| !self.trusted || loaded.header.previous == self.at.chain)
+            {
+                self.take(&loaded)?;
+                continue;
+            }
+            let bad = self.at.offset;
+            let next = self.find(segment, bad + 1)?;
+            if last && !self.was_acknowledged(segment, number, bad, next)? {
+                self.outcome.tail = segment.length - self.outcome.end_offset(number);
+                self.finish();
+                return Ok(false);
+            }
+            let until = next.unwrap_or(segment.length);
+            self.note_damage(number, bad, until - bad, "bytes that do not check");
+            self.at.offset = until;
+        }
+        if last {
+            self.outcome.tail = segment.length.saturating_sub(self.outcome.end_offset(number));
+        }
+        Ok(true)
+    }
+
+    /// Whether bytes at `bad` were fsynced once: a later frame says so, or the engine holds commits from beyond.
+    fn was_acknowledged(
+        &self,
+        segment: &Segment,
+        number: u32,
+        bad: u64,
+        next: Option<u64>,
+    ) -> Result<bool, StoreError> {
+        if (self.acknowledged.segment, self.acknowledged.offset) > (number, bad) {
+            return Ok(true);
+        }
+        let mut candidate = next;
+        while let Some(offset) = candidate {
+            let Some(loaded) = self.load(segment, offset)? else { return Ok(false) };
+            if loaded.header.flags & frame::SYNCED != 0 {
+                return Ok(true);
+            }
+            candidate = self.find(segment, offset + loaded.header.frame_length())?;
+        }
+        Ok(false)
+    }
+
+    fn take(&mut self, loaded: &Loaded) -> Result<(), StoreError> {
+        let header = loaded.header;
+        if header.key != 0 {
+            let place = format!(
+                "byte {} of {}",
+                self.at.offset,
+                self.segments.home.segment_path(self.at.segment).display()
+            );
+            return Err(StoreError::Sealed { place, key: header.key });
+        }
+        let start = self.at;
+        self.at = Position { offset: start.offset + header.frame_length(), chain: loaded.hash, ..start };
+        self.trusted = true;
+        self.outcome.frames += 1;
+        match header.kind {
+            Kind::Body => self.reach(header.revision.saturating_sub(1)),
+            Kind::Note | Kind::Seal => {
+                self.reach(header.revision);
+                self.pending = None;
+            }
+            Kind::Batch => {
+                self.reach(header.revision.saturating_sub(1));
+                self.touch(loaded);
+                self.reached = self.reached.max(header.revision);
+            }
+        }
+        let after_damage = !self.outcome.damage.is_empty();
+        (self.visit)(&Visit { start, end: self.at, header, payload: &loaded.payload, after_damage })?;
+        if header.kind != Kind::Body {
+            self.outcome.end = self.at;
+            self.outcome.revision = self.outcome.revision.max(header.revision);
+        }
+        Ok(())
+    }
+
+    /// All revisions up to `revision` came before this place: those not seen are lost in the last damage.
+    fn reach(&mut self, revision: u64) {
+        if revision <= self.reached {
+            return;
+        }
+        let lost = self.reached + 1..=revision;
+        self.reached = revision;
+        if self.outcome.damage.is_empty() {
+            let path = self.segments.home.segment_path(self.at.segment);
+            self.outcome.damage.push(damage(&path, self.at.offset, 0, "a gap in the revisions"));
+        }
+        if let Some(found) = self.outcome.damage.last_mut() {
+            add(&mut found.revisions, lost);
+        }
+    }
+
+    /// A batch right after damage lost bodies if it refers into the damaged bytes.
+    fn touch(&mut self, loaded: &Loaded) {
+        let Some((index, segment, from, length)) = self.pending.take() else { return };
+        let inside =
+            |place: &BodyPlace| place.segment == segment && (from..from + length).contains(&place.offset);
+        let hit = frame::unpack(&loaded.header, loaded.payload.clone())
+            .and_then(|payload| batch::places(&payload))
+            .map_or(true, |places| places.iter().any(inside));
+        if hit && let Some(found) = self.outcome.damage.get_mut(index) {
+            add(&mut found.revisions, loaded.header.revision..=loaded.header.revision);
+        }
+    }
+
+    fn note_damage(&mut self, segment: u32, offset: u64, length: u64, problem: &'static str) {
+        self.outcome.damage.push(damage(&self.segments.home.segment_path(segment), offset, length, problem));
+        self.pending = Some((self.outcome.damage.len() - 1, segment, offset, length));
+        self.trusted = false;
+    }
+
+    fn next_segment(&mut self, length: u64) -> Result<(), StoreError> {
+        let number = self.at.segment;
+        let next = self.segments.files.get(&(number + 1)).and_then(|segment| segment.header);
+        if let Some(header) = next
+            && self.segments.files.contains_key(&number)
+            && header.previous_length > length
+        {
+            self.note_damage(number, length, header.previous_length - length, "a segment that was cut short");
+        }
+        self.at.segment = number.checked_add(1).ok_or(StoreError::TooLarge {
+            what: "the journal".to_owned(),
+            size: u64::from(number),
+            limit: u64::from(u32::MAX),
+        })?;
+        self.at.offset = segment::HEADER;
+        Ok(())
+    }
+
+    /// At the end: what the engine knows of and the journal does not have is lost.
+    fn finish(&mut self) {
+        let end = (self.outcome.end.segment, self.outcome.end.offset);
+        if end < (self.acknowledged.segment, self.acknowledged.offset) && self.outcome.damage.is_empty() {
+            self.note_damage(end.0, end.1, 0, "a journal that ends before commits that were acknowledged");
+        }
+        if !self.outcome.damage.is_empty() {
+            self.reach(self.acknowledged.revision);
+            self.outcome.tail = 0;
+            self.outcome.unfinished = None;
+        }
+    }
+
+    fn load(&self, segment: &Segment, offset: u64) -> Result<Option<Loaded>, StoreError> {
+        let binding =
+            Binding { store_id: self.segments.home.store_id, segment: self.number(segment), offset };
+        load(segment.file.as_ref(), binding, segment.length).map_err(StoreError::io("read", &segment.path))
+    }
+
+    fn number(&self, segment: &Segment) -> u32 {
+        segment
+            .path
+            .file_name()
+            .and_then(|name| segment::number(&name.to_string_lossy()))
+            .unwrap_or(self.at.segment)
+    }
+
+    /// Finds the first valid frame at or after `from`. Its CRC binds it to its place, so nothing in a payload passes for one.
+    fn find(&self, segment: &Segment, from: u64) -> Result<Option<u64>, StoreError> {
+        let mut window = vec![0_u8; WINDOW];
+        let mut base = from;
+        while base + (frame::HEADER as u64) <= segment.length {
+            let read: io::Result<usize> = segment.file.read_at(base, &mut window);
+            let filled = read.map_err(StoreError::io("read", &segment.path))?;
+            let starts = (filled + 1).saturating_sub(frame::HEADER);
+            for at in 0..starts {
+                let offset = base + at as u64;
+                if plausible(&window[at..], segment.length - offset) && self.load(segment, offset)?.is_some()
+                {
+                    return Ok(Some(offset));
+                }
+            }
+            if starts == 0 {
+                break;
+            }
+            base += starts as u64;
+        }
+        Ok(None)
+    }
+}
+
+impl Outcome {
+    /// Where the whole commits of a segment end.
+    fn end_offset(&self, number: u32) -> u64 {
+        if self.end.segment == number { self.end.offset } else { segment::HEADER }
+    }
+}
+
+/// A cheap look before the checksum is computed.
+fn plausible(bytes: &[u8], room: u64) -> bool {
+    let Some(Ok(head)) = bytes.get(..frame::HEADER).map(<&[u8; frame::HEADER]>::try_from) else {
+        return false;
+    };
+    (1..=4).contains(&head[8])
+        && Header::parse(head)
+            .is_some_and(|header| header.frame_length() <= room && header.revision < MAX_REVISION)
+}
+
+fn add(ranges: &mut Vec<RangeInclusive<u64>>, more: RangeInclusive<u64>) {
+    match ranges.last_mut() {
+        Some(last) if *more.start() <= last.end() + 1 => *last = *last.start()..=*more.end().max(last.end()),
+        Some(_) | None => ranges.push(more),
+    }
+}
+
+fn read_header(file: &dyn DiskFile, path: &std::path::Path) -> Result<Option<SegmentHeader>, StoreError> {
+    let mut bytes = [0_u8; segment::HEADER as usize];
+    let filled = file.read_at(0, &mut bytes).map_err(StoreError::io("read", path))?;
+    SegmentHeader::parse(&bytes[..filled], path)
+}
+
+fn damage(path: &std::path::Path, offset: u64, length: u64, problem: &str) -> Damage {
+    Damage { file: path.to_owned(), offset, length, revisions: Vec::new(), problem: problem.to_owned() }
+}

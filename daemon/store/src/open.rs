@@ -1,0 +1,310 @@
+//! Opens a store: lock, journal, trust, replay.
+
+pub(crate) mod state;
+
+use std::{
+    fs,
+    io::{Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use state::{Closing, Left, Trust};
+use uuid::Uuid;
+
+use crate::{
+    apply::{Applier, Commit},
+    codec::batch,
+    disk::{Disk, OsDisk},
+    engine::{
+        Engine,
+        house::{House, SledHouse},
+    },
+    error::StoreError,
+    journal::{
+        Home, Position,
+        frame::{self, Kind},
+        reader::Reader,
+        scan::{Acknowledged, Outcome, Segments, Visit, segments},
+        segment::{self, SegmentHeader},
+        writer::{self, Writer},
+    },
+    keys,
+    report::{Health, OpenEvent},
+    revision::Revision,
+    store::{Inner, OpenOptions, WriteSide},
+    value::{self, Meta},
+};
+
+/// A replay says how far it is each time it has done this many bytes.
+const PROGRESS_BYTES: u64 = 16 << 20;
+/// A lock file holds a process id.
+const MAX_PID_BYTES: u64 = 32;
+
+/// What a store stands on; tests put doubles here.
+pub(crate) struct Ground {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) house: Arc<dyn House>,
+    pub(crate) roll_at: u64,
+}
+
+impl Ground {
+    pub(crate) fn new(dir: &Path, options: &OpenOptions) -> Self {
+        let house = SledHouse::new(dir, options.cache_bytes);
+        Self { disk: Arc::new(OsDisk), house: Arc::new(house), roll_at: segment::ROLL_AT }
+    }
+}
+
+type Report<'a> = &'a mut dyn FnMut(OpenEvent);
+
+pub(crate) fn open(
+    dir: &Path,
+    options: OpenOptions,
+    ground: Ground,
+    report: Report<'_>,
+) -> Result<Inner, StoreError> {
+    let Ground { disk, house, roll_at } = ground;
+    fs::create_dir_all(dir).map_err(StoreError::io("create", dir))?;
+    let lock = lock(dir)?;
+    let folder = dir.join("journal");
+    disk.create_folders(&folder).map_err(StoreError::io("create", &folder))?;
+    let (segments, journal_is_new) = match segments(disk.as_ref(), folder.clone())? {
+        Some(segments) => (segments, false),
+        None => (begin(disk.as_ref(), folder)?, true),
+    };
+    let path = dir.join("db.state");
+    let before = state::read(disk.as_ref(), &path)?;
+    let mut trust = state::judge(before.as_ref(), options.boot_id.as_deref(), house.as_ref(), journal_is_new);
+    if options.rebuild {
+        trust = Trust::Untrusted("a rebuild was asked for".to_owned());
+    }
+    let closing =
+        Closing { disk: Arc::clone(&disk), house, path, boot: options.boot_id, last: Mutex::new(None) };
+    let (applier, outcome) = build(&closing, trust, &segments, report)?;
+    let engine = applier.engine();
+    let journal = settle(&disk, &segments, &outcome, roll_at, report)?;
+    let revision = applier.meta().revision;
+    let home = segments.home.clone();
+    let health = if outcome.damage.is_empty() { Health::Good } else { Health::Damaged(outcome.damage) };
+    report(OpenEvent::Ready { revision: Revision::new(revision) });
+    Ok(Inner::new(
+        dir.to_owned(),
+        health,
+        WriteSide::new(journal, applier),
+        engine,
+        Reader::new(disk, home),
+        closing,
+        lock,
+    ))
+}
+
+/// Takes the lock file and writes our process id into it.
+fn lock(dir: &Path) -> Result<fs::File, StoreError> {
+    let path = dir.join("store.lock");
+    let open = || fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+    let mut file = open().map_err(StoreError::io("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(fs::TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            let read = (&mut file).take(MAX_PID_BYTES).read_to_string(&mut pid).is_ok();
+            let pid = if read && !pid.trim().is_empty() { pid.trim().to_owned() } else { "?".to_owned() };
+            return Err(StoreError::Locked { dir: dir.to_owned(), pid });
+        }
+        Err(fs::TryLockError::Error(source)) => return Err(StoreError::Io { action: "lock", path, source }),
+    }
+    let mut write = || {
+        file.set_len(0)?;
+        file.seek(SeekFrom::Start(0))?;
+        writeln!(file, "{}", std::process::id())
+    };
+    write().map_err(StoreError::io("write", &path))?;
+    Ok(file)
+}
+
+/// Makes the first segment of a new journal.
+fn begin(disk: &dyn Disk, folder: PathBuf) -> Result<Segments, StoreError> {
+    let home = Home { folder: folder.clone(), store_id: *Uuid::new_v4().as_bytes() };
+    let path = home.segment_path(1);
+    if disk.open(&path, false).is_ok() {
+        disk.remove(&path).map_err(StoreError::io("remove", &path))?;
+    }
+    let header =
+        SegmentHeader { number: 1, store_id: home.store_id, revision: 0, chain: [0; 16], previous_length: 0 };
+    writer::create(disk, &home, &header)?;
+    segments(disk, folder)?.ok_or_else(|| StoreError::Io {
+        action: "read back",
+        path,
+        source: std::io::Error::other("the segment that was just made has no header"),
+    })
+}
+
+/// Gets an engine that holds all that the journal holds.
+fn build(
+    closing: &Closing,
+    trust: Trust,
+    segments: &Segments,
+    report: Report<'_>,
+) -> Result<(Applier, Outcome), StoreError> {
+    let (engine, meta, trusted) = engine(closing, trust, segments, report)?;
+    let after_damage = meta.position_revision < meta.revision;
+    let mut applier = Applier::new(engine, meta);
+    let outcome = replay(segments, &mut applier, trusted, report)?;
+    if trusted && after_damage && outcome.damage.is_empty() {
+        // The engine holds what came after the damage but not what was lost: the order of versions would be wrong.
+        drop(applier);
+        let reason = "the journal was damaged and is whole again".to_owned();
+        return build(closing, Trust::Untrusted(reason), segments, report);
+    }
+    closing.write(Left::Open)?;
+    Ok((applier, outcome))
+}
+
+/// Opens the engine if it is trusted and what it says fits the journal; else an empty one.
+fn engine(
+    closing: &Closing,
+    trust: Trust,
+    segments: &Segments,
+    report: Report<'_>,
+) -> Result<(Arc<dyn Engine>, Meta, bool), StoreError> {
+    let reason = match trust {
+        Trust::Trusted => {
+            closing.write(Left::Open)?;
+            match trusted(closing.house.as_ref(), segments) {
+                Ok((engine, meta)) => return Ok((engine, meta, true)),
+                Err(reason) => Some(reason),
+            }
+        }
+        Trust::Fresh => None,
+        Trust::Untrusted(reason) => Some(reason),
+    };
+    if let Some(reason) = reason {
+        report(OpenEvent::Rebuilding { reason });
+    }
+    // A kill from here on leaves no trusted engine before the rebuild is done.
+    closing.write(Left::Suspect)?;
+    closing.house.set_aside().map_err(StoreError::io("set aside the database beside", &closing.path))?;
+    let engine = closing.house.open()?;
+    let meta = Meta { store_id: segments.home.store_id, position: Segments::beginning(), ..Meta::default() };
+    Ok((engine, meta, false))
+}
+
+fn trusted(house: &dyn House, segments: &Segments) -> Result<(Arc<dyn Engine>, Meta), String> {
+    let engine = house.open().map_err(|error| format!("the database does not open: {error}"))?;
+    let bytes = engine.get(keys::META).map_err(|error| format!("the database does not read: {error}"))?;
+    let bytes = bytes.ok_or("the database does not say how far it is")?;
+    let what = || "what the database says about itself".to_owned();
+    let take = value::open(&bytes, &what).map_err(|error| error.to_string())?;
+    let meta = Meta::take(take).map_err(|error| format!("{} does not read: {error}", what()))?;
+    if meta.store_id != segments.home.store_id {
+        return Err("the database belongs to another journal".to_owned());
+    }
+    Ok((engine, meta))
+}
+
+/// Applies what the engine does not have yet.
+fn replay(
+    segments: &Segments,
+    applier: &mut Applier,
+    trusted: bool,
+    report: Report<'_>,
+) -> Result<Outcome, StoreError> {
+    let Meta { position, position_revision, revision, .. } = *applier.meta();
+    let acknowledged = if trusted {
+        Acknowledged { segment: position.segment, offset: position.offset, revision: position_revision }
+    } else {
+        Acknowledged::default()
+    };
+    let (from, before) = segments.start(position, position_revision);
+    let total = segments.bytes();
+    let (mut said, mut replayed) = (0, 0_u64);
+    let mut progress = Progress { report, total, from: Revision::new(revision), said: &mut said, trusted };
+    let outcome = segments.scan(from, before, acknowledged, &mut |visit| {
+        progress.at(visit, replayed);
+        replayed += visit.header.frame_length();
+        apply(applier, visit)
+    })?;
+    for damage in &outcome.damage {
+        report(OpenEvent::Damaged(damage.clone()));
+    }
+    if replayed > 0 || !trusted {
+        applier.flush()?;
+    }
+    Ok(outcome)
+}
+
+struct Progress<'a> {
+    report: Report<'a>,
+    total: u64,
+    from: Revision,
+    said: &'a mut u64,
+    trusted: bool,
+}
+
+impl Progress<'_> {
+    fn at(&mut self, visit: &Visit<'_>, done: u64) {
+        if done == 0 && self.trusted && visit.header.kind != Kind::Seal {
+            (self.report)(OpenEvent::Replaying { from: self.from });
+        }
+        if done >= *self.said + PROGRESS_BYTES {
+            *self.said = done;
+            (self.report)(OpenEvent::Progress { done, total: self.total });
+        }
+    }
+}
+
+fn apply(applier: &mut Applier, visit: &Visit<'_>) -> Result<(), StoreError> {
+    let (start, gap) = (visit.start, visit.after_damage);
+    let revision = match visit.header.kind {
+        Kind::Body => return Ok(()),
+        Kind::Seal if gap => return Ok(()),
+        Kind::Seal => {
+            applier.passed(visit.end);
+            return Ok(());
+        }
+        Kind::Batch => Some(visit.header.revision),
+        Kind::Note => None,
+    };
+    let payload = frame::unpack(&visit.header, visit.payload.to_vec());
+    let (origin, entries) =
+        payload.and_then(|payload| batch::decode(&payload)).map_err(|error| StoreError::BadValue {
+            what: format!("the frame at byte {} of segment {}", start.offset, start.segment),
+            problem: error.to_string(),
+        })?;
+    let commit =
+        Commit { revision, segment: start.segment, offset: start.offset, origin, entries, end: visit.end };
+    applier.commit(commit, gap)
+}
+
+/// Cuts an unfinished tail and makes the journal's end durable before anything is built on it.
+fn settle(
+    disk: &Arc<dyn Disk>,
+    segments: &Segments,
+    outcome: &Outcome,
+    roll_at: u64,
+    report: Report<'_>,
+) -> Result<Writer, StoreError> {
+    let home = &segments.home;
+    if let Some(number) = outcome.unfinished {
+        let path = home.segment_path(number);
+        disk.remove(&path).map_err(StoreError::io("remove", &path))?;
+        disk.sync_folder(&home.folder).map_err(StoreError::io("fsync", &home.folder))?;
+    }
+    let end: Position = outcome.end;
+    let path = home.segment_path(end.segment);
+    let file = segments.file(end.segment).or_else(|| segments.any_file()).ok_or_else(|| StoreError::Io {
+        action: "open",
+        path: path.clone(),
+        source: std::io::Error::from(std::io::ErrorKind::NotFound),
+    })?;
+    if outcome.damage.is_empty() {
+        if outcome.unfinished.is_none() && outcome.tail > 0 {
+            file.set_length(end.offset).map_err(StoreError::io("cut", &path))?;
+        }
+        file.sync().map_err(StoreError::io("fsync", &path))?;
+        if outcome.tail > 0 {
+            report(OpenEvent::TailCut { bytes: outcome.tail });
+        }
+    }
+    Writer::new(Arc::clone(disk), home.clone(), file, end, roll_at)
+}

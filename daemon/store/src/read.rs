@@ -1,0 +1,128 @@
+//! Reads at a revision: the record if it is old enough, else the version that stood then.
+
+pub(crate) mod conversation;
+mod evidence;
+mod feed;
+mod ledger;
+pub(crate) mod memory;
+mod relation;
+
+pub use conversation::Bodies;
+pub use evidence::EvidenceIter;
+
+use crate::{
+    change::Origin,
+    codec::{Malformed, Take, batch},
+    engine::Engine,
+    entry::{self, Entry, RelationEntry},
+    error::StoreError,
+    journal::{Place, frame::Kind},
+    keys::{self, Id16},
+    revision::Revision,
+    store::Store,
+    value::{self, ConversationValue, MemoryValue, RelationValue, Stored},
+};
+
+/// A reader that meets a writer between two of its keys looks again; the writer is done with a record long before this many looks.
+const LOOKS: usize = 100;
+
+impl Store {
+    /// Returns `at`, or the newest revision.
+    fn at(&self, at: Option<Revision>) -> Result<Revision, StoreError> {
+        let current = self.revision();
+        match at {
+            None => Ok(current),
+            Some(at) if at > current => {
+                Err(StoreError::FutureRevision { asked: at.get(), current: current.get() })
+            }
+            Some(at) => Ok(at),
+        }
+    }
+
+    /// Reads a change of an older version, or one that is too long for the engine.
+    fn change(&self, place: Place, what: &str) -> Result<(Origin, u64, Entry), StoreError> {
+        let frame = self.reader().frame(place.segment, place.offset, &[Kind::Batch, Kind::Note], what)?;
+        let (origin, entry) = batch::decode_one(&frame.payload, place.change)
+            .map_err(|error| StoreError::BadValue { what: what.to_owned(), problem: error.to_string() })?;
+        Ok((origin, frame.header.revision, entry))
+    }
+
+    /// Returns version and place of what stood under an object's key at `at`, older than the record that stands now.
+    fn older(
+        &self,
+        kind: u8,
+        id: Id16,
+        at: Revision,
+        what: &str,
+    ) -> Result<Option<(u32, Place)>, StoreError> {
+        let from = keys::version(kind, id, 0);
+        let until = keys::version(kind, id, at.get() + 1);
+        let found = self.engine().scan(&from, &until, 1, true)?;
+        found.first().map(|(_, value)| read(value, what, value::take_old_version)).transpose()
+    }
+}
+
+/// Which of the two a reader at `at` sees.
+enum Seen {
+    /// Nothing had come yet.
+    Nothing,
+    /// The version that stands now.
+    Current,
+    /// An older one.
+    Older,
+}
+
+fn seen(stored: &Stored, at: Revision) -> Seen {
+    if stored.created > at.get() {
+        Seen::Nothing
+    } else if stored.revision <= at.get() {
+        Seen::Current
+    } else {
+        Seen::Older
+    }
+}
+
+/// Opens a value and reads it.
+pub(crate) fn read<T>(
+    value: &[u8],
+    what: &str,
+    take: impl FnOnce(Take<'_>) -> Result<T, Malformed>,
+) -> Result<T, StoreError> {
+    take(value::open(value, &|| what.to_owned())?)
+        .map_err(|error| StoreError::BadValue { what: what.to_owned(), problem: error.to_string() })
+}
+
+fn parse<T: serde::de::DeserializeOwned>(json: &[u8], what: &str) -> Result<T, StoreError> {
+    serde_json::from_slice(json)
+        .map_err(|error| StoreError::BadValue { what: what.to_owned(), problem: error.to_string() })
+}
+
+fn wrong_kind(what: &str) -> StoreError {
+    StoreError::BadValue {
+        what: what.to_owned(),
+        problem: "its place in the journal holds something else".to_owned(),
+    }
+}
+
+/// Returns the id that stands under a key, for the kinds whose values hold it.
+pub(crate) fn stored_id(engine: &dyn Engine, kind: u8, id: Id16) -> Result<Option<String>, StoreError> {
+    if !matches!(kind, keys::MEMORY | keys::CONVERSATION | keys::RELATION) {
+        return Ok(None);
+    }
+    let Some(value) = engine.get(&keys::object(kind, id))? else { return Ok(None) };
+    let what = "a record";
+    Ok(Some(match kind {
+        keys::MEMORY => read(&value, what, MemoryValue::take)?.id,
+        keys::CONVERSATION => read(&value, what, ConversationValue::take)?.summary.id,
+        _ => read(&value, what, RelationValue::take)?.id,
+    }))
+}
+
+/// Returns the relation that is to be withdrawn.
+pub(crate) fn relation_entry(engine: &dyn Engine, id: String) -> Result<RelationEntry, StoreError> {
+    let what = format!("relation {id:?}");
+    let value = engine.get(&keys::object(keys::RELATION, keys::id16(&id)))?;
+    let Some(value) = value else { return Err(StoreError::UnknownRelation(id)) };
+    let json = read(&value, &what, RelationValue::take)?.json.ok_or_else(|| wrong_kind(&what))?;
+    entry::relation(&json).map_err(|error| StoreError::BadValue { what, problem: error.to_string() })
+}

@@ -1,0 +1,297 @@
+//! Conversations: by id, in pages, and the bodies of their messages.
+
+use std::collections::BTreeMap;
+
+use satchel_pam::conversation::ConversationHeader;
+
+use super::{LOOKS, Seen, memory::Rows, memory::spanned, memory::tagged, parse, read, seen, wrong_kind};
+use crate::{
+    change::MessageHead,
+    codec::heads::read_part,
+    engine::{self, Engine},
+    entry::{Entry, Summary},
+    error::StoreError,
+    journal::{Place, frame::Kind},
+    keys::{self, Id16, List},
+    query::{ConversationQuery, Cursor, Page},
+    record::{BodyPlace, ConversationRecord, ConversationSummary},
+    report::Damage,
+    revision::Revision,
+    store::Store,
+    value::ConversationValue,
+};
+
+impl Store {
+    /// Returns a conversation without bodies as it stands, or stood at a revision.
+    ///
+    /// # Errors
+    /// [`StoreError::FutureRevision`]; what engine or journal refuse.
+    pub fn conversation(
+        &self,
+        id: &str,
+        at: Option<Revision>,
+    ) -> Result<Option<ConversationRecord>, StoreError> {
+        let at = self.at(at)?;
+        let (id16, what) = (keys::id16(id), format!("conversation {id:?}"));
+        for _ in 0..LOOKS {
+            let Some(value) = value(self.engine(), id16)?.filter(|value| value.summary.id == id) else {
+                return Ok(None);
+            };
+            match seen(&value.stored, at) {
+                Seen::Nothing => return Ok(None),
+                Seen::Current => {
+                    // No parts: a writer replaced the record after we read it.
+                    if let Some(rows) = parts(self.engine(), id16, &value)? {
+                        return self.current_conversation(value, rows, &what).map(Some);
+                    }
+                }
+                Seen::Older => {
+                    let older = self.older(keys::OLD_CONVERSATION, id16, at, &what)?;
+                    let created = value.stored.created;
+                    return older
+                        .map(|(version, place)| self.old_conversation(created, version, place, &what))
+                        .transpose();
+                }
+            }
+        }
+        Err(StoreError::BadValue { what, problem: "parts of it are missing".to_owned() })
+    }
+
+    /// Returns a page of conversations as they stood at a revision, newest update first. While commits go on, no row comes twice
+    /// and none is missed.
+    ///
+    /// # Errors
+    /// [`StoreError::FutureRevision`]; what the engine refuses.
+    pub fn conversations(
+        &self,
+        query: &ConversationQuery,
+        after: Option<&Cursor>,
+        limit: usize,
+        at: Revision,
+    ) -> Result<Page<ConversationSummary>, StoreError> {
+        let at = self.at(Some(at))?;
+        let title = query.title_contains.as_ref().map(|title| title.to_lowercase());
+        let mut rows = Rows::new(limit);
+        let prefix = List::Conversations.prefix();
+        engine::walk::<StoreError>(self.engine(), &prefix, after.map(Cursor::as_bytes), |key, value| {
+            let Some((_, from)) = keys::entry_tail(key) else { return Ok(true) };
+            let Some(summary) = spanned(value, from, at, Summary::take)? else { return Ok(true) };
+            if !matches(query, title.as_deref(), &summary) {
+                return Ok(true);
+            }
+            Ok(rows.push(key, public(summary, from)))
+        })?;
+        Ok(rows.page())
+    }
+
+    /// Returns the bodies of some messages of a record, in the order asked for. Unknown ids are left out.
+    ///
+    /// # Errors
+    /// [`StoreError::DamagedRecord`] if the journal does not give them.
+    pub fn bodies(
+        &self,
+        record: &ConversationRecord,
+        ids: &[&str],
+    ) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        let places: BTreeMap<&str, BodyPlace> =
+            record.heads.iter().map(|head| head.id.as_str()).zip(record.places.iter().copied()).collect();
+        let mut bodies = Bodies::new(self, record);
+        let known = ids.iter().filter_map(|id| Some((*id, *places.get(id)?)));
+        known.map(|(id, place)| bodies.body(id, place)).collect()
+    }
+
+    /// Returns the bodies of the messages from number `from` on, at most `count`, in order.
+    ///
+    /// # Errors
+    /// [`StoreError::DamagedRecord`] if the journal does not give them.
+    pub fn bodies_range(
+        &self,
+        record: &ConversationRecord,
+        from: usize,
+        count: usize,
+    ) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        self.all_bodies(record).skip_to(from).take(count).collect()
+    }
+
+    /// Walks the bodies of all messages in order, unpacking each frame once.
+    #[must_use]
+    pub fn all_bodies<'a>(&'a self, record: &'a ConversationRecord) -> Bodies<'a> {
+        Bodies::new(self, record)
+    }
+
+    fn current_conversation(
+        &self,
+        value: ConversationValue,
+        rows: Vec<(MessageHead, BodyPlace)>,
+        what: &str,
+    ) -> Result<ConversationRecord, StoreError> {
+        let ConversationValue { stored, current, opaque, header, .. } = value;
+        let header: ConversationHeader = match header {
+            Some(header) => parse(&header, what)?,
+            None => match self.change(stored.place, what)? {
+                (_, _, Entry::Conversation(entry)) => parse(&entry.header, what)?,
+                _ => return Err(wrong_kind(what)),
+            },
+        };
+        let (heads, places) = rows.into_iter().unzip();
+        Ok(ConversationRecord {
+            header,
+            current,
+            opaque,
+            heads,
+            places,
+            version: stored.version,
+            created_revision: Revision::new(stored.created),
+            revision: Revision::new(stored.revision),
+            origin: stored.origin,
+        })
+    }
+
+    fn old_conversation(
+        &self,
+        created: u64,
+        version: u32,
+        place: Place,
+        what: &str,
+    ) -> Result<ConversationRecord, StoreError> {
+        let (origin, revision, Entry::Conversation(entry)) = self.change(place, what)? else {
+            return Err(wrong_kind(what));
+        };
+        let (mut heads, mut places) = (Vec::new(), Vec::new());
+        for part in &entry.parts {
+            read_part(part, &mut heads, &mut places).map_err(|error| StoreError::BadValue {
+                what: what.to_owned(),
+                problem: error.to_string(),
+            })?;
+        }
+        Ok(ConversationRecord {
+            header: parse(&entry.header, what)?,
+            current: entry.current,
+            opaque: entry.opaque,
+            heads,
+            places,
+            version,
+            created_revision: Revision::new(created),
+            revision: Revision::new(revision),
+            origin,
+        })
+    }
+}
+
+/// The bodies of a conversation, in order. Holds one unpacked frame.
+pub struct Bodies<'a> {
+    store: &'a Store,
+    record: &'a ConversationRecord,
+    next: usize,
+    frame: Option<(u32, u64, Vec<u8>)>,
+}
+
+impl<'a> Bodies<'a> {
+    fn new(store: &'a Store, record: &'a ConversationRecord) -> Self {
+        Self { store, record, next: 0, frame: None }
+    }
+
+    fn skip_to(mut self, next: usize) -> Self {
+        self.next = next;
+        self
+    }
+
+    fn body(&mut self, id: &str, place: BodyPlace) -> Result<(String, Vec<u8>), StoreError> {
+        let BodyPlace { segment, offset, start, length } = place;
+        let what = || format!("message {id:?} of conversation {:?}", self.record.header.id);
+        let frame = match self.frame.take().filter(|frame| (frame.0, frame.1) == (segment, offset)) {
+            Some(frame) => frame,
+            None => {
+                (segment, offset, self.store.reader().frame(segment, offset, &[Kind::Body], &what())?.payload)
+            }
+        };
+        let range = start as usize..start as usize + length as usize;
+        let body = frame.2.get(range).map(<[u8]>::to_vec).ok_or_else(|| StoreError::DamagedRecord {
+            what: what(),
+            damage: Damage {
+                file: self.store.reader().home().segment_path(segment),
+                offset,
+                length: frame.2.len() as u64,
+                revisions: Vec::new(),
+                problem: "a frame that is shorter than a record says".to_owned(),
+            },
+        })?;
+        self.frame = Some(frame);
+        Ok((id.to_owned(), body))
+    }
+}
+
+impl Iterator for Bodies<'_> {
+    type Item = Result<(String, Vec<u8>), StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (head, place) = (self.record.heads.get(self.next)?, *self.record.places.get(self.next)?);
+        self.next += 1;
+        Some(self.body(&head.id, place))
+    }
+}
+
+/// Returns the heads of a conversation as it stands; the writer's view.
+pub(crate) fn heads(
+    engine: &dyn Engine,
+    id: Id16,
+) -> Result<Option<Vec<(MessageHead, BodyPlace)>>, StoreError> {
+    value(engine, id)?.map_or(Ok(None), |value| parts(engine, id, &value))
+}
+
+fn value(engine: &dyn Engine, id: Id16) -> Result<Option<ConversationValue>, StoreError> {
+    let value = engine.get(&keys::object(keys::CONVERSATION, id))?;
+    value.map(|value| read(&value, "a conversation", ConversationValue::take)).transpose()
+}
+
+/// Reads the parts of a record; `None` if one is missing.
+pub(crate) fn parts(
+    engine: &dyn Engine,
+    id: Id16,
+    value: &ConversationValue,
+) -> Result<Option<Vec<(MessageHead, BodyPlace)>>, StoreError> {
+    let (mut heads, mut places) = (Vec::new(), Vec::new());
+    for part in 0..value.parts {
+        let Some(bytes) = engine.get(&keys::part(id, value.stored.revision, part))? else { return Ok(None) };
+        read(&bytes, "the messages of a conversation", |take| read_part(take.0, &mut heads, &mut places))?;
+    }
+    Ok(Some(heads.into_iter().zip(places).collect()))
+}
+
+fn matches(query: &ConversationQuery, title: Option<&str>, summary: &Summary) -> bool {
+    let ConversationQuery {
+        platforms,
+        accounts,
+        tags_any,
+        tags_all,
+        archived,
+        created,
+        updated,
+        title_contains: _,
+    } = query;
+    (platforms.is_empty() || platforms.contains(&summary.platform))
+        && (accounts.is_empty() || summary.account.as_ref().is_some_and(|account| accounts.contains(account)))
+        && tagged(tags_any, tags_all, &summary.tags)
+        && archived.is_none_or(|archived| archived == summary.archived)
+        && created.holds(summary.created)
+        && updated.holds(summary.updated)
+        && title.is_none_or(|part| {
+            summary.title.as_ref().is_some_and(|title| title.to_lowercase().contains(part))
+        })
+}
+
+fn public(summary: Summary, revision: u64) -> ConversationSummary {
+    let Summary { id, title, platform, account, created, updated, messages, archived, tags } = summary;
+    ConversationSummary {
+        id,
+        title,
+        platform,
+        account,
+        created_at_micros: created,
+        updated_at_micros: updated,
+        messages,
+        archived,
+        tags,
+        revision: Revision::new(revision),
+    }
+}

@@ -1,0 +1,120 @@
+//! Evidence and embeddings.
+
+use super::{memory::Rows, parse, read, wrong_kind};
+use crate::{
+    engine::{self, SCAN},
+    entry::Entry,
+    error::StoreError,
+    keys,
+    query::{Cursor, Page},
+    record::{EmbeddingRecord, EvidenceRecord},
+    revision::Revision,
+    store::Store,
+    value::PlainValue,
+};
+
+impl Store {
+    /// Returns a piece of evidence.
+    ///
+    /// # Errors
+    /// What engine or journal refuse.
+    pub fn evidence(&self, id: [u8; 16]) -> Result<Option<EvidenceRecord>, StoreError> {
+        let value = self.engine().get(&keys::object(keys::EVIDENCE, id))?;
+        value.map(|value| self.evidence_record(id, &value)).transpose()
+    }
+
+    /// Walks all evidence in the order of its ids, a bounded piece of it in memory. What is written meanwhile may or may not show.
+    #[must_use]
+    pub fn evidence_all(&self) -> EvidenceIter<'_> {
+        EvidenceIter { store: self, page: Vec::new().into_iter(), last: None, done: false }
+    }
+
+    /// Returns the vector of a memory under a model's name.
+    ///
+    /// # Errors
+    /// What engine or journal refuse.
+    pub fn embedding(&self, memory: &str, model: &str) -> Result<Option<EmbeddingRecord>, StoreError> {
+        let key = keys::pair(keys::EMBEDDING, keys::id16(memory), keys::blind(model));
+        let value = self.engine().get(&key)?;
+        value.map(|value| self.embedding_record(&value)).transpose()
+    }
+
+    /// Returns a page of vectors, by memory, in a fixed order. Vectors have no history: the newest of each is shown.
+    ///
+    /// # Errors
+    /// What engine or journal refuse.
+    pub fn embeddings(
+        &self,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Page<EmbeddingRecord>, StoreError> {
+        let mut rows = Rows::new(limit);
+        let after = after.map(Cursor::as_bytes);
+        engine::walk::<StoreError>(self.engine(), &[keys::EMBEDDING], after, |key, value| {
+            Ok(rows.push(key, self.embedding_record(value)?))
+        })?;
+        Ok(rows.page())
+    }
+
+    fn embedding_record(&self, value: &[u8]) -> Result<EmbeddingRecord, StoreError> {
+        let what = "an embedding";
+        let stored = read(value, what, PlainValue::take)?.stored;
+        let (_, _, Entry::Embedding(entry)) = self.change(stored.place, what)? else {
+            return Err(wrong_kind(what));
+        };
+        Ok(EmbeddingRecord { embedding: parse(&entry.json, what)?, revision: Revision::new(stored.revision) })
+    }
+
+    fn evidence_record(&self, id: [u8; 16], value: &[u8]) -> Result<EvidenceRecord, StoreError> {
+        let what = "a piece of evidence";
+        let PlainValue { stored, bytes } = read(value, what, PlainValue::take)?;
+        let json = match bytes {
+            Some(bytes) => bytes,
+            None => match self.change(stored.place, what)? {
+                (_, _, Entry::Evidence(evidence)) => evidence.json,
+                _ => return Err(wrong_kind(what)),
+            },
+        };
+        Ok(EvidenceRecord { id, json, origin: stored.origin })
+    }
+}
+
+/// All evidence, one after the other.
+pub struct EvidenceIter<'a> {
+    store: &'a Store,
+    page: std::vec::IntoIter<engine::Pair>,
+    last: Option<Vec<u8>>,
+    done: bool,
+}
+
+impl EvidenceIter<'_> {
+    fn fetch(&mut self) -> Result<(), StoreError> {
+        let prefix = [keys::EVIDENCE];
+        let mut page = Vec::new();
+        engine::walk::<StoreError>(self.store.engine(), &prefix, self.last.as_deref(), |key, value| {
+            page.push((key.to_vec(), value.to_vec()));
+            Ok(page.len() < SCAN)
+        })?;
+        self.done = page.len() < SCAN;
+        self.last = page.last().map(|(key, _)| key.clone());
+        self.page = page.into_iter();
+        Ok(())
+    }
+}
+
+impl Iterator for EvidenceIter<'_> {
+    type Item = Result<EvidenceRecord, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.page.len() == 0
+            && !self.done
+            && let Err(error) = self.fetch()
+        {
+            self.done = true;
+            return Some(Err(error));
+        }
+        let (key, value) = self.page.next()?;
+        let id = keys::last16(&key)?;
+        Some(self.store.evidence_record(id, &value))
+    }
+}

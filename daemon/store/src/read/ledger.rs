@@ -1,0 +1,81 @@
+//! Ledgers: imports, exports, sources and the rest.
+
+use uuid::Uuid;
+
+use super::{memory::Rows, read, wrong_kind};
+use crate::{
+    engine,
+    entry::Entry,
+    error::StoreError,
+    journal::Place,
+    keys,
+    ledger::{Ledger, LedgerEntry, LedgerWrite},
+    query::{Cursor, Page},
+    store::Store,
+    value::LedgerValue,
+};
+
+impl Store {
+    /// Returns an entry.
+    ///
+    /// # Errors
+    /// What engine or journal refuse.
+    pub fn ledger_get(&self, ledger: Ledger, id: &str) -> Result<Option<LedgerEntry>, StoreError> {
+        let value = self.engine().get(&keys::ledger(ledger, id))?;
+        let entry = value.map(|value| self.ledger_entry(&value)).transpose()?;
+        Ok(entry.filter(|entry| entry.id == id))
+    }
+
+    /// Returns a page of a ledger, newest first.
+    ///
+    /// # Errors
+    /// What engine or journal refuse.
+    pub fn ledger_list(
+        &self,
+        ledger: Ledger,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Page<LedgerEntry>, StoreError> {
+        let mut rows = Rows::new(limit);
+        let prefix = [keys::LEDGER_TIME, ledger.code()];
+        engine::walk::<StoreError>(self.engine(), &prefix, after.map(Cursor::as_bytes), |key, _| {
+            let Some(id) = keys::last16(key) else { return Ok(true) };
+            let record = [&[keys::LEDGER, ledger.code()], id.as_slice()].concat();
+            match self.engine().get(&record)? {
+                Some(value) => Ok(rows.push(key, self.ledger_entry(&value)?)),
+                None => Ok(true),
+            }
+        })?;
+        Ok(rows.page())
+    }
+
+    /// Returns one page of an import's issues, as it was put.
+    ///
+    /// # Errors
+    /// What engine or journal refuse.
+    pub fn issues(&self, import: Uuid, page: u32) -> Result<Option<Vec<u8>>, StoreError> {
+        let Some(value) = self.engine().get(&keys::issues(import, page))? else { return Ok(None) };
+        let value = read(&value, "a page of issues", LedgerValue::take)?;
+        self.ledger_bytes(value.bytes, value.place, "a page of issues").map(Some)
+    }
+
+    fn ledger_entry(&self, value: &[u8]) -> Result<LedgerEntry, StoreError> {
+        let LedgerValue { id, at, place, bytes } = read(value, "a ledger entry", LedgerValue::take)?;
+        let value = self.ledger_bytes(bytes, place, "a ledger entry")?;
+        Ok(LedgerEntry { id, at_micros: at, value })
+    }
+
+    fn ledger_bytes(&self, bytes: Option<Vec<u8>>, place: Place, what: &str) -> Result<Vec<u8>, StoreError> {
+        match bytes {
+            Some(bytes) => Ok(bytes),
+            None => match self.change(place, what)? {
+                (
+                    _,
+                    _,
+                    Entry::Ledger(LedgerWrite::Entry { value, .. } | LedgerWrite::Issues { value, .. }),
+                ) => Ok(value),
+                _ => Err(wrong_kind(what)),
+            },
+        }
+    }
+}

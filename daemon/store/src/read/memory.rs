@@ -1,0 +1,368 @@
+//! Memories: by id, their history, and ordered, filtered pages.
+
+use satchel_pam::memory::Memory;
+
+use super::{Seen, parse, read, seen, wrong_kind};
+use crate::{
+    codec::{Malformed, Take},
+    engine::{self, SCAN},
+    entry::{Entry, Facets},
+    error::StoreError,
+    journal::Place,
+    keys::{self, Id16, List},
+    query::{Cursor, MemoryOrder, MemoryQuery, Page},
+    record::MemoryRecord,
+    revision::Revision,
+    store::Store,
+    value::{self, MemoryValue},
+};
+
+impl Store {
+    /// Returns a memory as it stands, or stood at a revision.
+    ///
+    /// # Errors
+    /// [`StoreError::FutureRevision`]; what engine or journal refuse.
+    pub fn memory(&self, id: &str, at: Option<Revision>) -> Result<Option<MemoryRecord>, StoreError> {
+        let at = self.at(at)?;
+        let Some(value) = self.memory_value(keys::id16(id))? else { return Ok(None) };
+        if value.id == id { self.memory_at(value, at) } else { Ok(None) }
+    }
+
+    /// Returns all versions of a memory, the first one first. They are kept for ever.
+    ///
+    /// # Errors
+    /// What engine or journal refuse.
+    pub fn memory_versions(&self, id: &str) -> Result<Vec<MemoryRecord>, StoreError> {
+        let id16 = keys::id16(id);
+        let Some(value) = self.memory_value(id16)?.filter(|value| value.id == id) else {
+            return Ok(Vec::new());
+        };
+        let mut versions = Vec::new();
+        let prefix = keys::object(keys::OLD_MEMORY, id16);
+        let (created, newest) = (value.stored.created, value.stored.version);
+        engine::walk::<StoreError>(self.engine(), &prefix, None, |_, old| {
+            let (version, place) = read(old, id, value::take_old_version)?;
+            if version < newest {
+                versions.push(self.old_memory(id, created, version, place)?);
+            }
+            Ok(true)
+        })?;
+        versions.push(self.current_memory(value)?);
+        Ok(versions)
+    }
+
+    /// Returns a page of memories as they stood at a revision. While commits go on, no row comes twice and none is missed.
+    ///
+    /// `after` is the cursor of the page before, of the same query and revision. `limit` is at least 1.
+    ///
+    /// # Errors
+    /// [`StoreError::FutureRevision`], [`StoreError::TooLarge`] for too many ids; what engine or journal refuse.
+    pub fn memories(
+        &self,
+        query: &MemoryQuery,
+        after: Option<&Cursor>,
+        limit: usize,
+        at: Revision,
+    ) -> Result<Page<MemoryRecord>, StoreError> {
+        let at = self.at(Some(at))?;
+        if query.ids.len() > MemoryQuery::MAX_IDS {
+            let (size, limit) = (query.ids.len() as u64, MemoryQuery::MAX_IDS as u64);
+            return Err(StoreError::TooLarge { what: "the list of ids".to_owned(), size, limit });
+        }
+        if !query.ids.is_empty() {
+            return self.picked(query, after, limit, at);
+        }
+        match (query.order, selective(query)) {
+            (MemoryOrder::IdAscending, _) => self.by_id(query, after, limit, at),
+            (MemoryOrder::CreatedAscending, None) => {
+                self.listed(query, List::MemoriesCreated, after, limit, at)
+            }
+            (MemoryOrder::CreatedAscending, Some(List::MemoriesTagged(_))) => {
+                self.listed(query, List::MemoriesCreated, after, limit, at)
+            }
+            (MemoryOrder::CreatedAscending, Some(list)) => self.sorted(query, list, after, limit, at),
+            (MemoryOrder::UpdatedDescending, list) => {
+                self.listed(query, list.unwrap_or(List::MemoriesUpdated), after, limit, at)
+            }
+        }
+    }
+
+    /// A page off a list that is in the order asked for.
+    fn listed(
+        &self,
+        query: &MemoryQuery,
+        list: List,
+        after: Option<&Cursor>,
+        limit: usize,
+        at: Revision,
+    ) -> Result<Page<MemoryRecord>, StoreError> {
+        let mut rows = Rows::new(limit);
+        let prefix = list.prefix();
+        engine::walk::<StoreError>(self.engine(), &prefix, after.map(Cursor::as_bytes), |key, value| {
+            let Some((facets, id)) = row(key, value, at)? else { return Ok(true) };
+            if matches(query, &facets)
+                && let Some(record) = self.memory_by_key(id, at)?
+            {
+                return Ok(rows.push(key, record));
+            }
+            Ok(true)
+        })?;
+        Ok(rows.page())
+    }
+
+    /// Few rows of a selective list, sorted by creation.
+    fn sorted(
+        &self,
+        query: &MemoryQuery,
+        list: List,
+        after: Option<&Cursor>,
+        limit: usize,
+        at: Revision,
+    ) -> Result<Page<MemoryRecord>, StoreError> {
+        let mut found = Vec::new();
+        engine::walk::<StoreError>(self.engine(), &list.prefix(), None, |key, value| {
+            if let Some((facets, id)) = row(key, value, at)?.filter(|(facets, _)| matches(query, facets)) {
+                found.push((sort_key(query.order, &facets, id), id));
+            }
+            Ok(true)
+        })?;
+        self.from_keys(found, after, limit, at)
+    }
+
+    /// The ids asked for, in the order asked for.
+    fn picked(
+        &self,
+        query: &MemoryQuery,
+        after: Option<&Cursor>,
+        limit: usize,
+        at: Revision,
+    ) -> Result<Page<MemoryRecord>, StoreError> {
+        let mut found = Vec::new();
+        for id in &query.ids {
+            let Some(record) = self.memory(id, Some(at))? else { continue };
+            let facets = crate::entry::memory_entry(&record.memory)?.facets;
+            if matches(query, &facets) {
+                let id16 = keys::id16(id);
+                let key = match query.order {
+                    MemoryOrder::IdAscending => keys::memory_id(id),
+                    order => sort_key(order, &facets, id16),
+                };
+                found.push((key, id16));
+            }
+        }
+        self.from_keys(found, after, limit, at)
+    }
+
+    fn from_keys(
+        &self,
+        mut found: Vec<(Vec<u8>, Id16)>,
+        after: Option<&Cursor>,
+        limit: usize,
+        at: Revision,
+    ) -> Result<Page<MemoryRecord>, StoreError> {
+        found.sort_unstable();
+        found.dedup();
+        let mut rows = Rows::new(limit);
+        for (key, id) in
+            found.into_iter().filter(|(key, _)| after.is_none_or(|after| key.as_slice() > after.as_bytes()))
+        {
+            if let Some(record) = self.memory_by_key(id, at)?
+                && !rows.push(&key, record)
+            {
+                break;
+            }
+        }
+        Ok(rows.page())
+    }
+
+    /// A page in the order of ids, which never change: the list has no versions.
+    fn by_id(
+        &self,
+        query: &MemoryQuery,
+        after: Option<&Cursor>,
+        limit: usize,
+        at: Revision,
+    ) -> Result<Page<MemoryRecord>, StoreError> {
+        let mut rows = Rows::new(limit);
+        let prefix = [keys::MEMORY_ID];
+        engine::walk::<StoreError>(self.engine(), &prefix, after.map(Cursor::as_bytes), |key, value| {
+            let id = read(value, "the list of ids", |mut take| take.array())?;
+            let Some(record) = self.memory_by_key(id, at)? else { return Ok(true) };
+            let facets = crate::entry::memory_entry(&record.memory)?.facets;
+            Ok(!matches(query, &facets) || rows.push(key, record))
+        })?;
+        Ok(rows.page())
+    }
+
+    fn memory_by_key(&self, id: Id16, at: Revision) -> Result<Option<MemoryRecord>, StoreError> {
+        self.memory_value(id)?.map_or(Ok(None), |value| self.memory_at(value, at))
+    }
+
+    fn memory_value(&self, id: Id16) -> Result<Option<MemoryValue>, StoreError> {
+        let value = self.engine().get(&keys::object(keys::MEMORY, id))?;
+        value.map(|value| read(&value, "a memory", MemoryValue::take)).transpose()
+    }
+
+    fn memory_at(&self, value: MemoryValue, at: Revision) -> Result<Option<MemoryRecord>, StoreError> {
+        match seen(&value.stored, at) {
+            Seen::Nothing => Ok(None),
+            Seen::Current => self.current_memory(value).map(Some),
+            Seen::Older => {
+                let found = self.older(keys::OLD_MEMORY, keys::id16(&value.id), at, &value.id)?;
+                found
+                    .map(|(version, place)| self.old_memory(&value.id, value.stored.created, version, place))
+                    .transpose()
+            }
+        }
+    }
+
+    fn current_memory(&self, value: MemoryValue) -> Result<MemoryRecord, StoreError> {
+        let MemoryValue { id, stored, json, .. } = value;
+        let what = format!("memory {id:?}");
+        let memory = match json {
+            Some(json) => parse(&json, &what)?,
+            None => self.journalled_memory(stored.place, &what)?.0,
+        };
+        Ok(MemoryRecord {
+            memory,
+            version: stored.version,
+            created_revision: Revision::new(stored.created),
+            revision: Revision::new(stored.revision),
+            origin: stored.origin,
+        })
+    }
+
+    fn old_memory(
+        &self,
+        id: &str,
+        created: u64,
+        version: u32,
+        place: Place,
+    ) -> Result<MemoryRecord, StoreError> {
+        let (memory, origin, revision) =
+            self.journalled_memory(place, &format!("version {version} of memory {id:?}"))?;
+        let (created_revision, revision) = (Revision::new(created), Revision::new(revision));
+        Ok(MemoryRecord { memory, version, created_revision, revision, origin })
+    }
+
+    fn journalled_memory(
+        &self,
+        place: Place,
+        what: &str,
+    ) -> Result<(Memory, crate::change::Origin, u64), StoreError> {
+        match self.change(place, what)? {
+            (origin, revision, Entry::Memory(memory)) => Ok((parse(&memory.json, what)?, origin, revision)),
+            _ => Err(wrong_kind(what)),
+        }
+    }
+}
+
+/// Rows of one page, and whether there is one more.
+pub(super) struct Rows<T> {
+    items: Vec<T>,
+    limit: usize,
+    last: Vec<u8>,
+    more: bool,
+}
+
+impl<T> Rows<T> {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            items: Vec::with_capacity(limit.min(SCAN)),
+            limit: limit.max(1),
+            last: Vec::new(),
+            more: false,
+        }
+    }
+
+    /// Takes a row; false when the page is full and one more is known to follow.
+    pub(super) fn push(&mut self, key: &[u8], item: T) -> bool {
+        if self.items.len() == self.limit {
+            self.more = true;
+            return false;
+        }
+        self.last = key.to_vec();
+        self.items.push(item);
+        true
+    }
+
+    pub(super) fn page(self) -> Page<T> {
+        Page { next: self.more.then_some(Cursor(self.last)), items: self.items }
+    }
+}
+
+/// Reads an index entry if it held at `at`.
+fn row(key: &[u8], value: &[u8], at: Revision) -> Result<Option<(Facets, Id16)>, StoreError> {
+    let Some((id, from)) = keys::entry_tail(key) else { return Ok(None) };
+    let facets = spanned(value, from, at, Facets::take)?;
+    Ok(facets.map(|facets| (facets, id)))
+}
+
+/// Reads what an index entry holds, if its span covers `at`.
+pub(super) fn spanned<T>(
+    value: &[u8],
+    from: u64,
+    at: Revision,
+    take: impl FnOnce(&mut Take<'_>) -> Result<T, Malformed>,
+) -> Result<Option<T>, StoreError> {
+    read(value, "an entry of a list", |mut span| {
+        let end = span.u64()?;
+        if from > at.get() || (end != 0 && end <= at.get()) {
+            return Ok(None);
+        }
+        take(&mut span).map(Some)
+    })
+}
+
+/// Returns the list with the fewest rows for a query, if one is better than all memories.
+fn selective(query: &MemoryQuery) -> Option<List> {
+    if let Some(hash) = &query.content_hash {
+        return Some(List::MemoriesHashed(keys::blind(hash)));
+    }
+    if let Some(conversation) = &query.conversation {
+        return Some(List::MemoriesOf(keys::id16(conversation)));
+    }
+    let tag = query.tags_all.first().or(match query.tags_any.as_slice() {
+        [only] => Some(only),
+        _ => None,
+    });
+    tag.map(|tag| List::MemoriesTagged(keys::blind(tag)))
+}
+
+fn sort_key(order: MemoryOrder, facets: &Facets, id: Id16) -> Vec<u8> {
+    let sort = match order {
+        MemoryOrder::CreatedAscending => keys::ascending(facets.created),
+        MemoryOrder::UpdatedDescending | MemoryOrder::IdAscending => keys::descending(facets.updated),
+    };
+    [sort.to_be_bytes().as_slice(), &id].concat()
+}
+
+pub(crate) fn matches(query: &MemoryQuery, facets: &Facets) -> bool {
+    let MemoryQuery {
+        types,
+        statuses,
+        platforms,
+        accounts,
+        tags_any,
+        tags_all,
+        conversation,
+        created,
+        updated,
+        content_hash,
+        ids: _,
+        order: _,
+    } = query;
+    (types.is_empty() || types.iter().any(|one| one.as_str() == facets.memory_type))
+        && (statuses.is_empty() || statuses.iter().any(|one| one.as_str() == facets.status))
+        && (platforms.is_empty() || platforms.contains(&facets.platform))
+        && (accounts.is_empty() || facets.account.as_ref().is_some_and(|account| accounts.contains(account)))
+        && tagged(tags_any, tags_all, &facets.tags)
+        && (conversation.is_none() || *conversation == facets.conversation)
+        && created.holds(facets.created)
+        && updated.holds(facets.updated)
+        && content_hash.as_ref().is_none_or(|hash| *hash == facets.content_hash)
+}
+
+pub(super) fn tagged(any: &[String], all: &[String], tags: &[String]) -> bool {
+    (any.is_empty() || any.iter().any(|tag| tags.contains(tag))) && all.iter().all(|tag| tags.contains(tag))
+}

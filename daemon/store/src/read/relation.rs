@@ -1,0 +1,137 @@
+//! Relations: by id, by either end, in pages.
+
+use super::{Seen, memory::Rows, parse, read, seen, wrong_kind};
+use crate::{
+    change::Origin,
+    engine,
+    entry::Entry,
+    error::StoreError,
+    keys::{self, Id16},
+    query::{Cursor, Page},
+    record::RelationRecord,
+    revision::Revision,
+    store::Store,
+    value::RelationValue,
+};
+
+impl Store {
+    /// Returns a relation, withdrawn or not, as it stands or stood at a revision.
+    ///
+    /// # Errors
+    /// [`StoreError::FutureRevision`]; what engine or journal refuse.
+    pub fn relation(&self, id: &str, at: Option<Revision>) -> Result<Option<RelationRecord>, StoreError> {
+        let at = self.at(at)?;
+        Ok(self.relation_by_key(keys::id16(id), at)?.filter(|record| record.relation.id == id))
+    }
+
+    /// Returns the relations that stand with a memory at either end.
+    ///
+    /// # Errors
+    /// [`StoreError::FutureRevision`]; what engine or journal refuse.
+    pub fn relations_of(
+        &self,
+        memory: &str,
+        at: Option<Revision>,
+    ) -> Result<Vec<RelationRecord>, StoreError> {
+        let at = self.at(at)?;
+        let mut ids = Vec::new();
+        for kind in [keys::RELATION_FROM, keys::RELATION_TO] {
+            let prefix = keys::object(kind, keys::id16(memory));
+            engine::walk::<StoreError>(self.engine(), &prefix, None, |key, _| {
+                ids.extend(keys::last16(key));
+                Ok(true)
+            })?;
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        let mut relations = Vec::new();
+        for id in ids {
+            // The key may stem from an older version with other ends.
+            let record = self.relation_by_key(id, at)?;
+            let ends =
+                |record: &RelationRecord| record.relation.from == memory || record.relation.to == memory;
+            relations.extend(record.filter(|record| !record.withdrawn && ends(record)));
+        }
+        Ok(relations)
+    }
+
+    /// Returns a page of the relations that stood at a revision, in a fixed order.
+    ///
+    /// # Errors
+    /// [`StoreError::FutureRevision`]; what engine or journal refuse.
+    pub fn relations(
+        &self,
+        after: Option<&Cursor>,
+        limit: usize,
+        at: Revision,
+    ) -> Result<Page<RelationRecord>, StoreError> {
+        self.relation_page(false, after, limit, at)
+    }
+
+    /// Returns a page of the relations that were withdrawn at a revision, in a fixed order.
+    ///
+    /// # Errors
+    /// [`StoreError::FutureRevision`]; what engine or journal refuse.
+    pub fn withdrawn_relations(
+        &self,
+        after: Option<&Cursor>,
+        limit: usize,
+        at: Revision,
+    ) -> Result<Page<RelationRecord>, StoreError> {
+        self.relation_page(true, after, limit, at)
+    }
+
+    fn relation_page(
+        &self,
+        withdrawn: bool,
+        after: Option<&Cursor>,
+        limit: usize,
+        at: Revision,
+    ) -> Result<Page<RelationRecord>, StoreError> {
+        let at = self.at(Some(at))?;
+        let mut rows = Rows::new(limit);
+        let prefix = [keys::RELATION];
+        engine::walk::<StoreError>(self.engine(), &prefix, after.map(Cursor::as_bytes), |key, value| {
+            let value = read(value, "a relation", RelationValue::take)?;
+            let record = self.relation_at(value, at)?;
+            Ok(record
+                .filter(|record| record.withdrawn == withdrawn)
+                .is_none_or(|record| rows.push(key, record)))
+        })?;
+        Ok(rows.page())
+    }
+
+    fn relation_by_key(&self, id: Id16, at: Revision) -> Result<Option<RelationRecord>, StoreError> {
+        let Some(value) = self.engine().get(&keys::object(keys::RELATION, id))? else { return Ok(None) };
+        self.relation_at(read(&value, "a relation", RelationValue::take)?, at)
+    }
+
+    fn relation_at(&self, value: RelationValue, at: Revision) -> Result<Option<RelationRecord>, StoreError> {
+        let RelationValue { stored, withdrawn, json, id } = value;
+        let what = format!("relation {id:?}");
+        let created = Revision::new(stored.created);
+        let record = |json: &[u8], withdrawn, revision, origin: Origin| {
+            let relation = parse(json, &what)?;
+            let revision = Revision::new(revision);
+            Ok(Some(RelationRecord { relation, withdrawn, created_revision: created, revision, origin }))
+        };
+        match seen(&stored, at) {
+            Seen::Nothing => Ok(None),
+            Seen::Current => {
+                let json = json.ok_or_else(|| wrong_kind(&what))?;
+                record(&json, withdrawn, stored.revision, stored.origin)
+            }
+            Seen::Older => {
+                let older = self.older(keys::OLD_RELATION, keys::id16(&id), at, &what)?;
+                let Some((_, place)) = older else { return Ok(None) };
+                match self.change(place, &what)? {
+                    (origin, revision, Entry::Relation(entry)) => {
+                        record(&entry.json, false, revision, origin)
+                    }
+                    (origin, revision, Entry::Withdraw(entry)) => record(&entry.json, true, revision, origin),
+                    _ => Err(wrong_kind(&what)),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Numbers about the store, from sums that each commit keeps up to date.
+
+use std::{collections::BTreeMap, fs, io, path::Path};
+
+use crate::{
+    error::StoreError,
+    report::Stats,
+    store::Store,
+    value::{Meta, counter},
+};
+
+impl Store {
+    /// Returns counts and sizes. Counts cost nothing; blobs are listed.
+    ///
+    /// # Errors
+    /// What the file system refuses.
+    pub fn stats(&self) -> Result<Stats, StoreError> {
+        let mut stats = self.while_quiet(counts);
+        stats.engine_bytes = self.engine().size();
+        for (folder, bytes) in [("journal", &mut stats.journal_bytes), ("blobs", &mut stats.blob_bytes)] {
+            let path = self.dir().join(folder);
+            *bytes = size(&path).map_err(StoreError::io("list", path))?;
+        }
+        Ok(stats)
+    }
+}
+
+fn counts(meta: &Meta) -> Stats {
+    let one = |kind: u8| meta.counters.get(&(kind, String::new())).copied().unwrap_or(0);
+    let named = |kind: u8| -> BTreeMap<String, u64> {
+        let own = meta.counters.iter().filter(|((of, _), _)| *of == kind);
+        own.map(|((_, name), count)| (name.clone(), *count)).collect()
+    };
+    Stats {
+        memories: one(counter::MEMORIES),
+        memories_by_type: named(counter::MEMORY_TYPE),
+        memories_by_status: named(counter::MEMORY_STATUS),
+        memories_by_platform: named(counter::MEMORY_PLATFORM),
+        conversations: one(counter::CONVERSATIONS),
+        conversations_by_platform: named(counter::CONVERSATION_PLATFORM),
+        messages: one(counter::MESSAGES),
+        relations: one(counter::RELATIONS),
+        embeddings: one(counter::EMBEDDINGS),
+        evidence: one(counter::EVIDENCE),
+        ..Stats::default()
+    }
+}
+
+fn size(path: &Path) -> io::Result<u64> {
+    let mut total = 0;
+    let mut folders = vec![path.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            // A file that goes while we look has no size.
+            let Ok(about) = entry.metadata() else { continue };
+            if about.is_dir() {
+                folders.push(entry.path());
+            } else {
+                total += about.len();
+            }
+        }
+    }
+    Ok(total)
+}

@@ -1,0 +1,274 @@
+//! The store: one door in, reads at a revision out.
+
+mod commit;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use uuid::Uuid;
+
+use crate::{
+    apply::Applier,
+    change::Batch,
+    engine::Engine,
+    error::StoreError,
+    journal::{frame::Kind, reader::Reader, writer::Writer},
+    ledger::{Durability, LedgerWrite},
+    open::{
+        self, Ground,
+        state::{Closing, Left},
+    },
+    report::{Health, OpenEvent, StateDigest},
+    revision::Revision,
+};
+
+/// How a store is opened.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// Bytes of the engine's page cache.
+    pub cache_bytes: u64,
+    /// What changes when the machine starts anew, the kernel's boot id by default. After a kill it tells a live page cache from a
+    /// power loss. None: a store that was not closed is rebuilt.
+    pub boot_id: Option<String>,
+    /// Set the engine aside and build it from the journal, whatever its state.
+    pub rebuild: bool,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+        Self { cache_bytes: 64 << 20, boot_id: boot_id.map(|id| id.trim().to_owned()), rebuild: false }
+    }
+}
+
+/// An open store. Clones share it; the last one that goes closes it.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("dir", &self.inner.dir).field("revision", &self.revision()).finish()
+    }
+}
+
+/// Fields are dropped in this order: writer and engine first, then the note on how they were left, then the lock.
+pub(crate) struct Inner {
+    dir: PathBuf,
+    /// The revision that readers see.
+    revision: AtomicU64,
+    /// Guards what the store says about itself.
+    health: Mutex<Health>,
+    /// Guards the one writer.
+    writer: Mutex<WriteSide>,
+    engine: Arc<dyn Engine>,
+    reader: Reader,
+    closing: Closing,
+    _lock: fs::File,
+}
+
+/// The one writer.
+pub(crate) struct WriteSide {
+    journal: Writer,
+    applier: Applier,
+    /// Whether anything was written since the last seal.
+    dirty: bool,
+    payload: Vec<u8>,
+}
+
+impl WriteSide {
+    pub(crate) fn new(journal: Writer, applier: Applier) -> Self {
+        Self { journal, applier, dirty: false, payload: Vec::new() }
+    }
+}
+
+impl Store {
+    /// Opens the store in `dir`, or makes one there. Holds the folder's lock until the last clone goes.
+    ///
+    /// The journal's unfinished tail is cut, an engine that is behind or not to be trusted is brought up to date, and `report` is told.
+    /// A damaged journal does not fail the call: the store is read-only then, see [`Store::health`].
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] if another process has it, [`StoreError::NewerFormat`] if a newer program wrote it,
+    /// [`StoreError::DamagedJournal`] if no segment is readable, and what the file system refuses.
+    pub fn open(
+        dir: &Path,
+        options: OpenOptions,
+        report: &mut dyn FnMut(OpenEvent),
+    ) -> Result<Self, StoreError> {
+        let ground = Ground::new(dir, &options);
+        Self::open_on(dir, options, ground, report)
+    }
+
+    pub(crate) fn open_on(
+        dir: &Path,
+        options: OpenOptions,
+        ground: Ground,
+        report: &mut dyn FnMut(OpenEvent),
+    ) -> Result<Self, StoreError> {
+        Ok(Self { inner: Arc::new(open::open(dir, options, ground, report)?) })
+    }
+
+    /// Commits one batch. Durable when it returns: the journal's fsync is the commit point.
+    ///
+    /// Returns the revision of the commit; the one that stood before if the batch holds only evidence and ledger entries.
+    ///
+    /// # Errors
+    /// Nothing is written, except with [`StoreError::Engine`]: then the commit is in the journal and shows after a restart.
+    pub fn commit(&self, batch: Batch) -> Result<Revision, StoreError> {
+        let revisions = self.commit_group(vec![batch])?;
+        Ok(revisions.last().copied().unwrap_or_else(|| self.revision()))
+    }
+
+    /// Commits several batches, each a revision of its own, with one fsync. All are durable when it returns.
+    ///
+    /// A batch that touches what an earlier one of the same call touched waits for its fsync, so on an error the batches before it may
+    /// have been committed; [`Store::revision`] tells.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    pub fn commit_group(&self, batches: Vec<Batch>) -> Result<Vec<Revision>, StoreError> {
+        self.inner.commit_group(batches, Durability::Now)
+    }
+
+    /// Puts one ledger entry. Raises no revision.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    pub fn put_ledger(&self, write: LedgerWrite, durability: Durability) -> Result<(), StoreError> {
+        let batch = Batch { changes: vec![crate::change::Change::Ledger(write)], ..Batch::default() };
+        self.inner.commit_group(vec![batch], durability).map(|_| ())
+    }
+
+    /// Returns the last revision that readers see.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        Revision::new(self.inner.revision.load(Ordering::Acquire))
+    }
+
+    /// Returns the id that all of this store's journal carries; revisions of different stores do not compare.
+    #[must_use]
+    pub fn store_id(&self) -> Uuid {
+        Uuid::from_bytes(self.inner.reader.home().store_id)
+    }
+
+    /// Whether the store takes writes.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.inner.health().clone()
+    }
+
+    /// Returns the digest of all shown records.
+    #[must_use]
+    pub fn state_digest(&self) -> StateDigest {
+        self.inner.writer().applier.meta().digest
+    }
+
+    /// Seals the journal and flushes the engine. The store is closed when the last clone is gone; dropping does the same and
+    /// logs what goes wrong.
+    ///
+    /// # Errors
+    /// What the file system refuses. Nothing committed is lost by that.
+    pub fn close(self) -> Result<(), StoreError> {
+        self.inner.seal()
+    }
+
+    pub(crate) fn engine(&self) -> &dyn Engine {
+        self.inner.engine.as_ref()
+    }
+
+    pub(crate) fn reader(&self) -> &Reader {
+        &self.inner.reader
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.inner.dir
+    }
+
+    /// Lets nobody write while `look` runs; it gets the engine's own account of itself.
+    pub(crate) fn while_quiet<T>(&self, look: impl FnOnce(&crate::value::Meta) -> T) -> T {
+        look(self.inner.writer().applier.meta())
+    }
+}
+
+impl Inner {
+    pub(crate) fn new(
+        dir: PathBuf,
+        health: Health,
+        mut writer: WriteSide,
+        engine: Arc<dyn Engine>,
+        reader: Reader,
+        closing: Closing,
+        lock: fs::File,
+    ) -> Self {
+        let revision = writer.applier.meta().revision;
+        if let Health::Damaged(_) = health {
+            writer.journal.stop("the journal is damaged".to_owned());
+        }
+        Self {
+            dir,
+            revision: AtomicU64::new(revision),
+            health: Mutex::new(health),
+            writer: Mutex::new(writer),
+            engine,
+            reader,
+            closing,
+            _lock: lock,
+        }
+    }
+
+    fn health(&self) -> MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, WriteSide> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn seal(&self) -> Result<(), StoreError> {
+        let mut guard = self.writer();
+        let writer = &mut *guard;
+        if writer.journal.stopped().is_none() && writer.dirty {
+            let revision = writer.applier.meta().revision;
+            let sealed = writer
+                .journal
+                .begin(revision)
+                .and_then(|()| writer.journal.frame(Kind::Seal, &[], revision))
+                .and_then(|_| writer.journal.sync());
+            if let Err(error) = sealed {
+                writer.journal.undo();
+                return Err(error);
+            }
+            writer.applier.passed(writer.journal.position());
+            writer.applier.flush()?;
+            writer.dirty = false;
+        }
+        Ok(self.engine.flush()?)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let stopped = matches!(*self.health(), Health::Stopped(_));
+        if stopped {
+            return;
+        }
+        match self.seal() {
+            Ok(()) => {
+                let writer = self.writer();
+                let meta = writer.applier.meta();
+                self.closing.leave(Left::Clean, meta.revision, meta.digest.to_string());
+            }
+            Err(error) => {
+                tracing::warn!(dir = %self.dir.display(), %error, "the store is not closed cleanly")
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The commit path: check, journal, fsync, engine, and only then the answer.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::atomic::Ordering,
+};
+
+use super::{Inner, WriteSide};
+use crate::{
+    apply::Commit,
+    change::{
+        Batch, Change, ConversationWrite, MAX_BODY_BYTES, MAX_ID_BYTES, MAX_MESSAGES, MAX_OPAQUE,
+        MessageWrite,
+    },
+    codec::{batch, heads::HeadWriter},
+    engine::Engine,
+    entry::{self, ConversationEntry, Entry},
+    error::StoreError,
+    journal::frame::Kind,
+    keys::{self, Id16},
+    ledger::{Durability, LedgerWrite},
+    open::state::Left,
+    read::{self, conversation},
+    record::BodyPlace,
+    report::Health,
+    revision::Revision,
+    value::INLINE,
+};
+
+/// What a group has touched: the engine does not know of it before the fsync.
+type Touched = HashSet<(u8, Id16)>;
+
+impl Inner {
+    pub(super) fn commit_group(
+        &self,
+        batches: Vec<Batch>,
+        durability: Durability,
+    ) -> Result<Vec<Revision>, StoreError> {
+        self.writable()?;
+        let mut guard = self.writer();
+        let writer = &mut *guard;
+        let mut group =
+            Group { inner: self, writer, commits: Vec::new(), touched: Touched::new(), begun: false };
+        let mut revisions = Vec::with_capacity(batches.len());
+        let added = batches.into_iter().try_for_each(|batch| {
+            revisions.push(group.add(batch)?);
+            Ok(())
+        });
+        let done = added.and_then(|()| group.finish(durability));
+        if let Err(error) = done {
+            group.undo();
+            self.note_failure(&error, guard.journal.stopped());
+            return Err(error);
+        }
+        Ok(revisions)
+    }
+
+    fn writable(&self) -> Result<(), StoreError> {
+        match &*self.health() {
+            Health::Good => Ok(()),
+            Health::Damaged(places) => match places.first() {
+                Some(first) => Err(StoreError::DamagedJournal { first: first.clone() }),
+                None => Ok(()),
+            },
+            Health::Stopped(reason) => Err(StoreError::Stopped { reason: reason.clone() }),
+        }
+    }
+
+    /// After a failed fsync or engine nothing more is written: what they hold is not known any more.
+    fn note_failure(&self, error: &StoreError, stopped: Option<&str>) {
+        let engine_failed = matches!(error, StoreError::Engine { .. } | StoreError::BadValue { .. });
+        if engine_failed && let Err(error) = self.closing.write(Left::Suspect) {
+            tracing::error!(%error, "cannot note that the database failed");
+        }
+        let reason = if engine_failed { Some(error.to_string()) } else { stopped.map(str::to_owned) };
+        if let Some(reason) = reason {
+            *self.health() = Health::Stopped(reason);
+        }
+    }
+}
+
+struct Group<'a> {
+    inner: &'a Inner,
+    writer: &'a mut WriteSide,
+    commits: Vec<Commit>,
+    touched: Touched,
+    begun: bool,
+}
+
+impl Group<'_> {
+    fn add(&mut self, batch: Batch) -> Result<Revision, StoreError> {
+        let keys = check(&batch)?;
+        if keys.iter().any(|(key, _)| self.touched.contains(key)) {
+            self.finish(Durability::Now)?;
+        }
+        for (key, id) in &keys {
+            collides(self.inner.engine.as_ref(), *key, id)?;
+        }
+        let before = self.commits.iter().rev().find_map(|commit| commit.revision);
+        let before = before.unwrap_or(self.writer.applier.meta().revision);
+        let raises = batch.raises_revision();
+        let revision = if raises { before + 1 } else { before };
+        if !self.begun {
+            self.writer.journal.begin(before)?;
+            self.begun = true;
+        }
+        self.touched.extend(keys.into_iter().map(|(key, _)| key));
+        self.write(batch, revision, raises)?;
+        Ok(Revision::new(revision))
+    }
+
+    fn write(&mut self, batch: Batch, revision: u64, raises: bool) -> Result<(), StoreError> {
+        let Batch { origin, changes } = batch;
+        let mut entries = Vec::with_capacity(changes.len());
+        for change in changes {
+            entries.push(self.entry(change, revision)?);
+        }
+        let WriteSide { journal, payload, .. } = &mut *self.writer;
+        payload.clear();
+        batch::encode(&origin, &entries, payload).map_err(|_| StoreError::TooLarge {
+            what: "a commit".to_owned(),
+            size: u64::from(u32::MAX),
+            limit: u64::from(u32::MAX),
+        })?;
+        let kind = if raises { Kind::Batch } else { Kind::Note };
+        let offset = journal.frame(kind, payload, revision)?;
+        let end = journal.position();
+        let revision = raises.then_some(revision);
+        self.commits.push(Commit { revision, segment: end.segment, offset, origin, entries, end });
+        Ok(())
+    }
+
+    /// The commit point, then the engine.
+    fn finish(&mut self, durability: Durability) -> Result<(), StoreError> {
+        match durability {
+            Durability::Now => self.writer.journal.sync()?,
+            Durability::WithNextCommit => self.writer.journal.hand_over()?,
+        }
+        // From here on the group is no longer undone.
+        self.begun = false;
+        self.touched.clear();
+        if self.commits.is_empty() {
+            return Ok(());
+        }
+        self.writer.dirty = true;
+        let applier = &mut self.writer.applier;
+        for commit in self.commits.drain(..) {
+            applier.commit(commit, false)?;
+        }
+        applier.flush()?;
+        self.inner.revision.store(applier.meta().revision, Ordering::Release);
+        Ok(())
+    }
+
+    fn undo(&mut self) {
+        if self.begun {
+            self.writer.journal.undo();
+        }
+    }
+
+    fn entry(&mut self, change: Change, revision: u64) -> Result<Entry, StoreError> {
+        Ok(match change {
+            Change::Memory(memory) => Entry::Memory(entry::memory_entry(&memory)?),
+            Change::Conversation(conversation) => self.conversation(*conversation, revision)?,
+            Change::Relation(relation) => Entry::Relation(small((&relation).try_into()?)?),
+            Change::WithdrawRelation(id) => {
+                Entry::Withdraw(read::relation_entry(self.inner.engine.as_ref(), id)?)
+            }
+            Change::Embedding(embedding) => Entry::Embedding((&embedding).try_into()?),
+            Change::Evidence(evidence) => Entry::Evidence(evidence),
+            Change::Ledger(write) => Entry::Ledger(write),
+        })
+    }
+
+    fn conversation(&mut self, write: ConversationWrite, revision: u64) -> Result<Entry, StoreError> {
+        let ConversationWrite { mut header, current, opaque, messages } = write;
+        let kept = self.kept(&header.id, &messages)?;
+        let journal = &mut self.writer.journal;
+        let mut heads = HeadWriter::new(messages.len());
+        for message in &messages {
+            let place = match message {
+                MessageWrite::Put { body, .. } => journal.body(body, revision)?,
+                MessageWrite::Keep { head } => kept.get(head.id.as_str()).copied().ok_or_else(|| {
+                    StoreError::UnknownMessage { conversation: header.id.clone(), message: head.id.clone() }
+                })?,
+            };
+            heads.push(message.head(), place);
+        }
+        let (parts, heads) = heads.finish();
+        let digest = entry::conversation_digest(&mut header, current.as_deref(), &heads)?;
+        let bytes = entry::json(&header, || format!("conversation {:?}", header.id))?;
+        let count = u32::try_from(messages.len()).unwrap_or(u32::MAX);
+        let summary = entry::summary(&header, count);
+        Ok(Entry::Conversation(ConversationEntry { summary, header: bytes, current, opaque, parts, digest }))
+    }
+
+    /// Where the bodies of the stored version are, if any of them is kept.
+    fn kept(&self, id: &str, messages: &[MessageWrite]) -> Result<HashMap<String, BodyPlace>, StoreError> {
+        if !messages.iter().any(|message| matches!(message, MessageWrite::Keep { .. })) {
+            return Ok(HashMap::new());
+        }
+        let stored = conversation::heads(self.inner.engine.as_ref(), keys::id16(id))?;
+        Ok(stored.into_iter().flatten().map(|(head, place)| (head.id, place)).collect())
+    }
+}
+
+/// Checks what can be checked without the store; returns the keys and ids that the batch touches.
+fn check(batch: &Batch) -> Result<Vec<((u8, Id16), String)>, StoreError> {
+    let mut keys = Vec::with_capacity(batch.changes.len());
+    let mut seen: HashMap<(u8, Id16), usize> = HashMap::with_capacity(batch.changes.len());
+    for change in &batch.changes {
+        let Some((kind, name, key, id)) = identity(change) else { continue };
+        if id.len() > MAX_ID_BYTES {
+            return Err(too_large(format!("the id of a {name}"), id.len(), MAX_ID_BYTES));
+        }
+        if let Some(first) = seen.insert((kind, key), keys.len()) {
+            let other: &(_, String) = &keys[first];
+            return Err(if other.1 == id {
+                StoreError::Twice { kind: name, id }
+            } else {
+                StoreError::IdCollision { id, other: other.1.clone() }
+            });
+        }
+        keys.push(((kind, key), id));
+        if let Change::Conversation(conversation) = change {
+            check_messages(conversation)?;
+        }
+    }
+    Ok(keys)
+}
+
+fn check_messages(conversation: &ConversationWrite) -> Result<(), StoreError> {
+    let ConversationWrite { header, opaque, messages, .. } = conversation;
+    if opaque.len() > MAX_OPAQUE {
+        return Err(too_large(
+            format!("the opaque bytes of conversation {:?}", header.id),
+            opaque.len(),
+            MAX_OPAQUE,
+        ));
+    }
+    if messages.len() > MAX_MESSAGES {
+        return Err(too_large(format!("conversation {:?}", header.id), messages.len(), MAX_MESSAGES));
+    }
+    let mut ids = HashSet::with_capacity(messages.len());
+    for message in messages {
+        let id = &message.head().id;
+        if id.len() > MAX_ID_BYTES {
+            return Err(too_large("the id of a message".to_owned(), id.len(), MAX_ID_BYTES));
+        }
+        let opaque = message.head().opaque.len();
+        if opaque > MAX_OPAQUE {
+            return Err(too_large(format!("the opaque bytes of message {id:?}"), opaque, MAX_OPAQUE));
+        }
+        if !ids.insert(id.as_str()) {
+            return Err(StoreError::Twice { kind: "message", id: id.clone() });
+        }
+        if let MessageWrite::Put { body, .. } = message
+            && body.len() > MAX_BODY_BYTES
+        {
+            return Err(too_large(format!("message {id:?}"), body.len(), MAX_BODY_BYTES));
+        }
+    }
+    Ok(())
+}
+
+/// Returns key kind, name, key and id of the record that a change puts.
+fn identity(change: &Change) -> Option<(u8, &'static str, Id16, String)> {
+    let named = |kind, name, id: &String| Some((kind, name, keys::id16(id), id.clone()));
+    match change {
+        Change::Memory(memory) => named(keys::MEMORY, "memory", &memory.id),
+        Change::Conversation(conversation) => {
+            named(keys::CONVERSATION, "conversation", &conversation.header.id)
+        }
+        Change::Relation(relation) => named(keys::RELATION, "relation", &relation.id),
+        Change::WithdrawRelation(id) => named(keys::RELATION, "relation", id),
+        Change::Embedding(embedding) => {
+            named(keys::EMBEDDING, "embedding", &format!("{}\n{}", embedding.memory_id, embedding.model))
+        }
+        Change::Evidence(evidence) => Some((keys::EVIDENCE, "piece of evidence", evidence.id, String::new())),
+        Change::Ledger(LedgerWrite::Entry { ledger, id, .. }) => {
+            let name = "ledger entry";
+            named(keys::LEDGER, name, &format!("{}\n{id}", ledger.code()))
+                .map(|found| (found.0, name, found.2, id.clone()))
+        }
+        Change::Ledger(LedgerWrite::Issues { import, page, .. }) => {
+            named(keys::ISSUES, "page of issues", &format!("{import}\n{page}"))
+        }
+    }
+}
+
+/// Refuses an id whose key belongs to another id: a UUID can be chosen to equal the hash of a text.
+fn collides(engine: &dyn Engine, (kind, key): (u8, Id16), id: &str) -> Result<(), StoreError> {
+    match read::stored_id(engine, kind, key)? {
+        Some(other) if other != id => Err(StoreError::IdCollision { id: id.to_owned(), other }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A relation is always kept in its engine value; ours have some 300 bytes.
+fn small(entry: entry::RelationEntry) -> Result<entry::RelationEntry, StoreError> {
+    if entry.json.len() > INLINE {
+        return Err(too_large(format!("relation {:?}", entry.id), entry.json.len(), INLINE));
+    }
+    Ok(entry)
+}
+
+fn too_large(what: String, size: usize, limit: usize) -> StoreError {
+    StoreError::TooLarge { what, size: size as u64, limit: limit as u64 }
+}

@@ -1,0 +1,361 @@
+//! Engine values: the envelope around each, and the records inside.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    change::Origin,
+    codec::{Malformed, Put, Take, batch},
+    entry::{Facets, Summary},
+    error::StoreError,
+    journal::{Place, Position},
+    report::StateDigest,
+};
+
+/// Version of keys and values; another one in the database means that it is built again.
+pub(crate) const SCHEMA: u16 = 1;
+/// Longest text kept in a value; longer ones are read from the journal, so that values stay under 64 KiB.
+pub(crate) const INLINE: usize = 32 << 10;
+const ENVELOPE: u8 = 1;
+
+/// Begins a plain value: version 1, key id 0.
+pub(crate) fn plain() -> Vec<u8> {
+    vec![ENVELOPE, 0, 0]
+}
+
+/// Opens the envelope.
+pub(crate) fn open<'a>(value: &'a [u8], what: &dyn Fn() -> String) -> Result<Take<'a>, StoreError> {
+    let mut take = Take(value);
+    let mut head = || Ok::<_, Malformed>((take.u8()?, take.u16()?));
+    match head() {
+        Ok((ENVELOPE, 0)) => Ok(take),
+        Ok((ENVELOPE, key)) => Err(StoreError::Sealed { place: what(), key }),
+        Ok(_) | Err(_) => {
+            Err(StoreError::BadValue { what: what(), problem: "it has an unknown envelope".to_owned() })
+        }
+    }
+}
+
+/// What every record carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) created: u64,
+    pub(crate) revision: u64,
+    /// Revision of the version before; 0 if there was none.
+    pub(crate) previous: u64,
+    pub(crate) version: u32,
+    pub(crate) place: Place,
+    pub(crate) origin: Origin,
+    /// Its share in the state digest.
+    pub(crate) share: [u8; 32],
+}
+
+impl Stored {
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        let Self { created, revision, previous, version, place, origin, share } = self;
+        out.put_varint(*created);
+        out.put_varint(*revision);
+        out.put_varint(*previous);
+        out.put_varint(u64::from(*version));
+        put_place(out, *place);
+        batch::put_origin(out, origin);
+        out.extend_from_slice(share);
+    }
+
+    pub(crate) fn take(take: &mut Take<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            created: take.varint()?,
+            revision: take.varint()?,
+            previous: take.varint()?,
+            version: take.varint32()?,
+            place: take_place(take)?,
+            origin: batch::take_origin(take)?,
+            share: take.array()?,
+        })
+    }
+}
+
+/// `20`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MemoryValue {
+    pub(crate) id: String,
+    pub(crate) stored: Stored,
+    pub(crate) facets: Facets,
+    /// `None`: in the journal.
+    pub(crate) json: Option<Vec<u8>>,
+}
+
+impl MemoryValue {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = plain();
+        out.put_id(&self.id);
+        self.stored.put(&mut out);
+        self.facets.put(&mut out);
+        put_inline(&mut out, self.json.as_deref());
+        out
+    }
+
+    pub(crate) fn take(mut take: Take<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            id: take.id()?,
+            stored: Stored::take(&mut take)?,
+            facets: Facets::take(&mut take)?,
+            json: take_inline(take)?,
+        })
+    }
+}
+
+/// `10`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConversationValue {
+    pub(crate) stored: Stored,
+    pub(crate) summary: Summary,
+    pub(crate) current: Option<String>,
+    pub(crate) opaque: Vec<u8>,
+    pub(crate) parts: u16,
+    /// `None`: in the journal.
+    pub(crate) header: Option<Vec<u8>>,
+}
+
+impl ConversationValue {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = plain();
+        self.stored.put(&mut out);
+        self.summary.put(&mut out);
+        out.put_u8(u8::from(self.current.is_some()));
+        if let Some(current) = &self.current {
+            out.put_id(current);
+        }
+        out.put_bytes(&self.opaque);
+        out.put_u16(self.parts);
+        put_inline(&mut out, self.header.as_deref());
+        out
+    }
+
+    pub(crate) fn take(mut take: Take<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            stored: Stored::take(&mut take)?,
+            summary: Summary::take(&mut take)?,
+            current: if take.u8()? == 0 { None } else { Some(take.id()?) },
+            opaque: take.bytes()?.to_vec(),
+            parts: take.u16()?,
+            header: take_inline(take)?,
+        })
+    }
+}
+
+/// `30`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RelationValue {
+    pub(crate) stored: Stored,
+    pub(crate) withdrawn: bool,
+    pub(crate) json: Option<Vec<u8>>,
+    pub(crate) id: String,
+}
+
+impl RelationValue {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = plain();
+        out.put_id(&self.id);
+        self.stored.put(&mut out);
+        out.put_u8(u8::from(self.withdrawn));
+        put_inline(&mut out, self.json.as_deref());
+        out
+    }
+
+    pub(crate) fn take(mut take: Take<'_>) -> Result<Self, Malformed> {
+        let id = take.id()?;
+        Ok(Self {
+            stored: Stored::take(&mut take)?,
+            withdrawn: take.u8()? != 0,
+            json: take_inline(take)?,
+            id,
+        })
+    }
+}
+
+/// `23` and, with the id of the memory and the model before it, `21`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PlainValue {
+    pub(crate) stored: Stored,
+    pub(crate) bytes: Option<Vec<u8>>,
+}
+
+impl PlainValue {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = plain();
+        self.stored.put(&mut out);
+        put_inline(&mut out, self.bytes.as_deref());
+        out
+    }
+
+    pub(crate) fn take(mut take: Take<'_>) -> Result<Self, Malformed> {
+        Ok(Self { stored: Stored::take(&mut take)?, bytes: take_inline(take)? })
+    }
+}
+
+/// `60` and `62`; issues have neither id nor time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LedgerValue {
+    pub(crate) id: String,
+    pub(crate) at: i64,
+    pub(crate) place: Place,
+    pub(crate) bytes: Option<Vec<u8>>,
+}
+
+impl LedgerValue {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = plain();
+        out.put_id(&self.id);
+        out.put_signed(self.at);
+        put_place(&mut out, self.place);
+        put_inline(&mut out, self.bytes.as_deref());
+        out
+    }
+
+    pub(crate) fn take(mut take: Take<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            id: take.id()?,
+            at: take.signed()?,
+            place: take_place(&mut take)?,
+            bytes: take_inline(take)?,
+        })
+    }
+}
+
+/// `12`, `22`, `33`: an older version.
+pub(crate) fn old_version(version: u32, place: Place) -> Vec<u8> {
+    let mut out = plain();
+    out.put_varint(u64::from(version));
+    put_place(&mut out, place);
+    out
+}
+
+pub(crate) fn take_old_version(mut take: Take<'_>) -> Result<(u32, Place), Malformed> {
+    Ok((take.varint32()?, take_place(&mut take)?))
+}
+
+/// `40`: an entry of a list. `end` 0: it holds still.
+pub(crate) fn list_entry(end: u64, content: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = plain();
+    out.put_u64(end);
+    content(&mut out);
+    out
+}
+
+/// `01 61`: how far the engine is, and sums over what it holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Meta {
+    pub(crate) store_id: [u8; 16],
+    /// The last whole commit.
+    pub(crate) revision: u64,
+    /// Up to here the journal is applied without a gap…
+    pub(crate) position: Position,
+    /// …and this was the revision there; behind `revision` only while the journal is damaged.
+    pub(crate) position_revision: u64,
+    pub(crate) digest: StateDigest,
+    pub(crate) counters: BTreeMap<(u8, String), u64>,
+}
+
+/// What `Meta::counters` counts; the text is the type, status or platform.
+pub(crate) mod counter {
+    pub(crate) const MEMORIES: u8 = 1;
+    pub(crate) const MEMORY_TYPE: u8 = 2;
+    pub(crate) const MEMORY_STATUS: u8 = 3;
+    pub(crate) const MEMORY_PLATFORM: u8 = 4;
+    pub(crate) const CONVERSATIONS: u8 = 5;
+    pub(crate) const CONVERSATION_PLATFORM: u8 = 6;
+    pub(crate) const MESSAGES: u8 = 7;
+    pub(crate) const RELATIONS: u8 = 8;
+    pub(crate) const EMBEDDINGS: u8 = 9;
+    pub(crate) const EVIDENCE: u8 = 10;
+}
+
+/// Platforms counted one by one; a hostile bundle could name one per memory, and the meta record is written often.
+const MAX_COUNTERS: usize = 500;
+
+impl Meta {
+    /// Counts `amount` more, or less if `removed`. Names beyond the limit are counted under the empty one.
+    pub(crate) fn count(&mut self, kind: u8, name: &str, amount: u64, removed: bool) {
+        let known = self.counters.contains_key(&(kind, name.to_owned()));
+        let full = self.counters.len() >= MAX_COUNTERS || name.len() > 64;
+        let name = if known || !full { name } else { "" };
+        let counter = self.counters.entry((kind, name.to_owned())).or_default();
+        *counter = if removed { counter.saturating_sub(amount) } else { counter.saturating_add(amount) };
+        if *counter == 0 {
+            self.counters.remove(&(kind, name.to_owned()));
+        }
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = plain();
+        out.put_u16(SCHEMA);
+        out.extend_from_slice(&self.store_id);
+        out.put_u64(self.revision);
+        out.put_u32(self.position.segment);
+        out.put_u64(self.position.offset);
+        out.extend_from_slice(&self.position.chain);
+        out.put_u64(self.position_revision);
+        out.extend_from_slice(&self.digest.to_bytes());
+        out.put_varint(self.counters.len() as u64);
+        for ((kind, name), count) in &self.counters {
+            out.put_u8(*kind);
+            out.put_bytes(name.as_bytes());
+            out.put_varint(*count);
+        }
+        out
+    }
+
+    pub(crate) fn take(mut take: Take<'_>) -> Result<Self, Malformed> {
+        if take.u16()? != SCHEMA {
+            return Err(Malformed("it has another schema"));
+        }
+        let mut meta = Self {
+            store_id: take.array()?,
+            revision: take.u64()?,
+            position: Position { segment: take.u32()?, offset: take.u64()?, chain: take.array()? },
+            position_revision: take.u64()?,
+            digest: StateDigest::from_bytes(&take.array()?),
+            counters: BTreeMap::new(),
+        };
+        for _ in 0..take.size()? {
+            let kind = take.u8()?;
+            let name = take.text()?.to_owned();
+            meta.counters.insert((kind, name), take.varint()?);
+        }
+        Ok(meta)
+    }
+}
+
+fn put_place(out: &mut Vec<u8>, place: Place) {
+    out.put_varint(u64::from(place.segment));
+    out.put_varint(place.offset);
+    out.put_varint(u64::from(place.change));
+}
+
+fn take_place(take: &mut Take<'_>) -> Result<Place, Malformed> {
+    Ok(Place { segment: take.varint32()?, offset: take.varint()?, change: take.varint32()? })
+}
+
+/// Takes what is short enough to stand in a value.
+pub(crate) fn inline(bytes: Vec<u8>) -> Option<Vec<u8>> {
+    (bytes.len() <= INLINE).then_some(bytes)
+}
+
+fn put_inline(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+    match bytes {
+        None => out.put_u8(0),
+        Some(bytes) => {
+            out.put_u8(1);
+            out.extend_from_slice(bytes);
+        }
+    }
+}
+
+/// Takes all that is left.
+fn take_inline(mut take: Take<'_>) -> Result<Option<Vec<u8>>, Malformed> {
+    match take.u8()? {
+        0 => take.end().map(|()| None),
+        1 => Ok(Some(take.0.to_vec())),
+        _ => Err(Malformed("has a text that is neither here nor in the journal")),
+    }
+}
