@@ -161,4 +161,4 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-pub(crate) use text::normal_text;
+pub(crate) use text::{from_number, normal_text};

@@ -85,6 +85,12 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    /// Whether the value that is expected here is an array.
+    pub(crate) fn at_array(&mut self) -> bool {
+        self.skip_space();
+        self.peek() == Some(b'[')
+    }
+
     pub(crate) fn error(&self, problem: Problem) -> JsonError {
         JsonError { offset: self.at, problem }
     }

@@ -1,0 +1,106 @@
+//! Reads PAM documents from anybody: what can be understood, and a list of what is wrong, with JSON paths.
+//!
+//! Nothing here panics on any input, and no record that can be read is lost over one that cannot. What the types can
+//! show (patterns, hashes, references) is left to [`crate::validate`]; here stands what only the text shows.
+
+use crate::{
+    conversation::Conversation, embedding::EmbeddingsDocument, hash::Sha256Digest, issue::Issue,
+    json::JsonError, memory::Memory, sign::Signed, store::MemoryStore,
+};
+
+mod conversation;
+mod embeddings;
+mod fields;
+mod memory;
+mod path;
+mod root;
+mod sink;
+mod store;
+mod values;
+
+pub use sink::UNKNOWN_KEY;
+
+/// Objects and arrays inside each other that a document may have; `serde_json`'s bound, so that others can read it.
+pub const MAX_DEPTH: usize = 128;
+
+/// Reads a `memory-store.json`. The document is there whenever its kind and version are ours and its JSON is whole,
+/// even with errors among the issues; records that cannot be read are left out, each with an issue.
+#[must_use]
+pub fn memory_store(bytes: &[u8]) -> (Option<MemoryStore>, Vec<Issue>) {
+    let reading = store_reading(bytes);
+    (reading.document, reading.issues)
+}
+
+/// Reads a conversation document; as [`memory_store`].
+#[must_use]
+pub fn conversation(bytes: &[u8]) -> (Option<Conversation>, Vec<Issue>) {
+    conversation::read(bytes)
+}
+
+/// Reads an `embeddings.json`; as [`memory_store`].
+#[must_use]
+pub fn embeddings(bytes: &[u8]) -> (Option<EmbeddingsDocument>, Vec<Issue>) {
+    embeddings::read(bytes)
+}
+
+/// Reads a memory store, with what its text alone can tell about checksum and signature.
+#[must_use]
+pub fn store_reading(bytes: &[u8]) -> StoreReading {
+    store::read(bytes)
+}
+
+/// Reads one memory, such as an element of `memories`.
+#[must_use]
+pub fn memory(bytes: &[u8]) -> (Option<Memory>, Vec<Issue>) {
+    memory::read_alone(bytes)
+}
+
+/// The `schema` of a document's root, without reading the rest; none if there is no such text before a mistake.
+#[must_use]
+pub fn schema_of(bytes: &[u8]) -> Option<String> {
+    root::schema_of(bytes)
+}
+
+/// A memory store and what its text tells.
+#[derive(Clone, Debug, Default)]
+pub struct StoreReading {
+    /// None: not JSON, not a memory store, or of a major version that we do not know.
+    pub document: Option<MemoryStore>,
+    /// What is wrong with the text.
+    pub issues: Vec<Issue>,
+    /// The strings that a signature is about, as they stand.
+    pub signed: Signed,
+    /// How the declared checksum fits the memories.
+    pub checksum: ChecksumReading,
+    /// Entries of `memories`, readable or not.
+    pub count: u64,
+}
+
+/// Which reading of `memories` the declared checksum fits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ChecksumReading {
+    /// None is declared.
+    #[default]
+    Absent,
+    /// The array as written: what the specification says.
+    Spec,
+    /// The array in the official SDK's normal form: what its `validate` computes.
+    SdkNormalForm,
+    /// Neither.
+    Mismatch {
+        /// Over the array as written.
+        computed: Sha256Digest,
+    },
+    /// There is no canonical form, so no checksum can be right; why.
+    NotCanonical(String),
+}
+
+/// An issue for a text that is no JSON of ours.
+fn json_issue(problem: &JsonError) -> Issue {
+    use crate::json::Problem;
+    let rule = match problem.problem {
+        Problem::NotANumber | Problem::NumberRange => "A-13",
+        _ => "R-2.1",
+    };
+    Issue::error(rule, "$", problem.to_string())
+}

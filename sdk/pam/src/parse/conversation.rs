@@ -1,0 +1,327 @@
+//! Reads conversation documents.
+
+use super::{
+    fields::Fields,
+    json_issue,
+    path::Path,
+    root::{self, Heading, Part, Walk},
+    sink::{Sink, UNKNOWN_KEY, Version},
+    store::conversation_temporal,
+    values,
+};
+use crate::{
+    conversation::{
+        Attachment, AttachmentKind, Citation, Content, ContentKind, Conversation, ConversationHeader,
+        ConversationTemporal, ImportMetadata, Message, Part as ContentPart, PartKind, Participant, Provider,
+        Role, SCHEMA, ToolCall,
+    },
+    issue::Issue,
+    json::{JsonError, tree::Node},
+    raw::RawObject,
+};
+
+const LISTS: &[&str] = &["messages"];
+
+#[derive(Default)]
+struct Document {
+    heading: Heading,
+    id: Option<String>,
+    provider: Option<Provider>,
+    title: Option<String>,
+    temporal: Option<ConversationTemporal>,
+    participants: Vec<Participant>,
+    messages: Option<Vec<Message>>,
+    model: Option<String>,
+    system_instruction: Option<String>,
+    is_archived: bool,
+    tags: Vec<String>,
+    raw_metadata: Option<RawObject>,
+    import_metadata: Option<ImportMetadata>,
+    /// Required fields that stood there, readable or not.
+    present: Vec<&'static str>,
+}
+
+pub(super) fn read(bytes: &[u8]) -> (Option<Conversation>, Vec<Issue>) {
+    let mut sink = Sink::default();
+    let text = match root::text(bytes, &mut sink) {
+        Ok(text) => text,
+        Err(issue) => return (None, vec![issue]),
+    };
+    let mut walk = Walk::new(text, LISTS);
+    let mut document = Document::default();
+    if let Err(problem) = document.fill(&mut walk, &mut sink) {
+        sink.push(json_issue(&problem));
+        return (None, sink.finish(Version::Ours).0);
+    }
+    document.finish(sink, walk.ambiguous)
+}
+
+impl Document {
+    fn fill(&mut self, walk: &mut Walk<'_>, sink: &mut Sink) -> Result<(), JsonError> {
+        let root = Path::ROOT;
+        let list = root.key("messages");
+        while let Some(part) = walk.next(sink)? {
+            match part {
+                Part::List(_) => {
+                    self.messages = Some(Vec::new());
+                    self.present.push("messages");
+                }
+                Part::Item(_, index, node) => {
+                    let message = message(&node, &list.index(index), "R-25.1", sink);
+                    self.messages.get_or_insert_default().extend(message);
+                }
+                Part::Field(key, node) => {
+                    self.present.extend(REQUIRED.iter().copied().find(|required| *required == key));
+                    if !self.heading.take(&key, &node, sink) {
+                        self.field(&key, &node, sink);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn field(&mut self, key: &str, node: &Node<'_>, sink: &mut Sink) {
+        let root = Path::ROOT;
+        let path = root.key(key);
+        let null = *node == Node::Null;
+        match key {
+            "id" => self.id = values::text(node, &path, "R-25.1", sink),
+            "provider" => self.provider = provider(node, &path, "R-25.1", sink),
+            "temporal" => self.temporal = conversation_temporal(node, &path, "R-25.1", sink),
+            "messages" => sink.error("R-25.1", &path, format!("is {}, not a list", node.kind())),
+            "title" if !null => self.title = values::text(node, &path, "R-25.1", sink),
+            "model" if !null => self.model = values::text(node, &path, "R-25.1", sink),
+            "system_instruction" if !null => {
+                self.system_instruction = values::text(node, &path, "R-25.1", sink);
+            }
+            "title" | "model" | "system_instruction" => {}
+            "participants" => {
+                self.participants =
+                    values::list(node, &path, "R-25.4", sink, participant).unwrap_or_default();
+            }
+            "is_archived" => {
+                self.is_archived = values::boolean(node, &path, "R-25.1", sink).unwrap_or_default()
+            }
+            "tags" => self.tags = values::texts(node, &path, "R-4.4", sink).unwrap_or_default(),
+            "raw_metadata" => self.raw_metadata = values::raw(node, &path, "R-25.8", sink),
+            "import_metadata" => self.import_metadata = import_metadata(node, &path, "R-25.6", sink),
+            _ => root::unknown_field(key, node, sink),
+        }
+    }
+
+    fn finish(self, mut sink: Sink, ambiguous: bool) -> (Option<Conversation>, Vec<Issue>) {
+        let version = self.heading.judge(SCHEMA, &mut sink);
+        for key in REQUIRED.iter().filter(|key| !self.present.contains(key)) {
+            sink.error("R-25.1", &Path::ROOT.key(key), "is missing");
+        }
+        let (issues, unknown) = sink.finish(version);
+        let header = match (self.id, self.provider, self.temporal) {
+            (Some(id), Some(provider), Some(temporal)) => Some(ConversationHeader {
+                id,
+                provider,
+                title: self.title,
+                temporal,
+                participants: self.participants,
+                model: self.model,
+                system_instruction: self.system_instruction,
+                is_archived: self.is_archived,
+                tags: self.tags,
+                raw_metadata: self.raw_metadata,
+                import_metadata: self.import_metadata,
+            }),
+            _ => None,
+        };
+        let whole = version != Version::Foreign && !ambiguous;
+        let document = header.filter(|_| whole).zip(self.messages).map(|(header, messages)| Conversation {
+            schema_version: self.heading.schema_version.unwrap_or_default(),
+            header,
+            messages,
+            unknown,
+        });
+        (document, issues)
+    }
+}
+
+/// Beside `schema` and `schema_version`, which the heading judges.
+const REQUIRED: &[&str] = &["id", "provider", "temporal", "messages"];
+
+fn provider(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Provider> {
+    const KEYS: &[&str] = &["name", "conversation_id", "account_id", "export_format_version"];
+    let mut fields = Fields::open(node, path, rule, sink, KEYS)?;
+    let name = fields.required("name", rule, values::text);
+    let conversation_id = fields.nullable("conversation_id", rule, values::text);
+    let account_id = fields.nullable("account_id", rule, values::text);
+    let export_format_version = fields.nullable("export_format_version", rule, values::text);
+    Some(Provider { name: name?, conversation_id, account_id, export_format_version })
+}
+
+fn participant(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Participant> {
+    let mut fields = Fields::open(node, path, rule, sink, &["role", "name", "provider_id"])?;
+    let role = role(&mut fields);
+    let name = fields.nullable("name", rule, values::text);
+    let provider_id = fields.nullable("provider_id", rule, values::text);
+    Some(Participant { role: role?, name, provider_id })
+}
+
+/// A role of a later version speaks for the system: shown, and put into nobody's mouth.
+fn role(fields: &mut Fields<'_, '_>) -> Option<Role> {
+    let known = fields.required("role", "R-25.4", values::name);
+    known.or(fields.has("role").then_some(Role::System))
+}
+
+fn message(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Message> {
+    let mark = sink.mark();
+    let message = message_fields(node, path, rule, sink);
+    let unknown = sink.taken_since(mark, path);
+    let mut message = message?;
+    if !unknown.is_empty() {
+        let raw = message.raw_metadata.take().unwrap_or_default();
+        message.raw_metadata = Some(raw.with(UNKNOWN_KEY, &unknown.into()));
+    }
+    Some(message)
+}
+
+fn message_fields(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Message> {
+    const KEYS: &[&str] = &[
+        "id",
+        "provider_message_id",
+        "role",
+        "content",
+        "created_at",
+        "parent_id",
+        "children_ids",
+        "model",
+        "is_thought",
+        "token_count",
+        "attachments",
+        "citations",
+        "tool_calls",
+        "raw_metadata",
+    ];
+    let mut fields = Fields::open(node, path, rule, sink, KEYS)?;
+    let id = fields.required("id", rule, values::text);
+    let provider_message_id = fields.nullable("provider_message_id", rule, values::text);
+    let role = role(&mut fields);
+    let content = fields.optional("content", "R-25.5", content);
+    let created_at = fields.required("created_at", rule, values::time);
+    let parent_id = fields.nullable("parent_id", "R-25.3", values::text);
+    let children_ids = fields.optional("children_ids", "R-25.3", values::texts).unwrap_or_default();
+    let model = fields.nullable("model", rule, values::text);
+    let is_thought = fields.optional("is_thought", rule, values::boolean).unwrap_or_default();
+    let token_count = fields.nullable("token_count", "R-25.9", values::count);
+    let attachments = fields.optional("attachments", "R-25.9", attachments).unwrap_or_default();
+    let citations = fields.optional("citations", "R-25.9", citations).unwrap_or_default();
+    let tool_calls = fields.optional("tool_calls", "R-25.9", tool_calls).unwrap_or_default();
+    let raw_metadata = fields.optional("raw_metadata", "R-25.8", values::raw);
+    Some(Message {
+        id: id?,
+        provider_message_id,
+        role: role?,
+        content,
+        created_at: created_at?,
+        parent_id,
+        children_ids,
+        model,
+        is_thought,
+        token_count,
+        attachments,
+        citations,
+        tool_calls,
+        raw_metadata,
+    })
+}
+
+fn content(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Content> {
+    let mut fields = Fields::open(node, path, rule, sink, &["type", "text", "parts"])?;
+    let known = fields.required("type", rule, values::name);
+    let text = fields.nullable("text", rule, values::text);
+    let parts = fields.optional("parts", rule, parts).unwrap_or_default();
+    let guess = if parts.is_empty() { ContentKind::Text } else { ContentKind::Multipart };
+    Some(Content { kind: known.unwrap_or(guess), text, parts })
+}
+
+fn parts(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Vec<ContentPart>> {
+    values::list(node, path, rule, sink, part)
+}
+
+fn part(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<ContentPart> {
+    let mut fields = Fields::open(node, path, rule, sink, &["type", "text", "language", "mime_type", "ref"])?;
+    let known = fields.required("type", rule, values::name);
+    let kind = known.or(fields.has("type").then_some(PartKind::File));
+    let text = fields.nullable("text", rule, values::text);
+    let language = fields.nullable("language", rule, values::text);
+    let mime_type = fields.nullable("mime_type", rule, values::text);
+    let reference = fields.nullable("ref", rule, values::text);
+    Some(ContentPart { kind: kind?, text, language, mime_type, reference })
+}
+
+fn attachments(
+    node: &Node<'_>,
+    path: &Path<'_>,
+    rule: &'static str,
+    sink: &mut Sink,
+) -> Option<Vec<Attachment>> {
+    values::list(node, path, rule, sink, attachment)
+}
+
+fn attachment(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Attachment> {
+    const KEYS: &[&str] = &["type", "name", "mime_type", "size_bytes", "ref", "provider_id"];
+    let mut fields = Fields::open(node, path, rule, sink, KEYS)?;
+    let known = fields.required("type", rule, values::name);
+    let kind = known.or(fields.has("type").then_some(AttachmentKind::File));
+    let name = fields.nullable("name", rule, values::text);
+    let mime_type = fields.nullable("mime_type", rule, values::text);
+    let size_bytes = fields.nullable("size_bytes", rule, values::count);
+    let reference = fields.nullable("ref", rule, values::text);
+    let provider_id = fields.nullable("provider_id", rule, values::text);
+    Some(Attachment { kind: kind?, name, mime_type, size_bytes, reference, provider_id })
+}
+
+fn citations(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Vec<Citation>> {
+    values::list(node, path, rule, sink, citation)
+}
+
+fn citation(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Citation> {
+    let mut fields = Fields::open(node, path, rule, sink, &["title", "url", "snippet"])?;
+    Some(Citation {
+        title: fields.nullable("title", rule, values::text),
+        url: fields.nullable("url", rule, values::text),
+        snippet: fields.nullable("snippet", rule, values::text),
+    })
+}
+
+fn tool_calls(
+    node: &Node<'_>,
+    path: &Path<'_>,
+    rule: &'static str,
+    sink: &mut Sink,
+) -> Option<Vec<ToolCall>> {
+    values::list(node, path, rule, sink, tool_call)
+}
+
+fn tool_call(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<ToolCall> {
+    let mut fields = Fields::open(node, path, rule, sink, &["id", "name", "input", "output"])?;
+    let id = fields.nullable("id", rule, values::text);
+    let name = fields.required("name", rule, values::text);
+    let input = fields.nullable("input", rule, values::tool_input);
+    let output = fields.nullable("output", rule, values::text);
+    Some(ToolCall { id, name: name?, input, output })
+}
+
+fn import_metadata(
+    node: &Node<'_>,
+    path: &Path<'_>,
+    rule: &'static str,
+    sink: &mut Sink,
+) -> Option<ImportMetadata> {
+    const KEYS: &[&str] = &["importer", "importer_version", "imported_at", "source_file", "source_checksum"];
+    let mut fields = Fields::open(node, path, rule, sink, KEYS)?;
+    Some(ImportMetadata {
+        importer: fields.nullable("importer", rule, values::text),
+        importer_version: fields.nullable("importer_version", rule, values::text),
+        imported_at: fields.nullable("imported_at", "A-28", values::time),
+        source_file: fields.nullable("source_file", rule, values::text),
+        source_checksum: fields.nullable("source_checksum", "R-25.9", values::digest),
+    })
+}
