@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     fn bytes() -> [u8; BLOCK] {
-        std::array::from_fn(|index| (index * 37 % 256) as u8)
+        std::array::from_fn(|index| u8::try_from(index * 37 % 256).unwrap_or_default())
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 use satchel_importer::{
     Bundle, Claim, Content, Conversation, Detection, ErrorKind, Evidence, ImportError, Importer, Info, Item,
     JsonArray, Leftover, Message, Role, Sink, Summary, export_importer,
+    json::Number,
     pam::memory::{ExtractionMethod, MemoryType},
     testkit::{self, FixtureError},
 };
@@ -60,7 +61,7 @@ impl Importer for Notes {
                     id: id.into(),
                     role: Role::User,
                     content: text.map(|text| Content::Text(text.into())),
-                    created_at: at.and_then(|at| at.seconds_as_micros()),
+                    created_at: at.and_then(Number::seconds_as_micros),
                     raw_metadata: rest.into_json(),
                     ..Message::default()
                 };
@@ -138,12 +139,11 @@ fn a_folder_without_fixtures_is_an_error() {
 }
 
 #[test]
-fn a_stop_reaches_the_caller() -> Result<(), ImportError> {
+fn a_stop_reaches_the_caller() {
     let bundle = Bundle::from_files([("n.json", r#"[{"note_id":"a"},{"note_id":"b"}]"#)]);
     let mut sink = Sink::stopping_after(1);
     let stopped = Notes::run("flat", &bundle, &mut sink).map_err(|error| error.kind);
     assert_eq!(stopped, Err(ErrorKind::Cancelled));
-    Ok(())
 }
 
 #[test]

@@ -138,13 +138,11 @@ impl Scan {
     fn end_of_word(&mut self, bytes: &[u8], last: bool) -> Option<usize> {
         let over = |byte: &u8| matches!(byte, b',' | b']' | b'}' | b':' | b' ' | b'\n' | b'\r' | b'\t');
         let rest = bytes.get(self.at..).unwrap_or_default();
-        match rest.iter().position(over) {
-            Some(length) => Some(self.at + length),
-            None => {
-                self.at = bytes.len();
-                last.then_some(bytes.len())
-            }
+        if let Some(length) = rest.iter().position(over) {
+            return Some(self.at + length);
         }
+        self.at = bytes.len();
+        last.then_some(bytes.len())
     }
 }
 

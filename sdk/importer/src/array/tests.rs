@@ -1,5 +1,5 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
-//! The walk against serde_json and a loop, at every chunk size, cut anywhere.
+//! The walk against `serde_json` and a loop, at every chunk size, cut anywhere.
 
 use std::io::BufReader;
 
@@ -19,7 +19,7 @@ fn walk(bytes: &[u8], chunk: usize, pointer: &str, limit: usize) -> Result<Walke
     loop {
         match walk.next()? {
             Found::Element { bytes, offset } => {
-                elements.push((String::from_utf8_lossy(bytes).into_owned(), offset))
+                elements.push((String::from_utf8_lossy(bytes).into_owned(), offset));
             }
             Found::TooLong { offset, .. } => elements.push(("too long".to_owned(), offset)),
             Found::Cut { offset, .. } => cut = Some(offset),
@@ -28,7 +28,7 @@ fn walk(bytes: &[u8], chunk: usize, pointer: &str, limit: usize) -> Result<Walke
     }
 }
 
-/// What serde_json says the elements are.
+/// What `serde_json` says the elements are.
 fn by_serde(text: &str) -> Vec<(String, u64)> {
     let elements: Vec<&RawValue> = serde_json::from_str(text).unwrap();
     let offset = |raw: &RawValue| (raw.get().as_ptr() as usize - text.as_ptr() as usize) as u64;
@@ -80,7 +80,7 @@ proptest! {
         let text = Value::Array(values).to_string();
         let at = at.index(text.len());
         let (elements, cut) = walk(&text.as_bytes()[..at], chunk, "", usize::MAX).unwrap();
-        let whole: Vec<_> = by_serde(&text).into_iter().filter(|(text, offset)| *offset as usize + text.len() <= at).collect();
+        let whole: Vec<_> = by_serde(&text).into_iter().filter(|(text, offset)| *offset + text.len() as u64 <= at as u64).collect();
         prop_assert_eq!(&elements, &whole);
         // Nothing at all is an empty file, not a broken one.
         prop_assert_eq!(cut.is_some(), at > 0);
@@ -148,9 +148,9 @@ fn run(
     (outcome, sink.into_lines())
 }
 
-fn skips(lines: &[Line]) -> Vec<(&str, &str)> {
-    let skip = |line| match line {
-        &Line::Skip(ref skip) => Some((skip.locator.as_str(), skip.reason.as_str())),
+fn skips<'a>(lines: &'a [Line]) -> Vec<(&'a str, &'a str)> {
+    let skip = |line: &'a Line| match line {
+        Line::Skip(skip) => Some((skip.locator.as_str(), skip.reason.as_str())),
         _ => None,
     };
     lines.iter().filter_map(skip).collect()

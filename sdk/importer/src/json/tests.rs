@@ -1,5 +1,5 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
-//! The parser against serde_json, and where it is more lenient.
+//! The parser against `serde_json`, and where it is more lenient.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -99,7 +99,9 @@ proptest! {
     fn leftovers_make_an_object_with_every_last_value(pairs in prop::collection::vec(("[a-c\"\\\\\n]{0,2}", any_json()), 0..40)) {
         let texts: Vec<(String, String)> = pairs.iter().map(|(key, value)| (key.clone(), value.to_string())).collect();
         let mut rest = Leftover::default();
-        texts.iter().for_each(|(key, text)| rest.add_json(key, text.as_str()));
+        for (key, text) in &texts {
+            rest.add_json(key, text.as_str());
+        }
         let expected: Map<String, Value> = pairs.into_iter().collect();
         match rest.into_json() {
             Some(object) => {
@@ -115,7 +117,7 @@ proptest! {
     }
 }
 
-/// serde_json refuses numbers that a double cannot hold; JSON does not.
+/// `serde_json` refuses numbers that a double cannot hold; JSON does not.
 fn beyond_range(text: &str) -> bool {
     serde_json::from_str::<Value>(text)
         .is_err_and(|error| error.to_string().starts_with("number out of range"))

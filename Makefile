@@ -1,0 +1,41 @@
+# Each target does its own set-up on a fresh machine.
+.PHONY: setup demo test lint bench
+
+CARGO ?= cargo
+# Compilers that build the importers for wasm: rustup's, else Debian's with its source of the standard library.
+WASM := wasm32-unknown-unknown
+DEBIAN := rustc-web cargo-web rust-web-src lld
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+
+# Installs what is missing and says what it does; safe to run again.
+setup:
+	@if [ -d "$$(rustc --print target-libdir --target $(WASM) 2>/dev/null)" ]; then \
+		echo "setup: the Rust toolchain builds for $(WASM)"; \
+	elif command -v rustup >/dev/null && rustup target add $(WASM); then \
+		echo "setup: rustup added the target $(WASM)"; \
+	elif [ -f /usr/lib/rustlib/src/rust/library/Cargo.lock ] && command -v wasm-ld >/dev/null; then \
+		echo "setup: Debian's toolchain builds for $(WASM)"; \
+	elif command -v apt-get >/dev/null; then \
+		echo "setup: installing $(DEBIAN)"; \
+		$(SUDO) apt-get update -q && $(SUDO) apt-get install -q -y --no-install-recommends $(DEBIAN); \
+	else \
+		echo "setup: install rustup's target $(WASM), for example: rustup target add $(WASM)" >&2; exit 1; \
+	fi
+
+demo: setup
+	$(CARGO) run --release -p satchel-daemon -- demo
+
+test: setup
+	$(CARGO) test --workspace
+
+lint: setup
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
+	$(CARGO) deny --workspace check bans licenses sources
+	@if $(CARGO) deny fetch >/dev/null 2>&1; then $(CARGO) deny --workspace check advisories; \
+	else echo "lint: the advisory database is out of reach and was not read" >&2; fi
+
+bench: setup
+	$(CARGO) bench -p satchel-tests
