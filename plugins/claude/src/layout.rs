@@ -1,0 +1,144 @@
+//! Which files make one export, judged by their names: a hint, which their heads confirm.
+
+/// What a file's name promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Promise {
+    /// JSON of any kind; its head must tell.
+    Json,
+    /// Belongs to an export of Claude and is private: never opened.
+    Private,
+    /// Belongs to an export of Claude and is not read.
+    NotRead,
+}
+
+/// Where a file stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place<'p> {
+    /// The folder of its export, without the final `/`.
+    pub(crate) root: &'p str,
+    pub(crate) promise: Promise,
+    /// Whether its name alone is one that exports use; other names need a head that tells.
+    pub(crate) known: bool,
+    /// Whether it stands in a folder or an archive of one category.
+    pub(crate) batched: bool,
+}
+
+/// Folders whose files are records of one kind.
+const RECORD_FOLDERS: [&str; 4] = ["conversations", "projects", "memories", "design_chats"];
+/// Folders that are not read yet.
+const UNREAD_FOLDERS: [&str; 2] = ["artifacts", "reflections"];
+const KNOWN_FILES: [&str; 4] = ["conversations.json", "users.json", "projects.json", "memories.json"];
+const CATEGORIES: [&str; 7] =
+    ["conversations", "projects", "memories", "light_metadata", "design_chats", "frames", "feedback"];
+
+/// Where the file `path` stands; none if no export holds such a file.
+pub(crate) fn place(path: &str) -> Option<Place<'_>> {
+    let (folder, name) = split(path);
+    if junk(name) || path.split('/').any(|part| part == "__MACOSX") {
+        return None;
+    }
+    if let Some(root) = root_of_unread(folder) {
+        return Some(placed(root, Promise::NotRead, true));
+    }
+    if name == "login_history.json" {
+        return Some(placed(folder, Promise::Private, true));
+    }
+    if !json(name) {
+        return None;
+    }
+    let (above, last) = split(folder);
+    if RECORD_FOLDERS.contains(&last) {
+        return Some(placed(above, Promise::Json, true));
+    }
+    let known = KNOWN_FILES.contains(&name) || name.starts_with("manifest-");
+    Some(placed(folder, Promise::Json, known))
+}
+
+fn placed(folder: &str, promise: Promise, known: bool) -> Place<'_> {
+    let (above, last) = split(folder);
+    let batched = category(last).is_some();
+    let root = if batched || batch(last) { above } else { folder };
+    Place { root, promise, known, batched }
+}
+
+/// The folder that holds the outermost folder which is not read.
+fn root_of_unread(folder: &str) -> Option<&str> {
+    let mut start = 0;
+    for part in folder.split('/') {
+        if UNREAD_FOLDERS.contains(&part) {
+            return folder.get(..start.max(1) - 1);
+        }
+        start += part.len() + 1;
+    }
+    None
+}
+
+/// The folder of a path and the name in it.
+fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+/// The category of `conversations-000`, `conversations-000.zip` or `conversations-000 (1).zip`.
+fn category(part: &str) -> Option<&'static str> {
+    let (name, number) = part.split_once('-')?;
+    let known = CATEGORIES.into_iter().find(|category| *category == name)?;
+    number.starts_with(|first: char| first.is_ascii_digit()).then_some(known)
+}
+
+/// One of the archives that a large flat export has: `data-…-batch-0001.zip`.
+fn batch(part: &str) -> bool {
+    let number = part.rsplit_once("-batch-").map(|(_, number)| number);
+    part.starts_with("data-")
+        && number.is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
+}
+
+/// What operating systems leave in archives.
+fn junk(name: &str) -> bool {
+    name == ".DS_Store" || name.starts_with("._")
+}
+
+fn json(name: &str) -> bool {
+    name.rsplit_once('.')
+        .is_some_and(|(stem, ending)| !stem.is_empty() && ending.eq_ignore_ascii_case("json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root(path: &str) -> Option<(&str, bool)> {
+        place(path).map(|place| (place.root, place.batched))
+    }
+
+    #[test]
+    fn files_of_one_export_have_one_root() {
+        for path in ["conversations.json", "projects/p.json", "design_chats/d.json", "login_history.json"] {
+            assert_eq!(root(path), Some(("", false)), "{path}");
+        }
+        for path in [
+            "september/manifest-demo.json",
+            "september/conversations-000.zip/conversations.json",
+            "september/conversations-001 (1).zip/conversations.json",
+            "september/projects-000/projects/p.json",
+            "september/frames-000.zip/artifacts/a/versions/1.html",
+            "september/light_metadata-000/users.json",
+        ] {
+            assert_eq!(root(path).map(|(root, _)| root), Some("september"), "{path}");
+        }
+        assert_eq!(root("data-1-2-batch-0001.zip/conversations.json"), Some(("", false)));
+        assert_eq!(root("projects/mine/conversations.json"), Some(("projects/mine", false)));
+    }
+
+    #[test]
+    fn names_promise_what_a_file_is() {
+        let promise = |path| place(path).map(|place| (place.promise, place.known));
+        assert_eq!(promise("My chat.JSON"), Some((Promise::Json, false)));
+        assert_eq!(promise("users.json"), Some((Promise::Json, true)));
+        assert_eq!(promise("light_metadata-000/login_history.json"), Some((Promise::Private, true)));
+        assert_eq!(promise("artifacts/a/artifact.json"), Some((Promise::NotRead, true)));
+        assert_eq!(promise("holiday.jpg"), None);
+        assert_eq!(promise("__MACOSX/conversations.json"), None);
+        assert_eq!(promise("a/._conversations.json"), None);
+        assert_eq!(promise(".json"), None);
+    }
+}

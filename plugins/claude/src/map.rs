@@ -1,0 +1,207 @@
+//! From one conversation of the provider to the records that are emitted; nothing is read or written here.
+
+use std::borrow::Cow;
+
+use satchel_importer::{
+    Arena, Conversation, Evidence, Message, Participant, RecordKind, Role, pam::hash::Sha256Digest,
+};
+
+use crate::{
+    memory::edits::{self, Scene},
+    raw,
+};
+
+mod calls;
+mod cited;
+mod files;
+mod message;
+mod tree;
+
+use message::Mapped;
+pub(crate) use message::{Answer, MemoryCall};
+use tree::{Parent, Tree};
+
+/// A person of `users.json`.
+pub(crate) struct Owner {
+    pub(crate) uuid: String,
+    pub(crate) name: Option<String>,
+}
+
+/// What holds for all conversations of a file.
+pub(crate) struct Context<'c> {
+    /// The format's version.
+    pub(crate) version: &'static str,
+    pub(crate) owners: &'c [Owner],
+    /// The file holds chats of the design tool.
+    pub(crate) design: bool,
+}
+
+/// What one conversation gives.
+pub(crate) struct Records<'a> {
+    pub(crate) conversation: Conversation<'a>,
+    pub(crate) messages: Vec<Message<'a>>,
+    pub(crate) evidence: Vec<Evidence>,
+    /// Locator and reason.
+    pub(crate) skipped: Vec<(RecordKind, String, &'static str)>,
+    /// Locator and message.
+    pub(crate) warnings: Vec<(String, &'static str)>,
+}
+
+/// The only one of `owners`.
+pub(crate) fn only(owners: &[Owner]) -> Option<&str> {
+    match owners {
+        [only] => Some(&only.uuid),
+        _ => None,
+    }
+}
+
+/// Maps one conversation; a text if it is none.
+pub(crate) fn records<'a>(
+    mut raw: raw::Conversation<'a>,
+    context: &Context<'_>,
+    locator: &str,
+    arena: &'a Arena,
+) -> Result<Records<'a>, &'static str> {
+    if raw.uuid.is_none() && raw.messages.is_empty() {
+        return Err("it has neither a uuid nor messages");
+    }
+    let key = match raw.uuid {
+        Some(uuid) => Cow::Borrowed(uuid),
+        None => Cow::Owned(natural_key(&raw)),
+    };
+    let messages = std::mem::take(&mut raw.messages);
+    let gaps = std::mem::take(&mut raw.gaps);
+    let forget = raw.temporary;
+    let mut records = Records {
+        conversation: conversation(raw, key, context, locator),
+        messages: Vec::with_capacity(messages.len()),
+        evidence: Vec::new(),
+        skipped: Vec::new(),
+        warnings: Vec::new(),
+    };
+    let list = if context.design { "messages" } else { "chat_messages" };
+    for (index, reason) in gaps {
+        records.skipped.push((RecordKind::Message, format!("{locator}.{list}[{index}]"), reason));
+    }
+    let scene = |index: usize| format!("{locator}.{list}[{index}]");
+    map_messages(messages, &mut records, forget, &scene, arena);
+    Ok(records)
+}
+
+fn map_messages<'a>(
+    messages: Vec<raw::Message<'a>>,
+    records: &mut Records<'a>,
+    forget: bool,
+    place: &dyn Fn(usize) -> String,
+    arena: &'a Arena,
+) {
+    let tree = Tree::of(&messages);
+    for &at in tree.cut() {
+        if let Some(message) = messages.get(at) {
+            records
+                .warnings
+                .push((place(message.index), "its parents lead back to itself; it is read as a root"));
+        }
+    }
+    for (at, message) in messages.into_iter().enumerate() {
+        let index = message.index;
+        if tree.repeated(at) {
+            records.skipped.push((RecordKind::Message, place(index), "another message has the same uuid"));
+            continue;
+        }
+        if message.sender.is_none_or(|sender| message::role(sender).is_none()) {
+            records
+                .warnings
+                .push((place(index), "it does not say who speaks; it is read as the assistant's"));
+        }
+        let parent = match tree.parent(at) {
+            Parent::Root => None,
+            Parent::Node(above) => Some(tree.id(above)),
+            Parent::Absent(uuid) => Some(Cow::Borrowed(uuid)),
+        };
+        let Mapped { thoughts, message, memory_calls } = message::map(message, tree.id(at), parent, arena);
+        if !forget {
+            note_edits(&memory_calls, &message, index, records, place, arena);
+        }
+        records.messages.extend(thoughts);
+        records.messages.push(message);
+    }
+}
+
+/// Turns calls of the memory tool into evidence.
+fn note_edits(
+    calls: &[MemoryCall<'_>],
+    message: &Message<'_>,
+    index: usize,
+    records: &mut Records<'_>,
+    place: &dyn Fn(usize) -> String,
+    arena: &Arena,
+) {
+    for call in calls {
+        let locator = format!("{}.content[{}]", place(index), call.block);
+        let scene = Scene { conversation: &records.conversation, message, index, locator: &locator };
+        match edits::evidence(call, &scene, arena) {
+            Ok(evidence) => records.evidence.extend(evidence),
+            Err(reason) => records.skipped.push((RecordKind::Memory, locator, reason)),
+        }
+    }
+}
+
+fn conversation<'a>(
+    mut raw: raw::Conversation<'a>,
+    key: Cow<'a, str>,
+    context: &Context<'_>,
+    locator: &str,
+) -> Conversation<'a> {
+    if let (Some(_), Some(title)) = (raw.name, raw.title) {
+        raw.rest.add_text("title", title);
+    }
+    let account =
+        raw.account.map(Cow::Borrowed).or_else(|| only(context.owners).map(|only| only.to_owned().into()));
+    Conversation {
+        id: key,
+        provider_conversation_id: raw.uuid.map(Cow::Borrowed),
+        participants: account
+            .as_deref()
+            .map(|account| vec![person(account, context.owners)])
+            .unwrap_or_default(),
+        account,
+        export_format_version: Some(context.version.into()),
+        title: raw.name.or(raw.title).filter(|title| !title.trim().is_empty()).map(Cow::Borrowed),
+        created_at: raw.created,
+        updated_at: raw.updated,
+        model: raw.model.filter(|model| !model.is_empty()).map(Cow::Borrowed),
+        is_archived: raw.archived,
+        tags: if context.design { vec!["design-chat".into()] } else { Vec::new() },
+        raw_metadata: raw.rest.into_json(),
+        locator: Cow::Owned(locator.to_owned()),
+        ..Conversation::default()
+    }
+}
+
+fn person<'a>(account: &str, owners: &[Owner]) -> Participant<'a> {
+    let name = owners.iter().find(|owner| owner.uuid == account).and_then(|owner| owner.name.clone());
+    Participant {
+        role: Role::User,
+        name: name.map(Cow::Owned),
+        provider_id: Some(Cow::Owned(account.to_owned())),
+    }
+}
+
+/// A key made of what later exports of the same conversation hold too.
+fn natural_key(raw: &raw::Conversation<'_>) -> String {
+    let first = raw.messages.first().map(tree::natural_key);
+    natural(&[raw.name.or(raw.title), raw.created.map(|time| time.to_string()).as_deref(), first.as_deref()])
+}
+
+/// A key for a record without an id. No uuid looks like it.
+fn natural(parts: &[Option<&str>]) -> String {
+    let mut text = Vec::new();
+    for part in parts {
+        let part = part.unwrap_or_default();
+        text.extend_from_slice(part.len().to_string().as_bytes());
+        text.push(b':');
+        text.extend_from_slice(part.as_bytes());
+    }
+    format!("natural:{}", Sha256Digest::of(&text).to_hex())
+}

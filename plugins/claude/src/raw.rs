@@ -1,0 +1,212 @@
+//! The provider's shapes, as lenient as exports are: any field may be absent, null or of another type.
+//!
+//! One pass over the element; texts are slices of it or of its arena. What has no field here is kept in a [`Leftover`].
+
+use satchel_importer::{JsonError, Leftover, Parser, json::Kind};
+
+mod block;
+mod design;
+mod file;
+
+pub(crate) use block::{Block, PLAIN_TEXT};
+pub(crate) use file::File;
+
+use crate::time;
+
+/// One conversation.
+#[derive(Debug, Default)]
+pub(crate) struct Conversation<'a> {
+    pub(crate) uuid: Option<&'a str>,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) title: Option<&'a str>,
+    pub(crate) created: Option<i64>,
+    pub(crate) updated: Option<i64>,
+    pub(crate) account: Option<&'a str>,
+    pub(crate) model: Option<&'a str>,
+    pub(crate) archived: bool,
+    /// Not to be remembered.
+    pub(crate) temporary: bool,
+    /// Whether the element has a list of messages at all; a line of an index has none.
+    pub(crate) listed: bool,
+    pub(crate) messages: Vec<Message<'a>>,
+    /// Places in the list that hold no message, and what they hold.
+    pub(crate) gaps: Vec<(usize, &'static str)>,
+    pub(crate) rest: Leftover<'a>,
+}
+
+/// One message.
+#[derive(Debug, Default)]
+pub(crate) struct Message<'a> {
+    /// Its place in the list.
+    pub(crate) index: usize,
+    pub(crate) uuid: Option<&'a str>,
+    pub(crate) sender: Option<&'a str>,
+    pub(crate) parent: Option<&'a str>,
+    pub(crate) created: Option<i64>,
+    pub(crate) model: Option<&'a str>,
+    /// The flat copy of the text.
+    pub(crate) text: Option<&'a str>,
+    pub(crate) blocks: Vec<Block<'a>>,
+    pub(crate) attachments: Vec<File<'a>>,
+    pub(crate) files: Vec<File<'a>>,
+    pub(crate) rest: Leftover<'a>,
+}
+
+impl<'a> Conversation<'a> {
+    /// Reads one element; none if it is no object.
+    pub(crate) fn read(json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
+        if !json.enter_object()? {
+            return Ok(None);
+        }
+        let mut it = Self::default();
+        while let Some(key) = json.key()? {
+            it.field(key, json)?;
+        }
+        json.end()?;
+        Ok(Some(it))
+    }
+
+    fn field(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
+        let rest = &mut self.rest;
+        match key {
+            "chat_messages" => self.read_messages(key, json, Message::read)?,
+            "uuid" => self.uuid = id(key, json, rest)?,
+            "name" => self.name = rest.text(key, json)?,
+            "title" => self.title = rest.text(key, json)?,
+            "created_at" => self.created = time::read(key, json, rest)?,
+            "updated_at" => self.updated = time::read(key, json, rest)?,
+            "account" => self.read_account(json)?,
+            "model" => self.model = rest.text(key, json)?,
+            "is_archived" => self.archived = rest.bool(key, json)?.unwrap_or_default(),
+            "is_temporary" => self.temporary = flag(key, json, rest)?,
+            _ => keep(key, json, rest)?,
+        }
+        Ok(())
+    }
+
+    fn read_account(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
+        if json.kind()? == Kind::String {
+            self.account = id("account", json, &mut self.rest)?;
+            return Ok(());
+        }
+        if !self.rest.object("account", json)? {
+            return Ok(());
+        }
+        let mut rest = Leftover::default();
+        while let Some(key) = json.key()? {
+            match key {
+                "uuid" => self.account = id(key, json, &mut rest)?,
+                _ => keep(key, json, &mut rest)?,
+            }
+        }
+        if let Some(account) = rest.into_json() {
+            self.rest.add_json("account", account);
+        }
+        Ok(())
+    }
+
+    /// Reads a list of messages, each by `read`.
+    fn read_messages(
+        &mut self,
+        key: &'a str,
+        json: &mut Parser<'a>,
+        read: fn(usize, &mut Parser<'a>) -> Result<Option<Message<'a>>, JsonError>,
+    ) -> Result<(), JsonError> {
+        self.listed = true;
+        self.messages.clear();
+        self.gaps.clear();
+        if !self.rest.array(key, json)? {
+            return Ok(());
+        }
+        let mut index = 0;
+        while json.item()? {
+            if json.null()? {
+                self.gaps.push((index, "it is null"));
+            } else if let Some(message) = read(index, json)? {
+                self.messages.push(message);
+            } else {
+                self.gaps.push((index, "it is not an object"));
+            }
+            index += 1;
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Message<'a> {
+    /// Reads one item of `chat_messages`; none if it is no object.
+    fn read(index: usize, json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
+        if !json.enter_object()? {
+            return Ok(None);
+        }
+        let mut it = Self { index, ..Self::default() };
+        while let Some(key) = json.key()? {
+            it.field(key, json)?;
+        }
+        Ok(Some(it))
+    }
+
+    fn field(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
+        let rest = &mut self.rest;
+        match key {
+            "content" => self.read_content(key, json)?,
+            "text" => self.text = rest.text(key, json)?,
+            "uuid" => self.uuid = id(key, json, rest)?,
+            "sender" => self.sender = rest.text(key, json)?,
+            "parent_message_uuid" => self.parent = rest.text(key, json)?,
+            "created_at" => self.created = time::read(key, json, rest)?,
+            "model" => self.model = rest.text(key, json)?,
+            "attachments" => self.attachments = File::read_list(key, json, rest)?,
+            "files" => self.files = File::read_list(key, json, rest)?,
+            _ => keep(key, json, rest)?,
+        }
+        Ok(())
+    }
+
+    /// Reads a list of blocks, or one block, or either of them as JSON in a string.
+    fn read_content(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
+        self.blocks.clear();
+        match json.kind()? {
+            Kind::Array => self.blocks = Block::read_list(json)?,
+            Kind::Object => self.blocks.push(Block::read(json)?),
+            Kind::String => {
+                let text = json.string()?;
+                self.blocks = Block::from_text(text, json.arena());
+            }
+            Kind::Null | Kind::Bool | Kind::Number => keep(key, json, &mut self.rest)?,
+        }
+        Ok(())
+    }
+}
+
+/// Takes a key of a record: a string that is not empty.
+fn id<'a>(
+    key: &'a str,
+    json: &mut Parser<'a>,
+    rest: &mut Leftover<'a>,
+) -> Result<Option<&'a str>, JsonError> {
+    Ok(rest.text(key, json)?.filter(|id| !id.is_empty()))
+}
+
+/// Keeps a value and says whether it is `true`.
+fn flag<'a>(key: &'a str, json: &mut Parser<'a>, rest: &mut Leftover<'a>) -> Result<bool, JsonError> {
+    let raw = json.raw_value()?;
+    if raw != "null" {
+        rest.add_json(key, raw);
+    }
+    Ok(raw == "true")
+}
+
+/// Keeps a value unless it is null, which says no more than an absent key.
+pub(crate) fn keep<'a>(
+    key: &'a str,
+    json: &mut Parser<'a>,
+    rest: &mut Leftover<'a>,
+) -> Result<(), JsonError> {
+    if json.null()? { Ok(()) } else { rest.keep(key, json) }
+}
+
+/// Takes a value of any type as JSON text; null is none.
+pub(crate) fn json_text<'a>(json: &mut Parser<'a>) -> Result<Option<&'a str>, JsonError> {
+    if json.null()? { Ok(None) } else { json.raw_value().map(Some) }
+}

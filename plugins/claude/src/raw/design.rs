@@ -1,0 +1,129 @@
+//! Chats of Claude's design tool, read into the shapes of ordinary conversations.
+
+use satchel_importer::{JsonError, Leftover, Parser, json::Kind};
+
+use super::{Block, Conversation, File, Message, id, json_text, keep};
+use crate::time;
+
+impl<'a> Conversation<'a> {
+    /// Reads one design chat; none if it is no object.
+    pub(crate) fn read_design(json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
+        if !json.enter_object()? {
+            return Ok(None);
+        }
+        let mut it = Self::default();
+        while let Some(key) = json.key()? {
+            match key {
+                "messages" => it.read_messages(key, json, Message::read_design)?,
+                _ => it.field(key, json)?,
+            }
+        }
+        json.end()?;
+        Ok(Some(it))
+    }
+}
+
+impl<'a> Message<'a> {
+    /// Reads one item of a design chat's `messages`; none if it is no object.
+    fn read_design(index: usize, json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
+        if !json.enter_object()? {
+            return Ok(None);
+        }
+        let mut it = Self { index, ..Self::default() };
+        while let Some(key) = json.key()? {
+            match key {
+                "role" => it.sender = it.rest.text(key, json)?,
+                "content" if json.kind()? == Kind::Object => it.read_design_content(json)?,
+                _ => it.field(key, json)?,
+            }
+        }
+        Ok(Some(it))
+    }
+
+    fn read_design_content(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
+        let mut rest = Leftover::default();
+        json.enter_object()?;
+        while let Some(key) = json.key()? {
+            match key {
+                "content" if json.kind()? == Kind::String => {
+                    let text = json.string()?;
+                    self.blocks.extend((!text.is_empty()).then(|| Block::plain(text)));
+                }
+                "contentBlocks" if rest.array(key, json)? => self.read_design_blocks(json)?,
+                "attachments" => self.attachments = File::read_list(key, json, &mut rest)?,
+                "timestamp" => {
+                    let time = time::read(key, json, &mut rest)?;
+                    self.created = self.created.or(time);
+                }
+                // Said by the message already.
+                "role" if self.sender.is_some() => json.skip_value()?,
+                _ if json.pending() => keep(key, json, &mut rest)?,
+                _ => {}
+            }
+        }
+        if let Some(rest) = rest.into_json() {
+            self.rest.add_json("content", rest);
+        }
+        Ok(())
+    }
+
+    fn read_design_blocks(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
+        while json.item()? {
+            if json.kind()? != Kind::Object {
+                self.blocks.push(Block::read(json)?);
+                continue;
+            }
+            let raw = json.raw_value()?;
+            let json = Parser::new(raw, json.arena());
+            self.blocks.extend(design_blocks(json)?);
+        }
+        Ok(())
+    }
+}
+
+/// One block as it is; a call with its output becomes a call and a result.
+fn design_blocks<'a>(mut json: Parser<'a>) -> Result<Vec<Block<'a>>, JsonError> {
+    let mut block = Block::default();
+    let mut output = None;
+    json.enter_object()?;
+    while let Some(key) = json.key()? {
+        match key {
+            "type" => block.kind = block.rest.text(key, &mut json)?.unwrap_or_default(),
+            "text" => block.text = block.rest.text(key, &mut json)?,
+            "toolCall" if block.rest.object(key, &mut json)? => output = read_call(&mut block, &mut json)?,
+            _ if json.pending() => keep(key, &mut json, &mut block.rest)?,
+            _ => {}
+        }
+    }
+    if block.kind != "tool_call" {
+        if let Some(output) = output {
+            block.rest.add_json("output", output);
+        }
+        return Ok(vec![block]);
+    }
+    block.kind = "tool_use";
+    let (id, name) = (block.id, block.name);
+    let result = output.map(|output| Block {
+        kind: "tool_result",
+        tool_use_id: id,
+        name,
+        content: Some(output),
+        ..Block::default()
+    });
+    Ok([Some(block), result].into_iter().flatten().collect())
+}
+
+/// Reads a `toolCall` that was entered; gives its output.
+fn read_call<'a>(block: &mut Block<'a>, json: &mut Parser<'a>) -> Result<Option<&'a str>, JsonError> {
+    let mut output = None;
+    while let Some(key) = json.key()? {
+        match key {
+            "id" => block.id = id(key, json, &mut block.rest)?,
+            "name" => block.name = id(key, json, &mut block.rest)?,
+            "input" => block.input = json_text(json)?,
+            "output" => output = json_text(json)?,
+            _ => keep(key, json, &mut block.rest)?,
+        }
+    }
+    Ok(output)
+}
