@@ -1,0 +1,339 @@
+//! What can be typed: commands, options, and the help that explains them.
+
+mod examples;
+mod select;
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+
+pub use self::select::{ConversationSelect, MemorySelect, Paging, StatusWord, TypeWord};
+
+/// Keeps the memory of your conversations with AI assistants, on your own machine.
+///
+/// Satchel reads the exports that you download from AI assistants, keeps conversations and memories in the Portable AI
+/// Memory model (PAM 1.0), answers questions about them, and writes signed bundles that anyone can check.
+#[derive(Debug, Parser)]
+#[command(name = "satchel", version, propagate_version = true, after_help = examples::SATCHEL, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// Where everything is kept [default: $XDG_DATA_HOME/satchel, else ~/.local/share/satchel]
+    #[arg(long, global = true, env = "SATCHEL_DATA_DIR", hide_env_values = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub data_dir: Option<PathBuf>,
+    /// The configuration file [default: satchel/satchel.toml in the configuration folder]
+    #[arg(long, global = true, env = "SATCHEL_CONFIG", hide_env_values = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+    /// A daemon elsewhere: `unix:PATH` of its socket; paths then mean files on its machine
+    #[arg(long, global = true, env = "SATCHEL_SERVER", hide_env_values = true, value_name = "ADDR")]
+    pub server: Option<String>,
+    /// Print one JSON document instead of text
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Log more to stderr; twice: everything
+    #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
+    pub verbose: u8,
+    /// Neither progress nor hints, only results and errors
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// When to colour the output; NO_COLOR is respected
+    #[arg(long, global = true, env = "SATCHEL_COLOR", hide_env_values = true, value_name = "WHEN", default_value = "auto")]
+    pub color: ColorWhen,
+}
+
+/// When output is coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ColorWhen {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    Always,
+    Never,
+}
+
+/// Everything that `satchel` does.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the daemon in the foreground
+    ///
+    /// Other commands find it by its socket in the data directory. SIGTERM and Ctrl-C stop it in order.
+    #[command(after_help = examples::SERVE)]
+    Serve,
+    /// Show everything on invented sample exports, in a throw-away folder
+    #[command(after_help = examples::DEMO)]
+    Demo,
+    /// Bring in exports: files, ZIPs or folders, as you downloaded them
+    ///
+    /// Every record found is accounted for: found = new + updated + unchanged + skipped. Importing the same file again
+    /// changes nothing. Ctrl-C stops the import; what is stored until then is whole and stays.
+    #[command(after_help = examples::IMPORT)]
+    Import(ImportArgs),
+    /// The history of imports
+    #[command(subcommand, after_help = examples::IMPORTS)]
+    Imports(Imports),
+    /// Look at memories
+    #[command(subcommand, after_help = examples::MEMORIES)]
+    Memories(Memories),
+    /// Look at conversations
+    #[command(subcommand, after_help = examples::CONVERSATIONS)]
+    Conversations(Conversations),
+    /// Write everything as a signed PAM 1.0 bundle
+    ///
+    /// The bundle stands whole at its place or not at all. It is plain and closed to other users (mode 0600).
+    #[command(after_help = examples::EXPORT)]
+    Export(ExportArgs),
+    /// The exports that were made
+    #[command(subcommand, after_help = examples::EXPORTS)]
+    Exports(Exports),
+    /// Check a PAM bundle from anybody: schema, hashes, signature, manifest
+    ///
+    /// Works offline and needs no data directory. Exit code 1 when the bundle does not hold.
+    #[command(after_help = examples::VERIFY)]
+    Verify(VerifyArgs),
+    /// The importers
+    #[command(subcommand, after_help = examples::PLUGINS)]
+    Plugins(Plugins),
+    /// How much is stored, and whether all is well
+    #[command(after_help = examples::STATUS)]
+    Status,
+    /// Check the data directory, byte by byte
+    ///
+    /// Exit code 1 when something is wrong. While a daemon runs only what it reports is checked.
+    #[command(after_help = examples::DOCTOR)]
+    Doctor,
+    /// Print the completion script of a shell
+    #[command(after_help = examples::COMPLETIONS)]
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// Print the manual page
+    #[command(after_help = examples::MAN)]
+    Man {
+        /// Write the pages of all commands into this folder instead
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        output: Option<PathBuf>,
+    },
+}
+
+/// `import`.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// Files, ZIPs or folders
+    #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+    /// Only the importer of this platform, such as chatgpt or claude
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
+    /// Read and count everything, store nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Import again although the same bytes were imported before
+    #[arg(long)]
+    pub again: bool,
+}
+
+/// `imports …`.
+#[derive(Debug, Subcommand)]
+pub enum Imports {
+    /// List imports, newest first
+    #[command(after_help = examples::IMPORTS_LIST)]
+    List(Paging),
+    /// Show the receipt of one import
+    #[command(after_help = examples::IMPORTS_SHOW)]
+    Show(Id),
+    /// List what an import skipped or found odd, each with its place in the export
+    #[command(after_help = examples::IMPORTS_ISSUES)]
+    Issues {
+        #[command(flatten)]
+        id: Id,
+        #[command(flatten)]
+        paging: Paging,
+    },
+    /// Stop an import that runs; what is stored until then is whole and stays
+    #[command(after_help = examples::IMPORTS_CANCEL)]
+    Cancel(Id),
+}
+
+/// `memories …`.
+#[derive(Debug, Subcommand)]
+pub enum Memories {
+    /// List memories, the last changed first
+    #[command(after_help = examples::MEMORIES_LIST)]
+    List {
+        #[command(flatten)]
+        select: MemorySelect,
+        #[command(flatten)]
+        paging: Paging,
+    },
+    /// Show one memory with where it comes from
+    #[command(after_help = examples::MEMORIES_SHOW)]
+    Show(Id),
+    /// Show every version of a memory, newest first
+    #[command(after_help = examples::MEMORIES_HISTORY)]
+    History {
+        #[command(flatten)]
+        id: Id,
+        #[command(flatten)]
+        paging: Paging,
+    },
+}
+
+/// `conversations …`.
+#[derive(Debug, Subcommand)]
+pub enum Conversations {
+    /// List conversations, the last changed first
+    #[command(after_help = examples::CONVERSATIONS_LIST)]
+    List {
+        #[command(flatten)]
+        select: ConversationSelect,
+        #[command(flatten)]
+        paging: Paging,
+    },
+    /// Show a conversation as it was last seen, one branch of it, or its tree
+    #[command(after_help = examples::CONVERSATIONS_SHOW)]
+    Show(ShowConversation),
+}
+
+/// `conversations show`.
+#[derive(Debug, Args)]
+pub struct ShowConversation {
+    #[command(flatten)]
+    pub id: Id,
+    /// The branch that goes through this message, to its newest end
+    #[arg(long, value_name = "MESSAGE", conflicts_with = "tree")]
+    pub branch: Option<String>,
+    /// One line for each message, with all branches
+    #[arg(long)]
+    pub tree: bool,
+    /// Unfold thoughts and the output of tools
+    #[arg(long)]
+    pub full: bool,
+    /// With messages that the platform does not show
+    #[arg(long)]
+    pub hidden: bool,
+}
+
+/// `export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// A name ending in .zip, or a folder that is empty or absent
+    #[arg(long, short, value_name = "OUT", value_hint = ValueHint::AnyPath)]
+    pub output: PathBuf,
+    /// Memories only
+    #[arg(long)]
+    pub no_conversations: bool,
+    /// With the bytes of attachments
+    #[arg(long)]
+    pub attachments: bool,
+    /// Without account names and ids
+    #[arg(long)]
+    pub strip_identifiers: bool,
+}
+
+/// `exports …`.
+#[derive(Debug, Subcommand)]
+pub enum Exports {
+    /// List exports, newest first
+    #[command(after_help = examples::EXPORTS_LIST)]
+    List(Paging),
+    /// Show one export
+    #[command(after_help = examples::EXPORTS_SHOW)]
+    Show(Id),
+}
+
+/// `verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// A folder, a ZIP or a memory-store.json
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub path: PathBuf,
+    /// Accept only this signer: z6Mk… or did:key:z6Mk…
+    #[arg(long, value_name = "KEY")]
+    pub signer: Option<String>,
+    /// Refuse a bundle whose signature is absent or of an unknown kind
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// `plugins …`.
+#[derive(Debug, Subcommand)]
+pub enum Plugins {
+    /// List the importers
+    #[command(after_help = examples::PLUGINS_LIST)]
+    List,
+}
+
+/// The id of one record.
+#[derive(Clone, Debug, Args)]
+pub struct Id {
+    /// The id, or its first characters (4 or more) where they fit one only
+    #[arg(value_name = "ID")]
+    pub id: String,
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn walk(command: &clap::Command, check: &mut impl FnMut(&clap::Command)) {
+        check(command);
+        for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
+            walk(inner, check);
+        }
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_says_what_it_does_with_an_example() {
+        let mut seen = 0;
+        let mut root = Cli::command();
+        root.build();
+        walk(&root, &mut |command| {
+            seen += 1;
+            let help = command.clone().render_long_help().to_string();
+            assert!(command.get_about().is_some_and(|about| about.to_string().len() > 10), "{}", command.get_name());
+            assert!(help.contains("Example"), "{help}");
+            assert!(help.contains("satchel "), "{help}");
+        });
+        assert!(seen > 20, "{seen} commands");
+    }
+
+    #[test]
+    fn every_example_can_be_typed() {
+        let mut root = Cli::command();
+        root.build();
+        walk(&root, &mut |command| {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let examples = help.lines().filter_map(|line| line.strip_prefix("  satchel "));
+            for example in examples {
+                let typed = example.split(['|', '>']).next().unwrap_or_default();
+                let words = std::iter::once("satchel").chain(typed.split_whitespace());
+                let parsed = Cli::try_parse_from(words.map(|word| word.trim_matches('"')));
+                assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
+            }
+        });
+    }
+
+    #[test]
+    fn global_options_may_stand_after_the_command() {
+        let cli = Cli::try_parse_from(["satchel", "memories", "list", "--json", "--data-dir", "/d", "-vv"]).unwrap();
+        assert!(cli.global.json);
+        assert_eq!((cli.global.data_dir, cli.global.verbose), (Some("/d".into()), 2));
+    }
+}

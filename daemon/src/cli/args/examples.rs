@@ -1,0 +1,150 @@
+//! The examples and notes at the end of each command's help; a test types every one of them.
+
+pub(super) const SATCHEL: &str = "\
+Examples:
+  satchel demo
+  satchel import ~/Downloads/chatgpt-export.zip
+  satchel memories list
+  satchel conversations list --since 7d
+  satchel export --output ~/backup/memories.zip
+  satchel verify ~/backup/memories.zip
+
+Exit codes:
+  0 done, or nothing had to be done     4 failed or refused
+  1 the check failed (verify, doctor)   5 no permission
+  2 the command line is not right       6 the daemon of --server is not reachable
+  3 the files were not recognised     130 cancelled
+
+A flag goes before the environment (SATCHEL_DATA_DIR, SATCHEL_CONFIG, SATCHEL_SERVER, SATCHEL_COLOR, SATCHEL_LOG), that
+before the configuration file. Results go to stdout, everything else to stderr.";
+
+pub(super) const SERVE: &str = "\
+Examples:
+  satchel serve
+  satchel serve --data-dir ~/satchel-work -v";
+
+pub(super) const DEMO: &str = "\
+Example:
+  satchel demo";
+
+pub(super) const IMPORT: &str = "\
+Examples:
+  satchel import ~/Downloads/chatgpt-export.zip
+  satchel import ~/Downloads/data-2026-03-01.zip ~/Downloads/claude-export
+  satchel import --dry-run ~/Downloads/export.zip
+  satchel import --json export.zip | jq '.imports[].status'";
+
+pub(super) const IMPORTS: &str = "\
+Examples:
+  satchel imports list
+  satchel imports issues 3f2a";
+
+pub(super) const IMPORTS_LIST: &str = "\
+Examples:
+  satchel imports list
+  satchel imports list --all --json";
+
+pub(super) const IMPORTS_SHOW: &str = "\
+Example:
+  satchel imports show 3f2a";
+
+pub(super) const IMPORTS_ISSUES: &str = "\
+Examples:
+  satchel imports issues 3f2a
+  satchel imports issues 3f2a --all --json";
+
+pub(super) const IMPORTS_CANCEL: &str = "\
+Example:
+  satchel imports cancel 3f2a";
+
+pub(super) const MEMORIES: &str = "\
+Examples:
+  satchel memories list --type preference
+  satchel memories show 9c41";
+
+pub(super) const MEMORIES_LIST: &str = "\
+Examples:
+  satchel memories list
+  satchel memories list --type preference,instruction --platform chatgpt
+  satchel memories list --status all --since 2w
+  satchel memories list --all --json | jq -r '.memories[].content'";
+
+pub(super) const MEMORIES_SHOW: &str = "\
+Examples:
+  satchel memories show 9c41
+  satchel memories show 9c41 --json";
+
+pub(super) const MEMORIES_HISTORY: &str = "\
+Example:
+  satchel memories history 9c41";
+
+pub(super) const CONVERSATIONS: &str = "\
+Examples:
+  satchel conversations list --title garden
+  satchel conversations show 51d0";
+
+pub(super) const CONVERSATIONS_LIST: &str = "\
+Examples:
+  satchel conversations list
+  satchel conversations list --platform claude --since 2026-03-01 --until 2026-03-31
+  satchel conversations list --title \"garden\" --all";
+
+pub(super) const CONVERSATIONS_SHOW: &str = "\
+Examples:
+  satchel conversations show 51d0
+  satchel conversations show 51d0 --tree
+  satchel conversations show 51d0 --branch 7be2
+  satchel conversations show 51d0 --full --color always | less -R";
+
+pub(super) const EXPORT: &str = "\
+Examples:
+  satchel export --output ~/backup/memories.zip
+  satchel export --output ~/backup/2026-03 --attachments
+  satchel export --output memories.zip --no-conversations --strip-identifiers";
+
+pub(super) const EXPORTS: &str = "\
+Example:
+  satchel exports list";
+
+pub(super) const EXPORTS_LIST: &str = "\
+Examples:
+  satchel exports list
+  satchel exports list --json";
+
+pub(super) const EXPORTS_SHOW: &str = "\
+Example:
+  satchel exports show a80c";
+
+pub(super) const VERIFY: &str = "\
+Examples:
+  satchel verify ~/backup/memories.zip
+  satchel verify --strict --signer z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK bundle/
+  satchel verify --json memory-store.json | jq .valid";
+
+pub(super) const PLUGINS: &str = "\
+Example:
+  satchel plugins list";
+
+pub(super) const PLUGINS_LIST: &str = "\
+Example:
+  satchel plugins list";
+
+pub(super) const STATUS: &str = "\
+Examples:
+  satchel status
+  satchel status --json";
+
+pub(super) const DOCTOR: &str = "\
+Example:
+  satchel doctor";
+
+pub(super) const COMPLETIONS: &str = "\
+Examples:
+  satchel completions bash > ~/.local/share/bash-completion/completions/satchel
+  satchel completions zsh > ~/.zfunc/_satchel
+  satchel completions fish > ~/.config/fish/completions/satchel.fish";
+
+pub(super) const MAN: &str = "\
+Examples:
+  satchel man | man -l -
+  satchel man --output ~/.local/share/man/man1";

@@ -1,0 +1,2 @@
+//! `conversations …`
+mod markdown;

@@ -1,0 +1,274 @@
+//! What can go wrong in a command, with what to do about it and how the program ends.
+
+use std::{error::Error, io, path::PathBuf};
+
+use tonic::{Code, Status};
+use tonic_types::StatusExt;
+
+use super::{exit::Exit, text};
+
+/// Why a command ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CliError {
+    /// What was typed cannot be done.
+    #[error("{0}")]
+    Usage(String),
+    /// No record has this id.
+    #[error("no {kind} has an id that starts with {given:?}")]
+    NoSuch { kind: &'static str, given: String },
+    /// Several records have ids that start so.
+    #[error("{given:?} fits more than one {kind}: {}", list(fitting))]
+    Ambiguous { kind: &'static str, given: String, fitting: Vec<String> },
+    /// The daemon refused.
+    #[error("{}", .0.message())]
+    Refused(#[source] Box<Refusal>),
+    /// The daemon of `--server` does not answer.
+    #[error("cannot reach the daemon at {address:?}")]
+    Unreachable { address: String, source: Box<dyn Error + Send + Sync> },
+    /// The store of the data directory cannot be served here.
+    #[error("cannot open the data directory {dir:?}")]
+    Store { dir: PathBuf, source: Box<dyn Error + Send + Sync> },
+    /// The configuration does not read.
+    #[error("the configuration cannot be used")]
+    Config(#[source] Box<dyn Error + Send + Sync>),
+    /// The file system refused.
+    #[error("cannot {action} {path:?}")]
+    File { action: &'static str, path: PathBuf, source: io::Error },
+    /// Stdout refused.
+    #[error("cannot write the output")]
+    Output(#[source] io::Error),
+    /// A step of another kind failed.
+    #[error("{what}")]
+    Step { what: String, source: Box<dyn Error + Send + Sync> },
+    /// Ctrl-C.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// A status that the daemon sent.
+#[derive(Debug)]
+pub struct Refusal(Status);
+
+impl Refusal {
+    /// The daemon's own words.
+    fn message(&self) -> String {
+        match (self.0.message(), self.0.code()) {
+            ("", code) => format!("the daemon refused: {code}"),
+            (message, _) => message.to_owned(),
+        }
+    }
+
+    fn reason(&self) -> String {
+        self.0.get_details_error_info().map(|info| info.reason).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message())
+    }
+}
+
+impl Error for Refusal {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
+    }
+}
+
+impl From<Status> for CliError {
+    fn from(status: Status) -> Self {
+        Self::Refused(Box::new(Refusal(status)))
+    }
+}
+
+impl CliError {
+    /// Returns how the program ends.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Usage(_) => Exit::Usage,
+            Self::Refused(refusal) => exit_of(refusal.0.code()),
+            Self::Unreachable { .. } => Exit::Unreachable,
+            Self::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Exit::NoPermission,
+            // The reader of a pipe has seen enough.
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
+            Self::Cancelled => Exit::Cancelled,
+            Self::NoSuch { .. }
+            | Self::Ambiguous { .. }
+            | Self::Store { .. }
+            | Self::Config(_)
+            | Self::File { .. }
+            | Self::Output(_)
+            | Self::Step { .. } => Exit::Failed,
+        }
+    }
+
+    /// Returns what to do, where the message does not say it.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Usage(_) => Some("`satchel help` and `satchel COMMAND --help` show what can be typed".to_owned()),
+            Self::NoSuch { kind, .. } => Some(format!("`satchel {}` shows them", list_command(kind))),
+            Self::Ambiguous { .. } => Some("give more characters".to_owned()),
+            Self::Refused(refusal) => remedy_of(refusal),
+            Self::Unreachable { .. } => {
+                Some("start `satchel serve` there, or leave --server and SATCHEL_SERVER out".to_owned())
+            }
+            Self::Store { .. } => Some("`satchel doctor` says more".to_owned()),
+            Self::Config(_) | Self::File { .. } | Self::Output(_) | Self::Step { .. } | Self::Cancelled => None,
+        }
+    }
+
+    /// Returns the lines for stderr: the error, its causes, what to do. Empty when there is nothing to tell.
+    pub fn report(&self) -> String {
+        if self.exit() == Exit::Done {
+            return String::new();
+        }
+        let mut lines = format!("error: {}\n", shown(&self.to_string()));
+        let mut said = vec![self.to_string()];
+        let mut next = self.source();
+        while let Some(cause) = next {
+            let text = cause.to_string();
+            // A transparent error repeats its cause.
+            if !said.contains(&text) {
+                lines.push_str(&format!("  because: {}\n", shown(&text)));
+                said.push(text);
+            }
+            next = cause.source();
+        }
+        if let Some(remedy) = self.remedy() {
+            lines.push_str(&format!("  try: {}\n", shown(&remedy)));
+        }
+        lines
+    }
+}
+
+fn shown(text: &str) -> String {
+    text::clean(text).trim_end().replace('\n', "\n    ")
+}
+
+fn exit_of(code: Code) -> Exit {
+    match code {
+        Code::InvalidArgument => Exit::Usage,
+        Code::PermissionDenied | Code::Unauthenticated => Exit::NoPermission,
+        Code::Cancelled => Exit::Cancelled,
+        Code::Ok
+        | Code::Unknown
+        | Code::DeadlineExceeded
+        | Code::NotFound
+        | Code::AlreadyExists
+        | Code::ResourceExhausted
+        | Code::FailedPrecondition
+        | Code::Aborted
+        | Code::OutOfRange
+        | Code::Unimplemented
+        | Code::Internal
+        | Code::Unavailable
+        | Code::DataLoss => Exit::Failed,
+    }
+}
+
+/// What to do about the reasons of `proto/README.md`.
+fn remedy_of(refusal: &Refusal) -> Option<String> {
+    let remedy = match refusal.reason().as_str() {
+        "FIELD_INVALID" => return fields(&refusal.0),
+        "PAGE_TOKEN_INVALID" => "run the command again",
+        "MEMORY_NOT_FOUND" => "`satchel memories list --status all` shows them",
+        "CONVERSATION_NOT_FOUND" => "`satchel conversations list` shows them",
+        "MESSAGE_NOT_FOUND" => "`satchel conversations show ID --tree` shows the messages",
+        "IMPORT_NOT_FOUND" => "`satchel imports list` shows them",
+        "EXPORT_NOT_FOUND" => "`satchel exports list` shows them",
+        "OUTPUT_EXISTS" => "name a file that is not there yet, or a folder that is absent or empty",
+        "OUTPUT_REFUSED" => "name a place that you may write to",
+        "BUNDLE_GONE" => "put the bundle back, or export again",
+        "DISK_FULL" => "free some space and run the command again; what is stored is whole",
+        "STORE_CORRUPT" => "`satchel doctor` says what is affected",
+        "STORE_STOPPED" => "look at the disk, then restart the daemon",
+        "SHUTTING_DOWN" => "run the command again when the daemon has stopped",
+        "NOT_OWNER" => "run the command as the user who owns the data directory",
+        "INTERNAL" => return request_id(&refusal.0),
+        _ if refusal.0.code() == Code::Unavailable => "see whether the daemon still runs, and run the command again",
+        _ => return None,
+    };
+    Some(remedy.to_owned())
+}
+
+fn fields(status: &Status) -> Option<String> {
+    let bad = status.get_details_bad_request()?;
+    let named = bad.field_violations.iter().filter(|violation| !status.message().contains(&violation.field));
+    let lines: Vec<String> = named.map(|violation| format!("{}: {}", violation.field, violation.description)).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+fn request_id(status: &Status) -> Option<String> {
+    let id = status.metadata().get("x-request-id")?.to_str().ok()?;
+    Some(format!("look for {id} in the daemon's log, and report it"))
+}
+
+fn list_command(kind: &str) -> &'static str {
+    match kind {
+        "memory" => "memories list --status all",
+        "import" => "imports list",
+        "export" => "exports list",
+        "message" => "conversations show ID --tree",
+        _ => "conversations list",
+    }
+}
+
+fn list(ids: &[String]) -> String {
+    ids.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic_types::ErrorDetails;
+
+    use super::*;
+
+    fn refused(code: Code, reason: &str, message: &str) -> CliError {
+        let details = ErrorDetails::with_error_info(reason, "satchel.local", std::collections::HashMap::new());
+        Status::with_error_details(code, message, details).into()
+    }
+
+    #[test]
+    fn a_refusal_names_the_problem_and_what_to_do() {
+        let error = refused(Code::FailedPrecondition, "OUTPUT_EXISTS", "\"/b\" exists already");
+        assert_eq!(
+            error.report(),
+            "error: \"/b\" exists already\n  try: name a file that is not there yet, or a folder that is absent or empty\n"
+        );
+        assert_eq!(error.exit(), Exit::Failed);
+    }
+
+    #[test]
+    fn the_fields_that_are_wrong_are_named() {
+        let mut details = ErrorDetails::with_error_info("FIELD_INVALID", "satchel.local", std::collections::HashMap::new());
+        details.add_bad_request_violation("provider", "no importer reads exports of \"x\"");
+        let error: CliError = Status::with_error_details(Code::InvalidArgument, "a field is wrong", details).into();
+        assert_eq!(error.report(), "error: a field is wrong\n  try: provider: no importer reads exports of \"x\"\n");
+        assert_eq!(error.exit(), Exit::Usage);
+    }
+
+    #[test]
+    fn codes_become_exits() {
+        assert_eq!(refused(Code::PermissionDenied, "NOT_OWNER", "m").exit(), Exit::NoPermission);
+        assert_eq!(refused(Code::DataLoss, "STORE_CORRUPT", "m").exit(), Exit::Failed);
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        let file = CliError::File { action: "read", path: "/p".into(), source: denied };
+        assert_eq!(file.exit(), Exit::NoPermission);
+        assert_eq!(file.report(), "error: cannot read \"/p\"\n  because: permission denied\n");
+        let away = CliError::Unreachable { address: "unix:/s".into(), source: "nobody".into() };
+        assert_eq!(away.exit(), Exit::Unreachable);
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_error() {
+        let error = CliError::Output(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!((error.exit(), error.report()), (Exit::Done, String::new()));
+    }
+
+    #[test]
+    fn a_hostile_message_cannot_steer_the_terminal() {
+        let report = refused(Code::Internal, "INTERNAL", "\u{1b}]0;owned\u{7}\u{202e}").report();
+        assert_eq!(report, "error: \\u{1b}]0;owned\\u{7}\\u{202e}\n");
+    }
+}

@@ -1,0 +1,82 @@
+//! How the program ends, in numbers that scripts rely on.
+
+use std::process::ExitCode;
+
+/// The exit codes of `satchel`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done; also: nothing had to be done.
+    Done,
+    /// The check that was asked for (`verify`, `doctor`) failed.
+    CheckFailed,
+    /// The command line does not say something that can be done.
+    Usage,
+    /// No importer knows the files.
+    Unrecognized,
+    /// It failed or was refused.
+    Failed,
+    /// The caller may not.
+    NoPermission,
+    /// The daemon that was named does not answer.
+    Unreachable,
+    /// Ctrl-C.
+    Cancelled,
+}
+
+impl Exit {
+    /// Every code, with what it means to a person; `satchel --help` prints them.
+    pub const ALL: [(Self, &'static str); 8] = [
+        (Self::Done, "done, or nothing had to be done"),
+        (Self::CheckFailed, "the check failed (verify, doctor)"),
+        (Self::Usage, "the command line is not right"),
+        (Self::Unrecognized, "the files were not recognised"),
+        (Self::Failed, "failed or refused"),
+        (Self::NoPermission, "no permission"),
+        (Self::Unreachable, "the daemon of --server is not reachable"),
+        (Self::Cancelled, "cancelled"),
+    ];
+
+    /// The number that the shell sees.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::CheckFailed => 1,
+            Self::Usage => 2,
+            Self::Unrecognized => 3,
+            Self::Failed => 4,
+            Self::NoPermission => 5,
+            Self::Unreachable => 6,
+            Self::Cancelled => 130,
+        }
+    }
+
+    /// Of two results the one to report: cancelled before failed before unrecognised before done.
+    pub fn worst(self, other: Self) -> Self {
+        if other.code() > self.code() { other } else { self }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_codes_are_those_that_scripts_know() {
+        assert_eq!(Exit::ALL.map(|(exit, _)| exit.code()), [0, 1, 2, 3, 4, 5, 6, 130]);
+    }
+
+    #[test]
+    fn of_several_results_the_worst_counts() {
+        let worst = |all: &[Exit]| all.iter().fold(Exit::Done, |worst, &next| worst.worst(next));
+        assert_eq!(worst(&[]), Exit::Done);
+        assert_eq!(worst(&[Exit::Unrecognized, Exit::Done]), Exit::Unrecognized);
+        assert_eq!(worst(&[Exit::Unrecognized, Exit::Failed, Exit::Done]), Exit::Failed);
+        assert_eq!(worst(&[Exit::Failed, Exit::Cancelled]), Exit::Cancelled);
+    }
+}

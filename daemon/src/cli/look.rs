@@ -1,0 +1,100 @@
+//! How output looks on this terminal: its width, and whether it has colours.
+
+use super::args::ColorWhen;
+
+/// Columns of running text at most; longer lines tire the eye.
+const TEXT_COLUMNS: usize = 100;
+/// Below this nothing fits; the terminal will wrap.
+const MIN_COLUMNS: usize = 20;
+
+/// Width and colours.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// Columns of the terminal; none: a file or a pipe, where nothing is cut.
+    pub columns: Option<usize>,
+    pub color: bool,
+}
+
+/// What a piece of text is, and so how it is painted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paint {
+    Plain,
+    Strong,
+    Dim,
+    Id,
+    Good,
+    Warn,
+    Bad,
+    Person,
+    Assistant,
+}
+
+impl Look {
+    /// Looks at the terminal of stdout.
+    pub fn of(when: ColorWhen, terminal: bool, no_color: bool) -> Self {
+        let color = match when {
+            ColorWhen::Always => true,
+            ColorWhen::Never => false,
+            ColorWhen::Auto => terminal && !no_color,
+        };
+        Self { columns: terminal.then(|| textwrap::termwidth().max(MIN_COLUMNS)), color }
+    }
+
+    /// Columns of running text.
+    pub fn text_columns(self) -> usize {
+        self.columns.unwrap_or(TEXT_COLUMNS).min(TEXT_COLUMNS)
+    }
+
+    /// Returns `text` painted; `text` must be clean.
+    pub fn paint(self, paint: Paint, text: &str) -> String {
+        let Some((on, off)) = codes(paint).filter(|_| self.color && !text.is_empty()) else { return text.to_owned() };
+        format!("\x1b[{on}m{text}\x1b[{off}m")
+    }
+}
+
+/// The codes that turn a paint on and off, in the 16 colours that every theme sets.
+fn codes(paint: Paint) -> Option<(&'static str, &'static str)> {
+    match paint {
+        Paint::Plain => None,
+        Paint::Strong => Some(("1", "22")),
+        Paint::Dim => Some(("2", "22")),
+        Paint::Id => Some(("36", "39")),
+        Paint::Good => Some(("32", "39")),
+        Paint::Warn => Some(("33", "39")),
+        Paint::Bad => Some(("31", "39")),
+        Paint::Person => Some(("1;34", "22;39")),
+        Paint::Assistant => Some(("1;35", "22;39")),
+    }
+}
+
+#[cfg(test)]
+impl Look {
+    /// A terminal of `columns` without colours, for tests.
+    pub(crate) fn plain(columns: usize) -> Self {
+        Self { columns: Some(columns), color: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_follow_the_flag_then_no_color_then_the_terminal() {
+        let color = |when, terminal, no_color| Look::of(when, terminal, no_color).color;
+        assert!(color(ColorWhen::Auto, true, false));
+        assert!(!color(ColorWhen::Auto, true, true));
+        assert!(!color(ColorWhen::Auto, false, false));
+        assert!(color(ColorWhen::Always, false, true));
+        assert!(!color(ColorWhen::Never, true, false));
+    }
+
+    #[test]
+    fn what_is_painted_is_turned_off_again() {
+        let look = Look { columns: None, color: true };
+        assert_eq!(look.paint(Paint::Bad, "no"), "\x1b[31mno\x1b[39m");
+        assert_eq!(look.paint(Paint::Plain, "no"), "no");
+        assert_eq!(look.paint(Paint::Bad, ""), "");
+        assert_eq!(Look::plain(80).paint(Paint::Bad, "no"), "no");
+    }
+}

@@ -1,0 +1,154 @@
+//! Where results and notes go: results to stdout, everything else to stderr.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+
+use super::{
+    args::Global,
+    error::CliError,
+    look::{Look, Paint},
+};
+
+/// The two outputs of one command, and how they look.
+pub struct Out {
+    pub look: Look,
+    /// Colours of stderr, which may be a terminal when stdout is not.
+    pub notes_look: Look,
+    pub json: bool,
+    pub quiet: bool,
+    /// Stderr is a terminal, so that bars can be drawn.
+    pub bars: bool,
+    results: Box<dyn Write + Send>,
+    notes: Box<dyn Write + Send>,
+}
+
+impl Out {
+    /// Takes the outputs of the process.
+    pub fn of_process(global: &Global, no_color: bool) -> Self {
+        let bars = io::stderr().is_terminal();
+        Self {
+            look: Look::of(global.color, io::stdout().is_terminal(), no_color),
+            notes_look: Look::of(global.color, bars, no_color),
+            json: global.json,
+            quiet: global.quiet,
+            bars,
+            results: Box::new(io::BufWriter::new(io::stdout())),
+            notes: Box::new(io::stderr()),
+        }
+    }
+
+    /// Prints a result that ends its own lines.
+    pub fn print(&mut self, text: &str) -> Result<(), CliError> {
+        self.results.write_all(text.as_bytes()).and_then(|()| self.results.flush()).map_err(CliError::Output)
+    }
+
+    /// Prints a result as the one JSON document.
+    pub fn json(&mut self, value: &impl Serialize) -> Result<(), CliError> {
+        let text = serde_json::to_string_pretty(value)
+            .map_err(|error| CliError::Step { what: "cannot write the result as JSON".to_owned(), source: error.into() })?;
+        self.print(&harmless(&text))?;
+        self.print("\n")
+    }
+
+    /// Tells something beside the result, unless `--quiet`.
+    pub fn note(&mut self, text: &str) {
+        if !self.quiet {
+            let line = self.notes_look.paint(Paint::Dim, text);
+            if let Err(error) = writeln!(self.notes, "{line}") {
+                tracing::debug!(%error, "stderr is closed");
+            }
+        }
+    }
+}
+
+/// Writes what could steer a terminal as JSON escapes. Such characters can only stand inside strings, so the document
+/// means the same.
+fn harmless(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut units = [0; 2];
+    for c in json.chars() {
+        match c {
+            '\u{7f}'..='\u{9f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{e0000}'..='\u{e007f}' => {
+                for unit in c.encode_utf16(&mut units) {
+                    out.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// An output into memory, for tests.
+#[cfg(test)]
+pub(crate) mod memory {
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    pub(crate) struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl Page {
+        pub(crate) fn text(&self) -> String {
+            String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+        }
+    }
+
+    impl Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Out {
+        /// Results and notes, and the output that writes them.
+        pub(crate) fn in_memory(json: bool) -> (Self, Page, Page) {
+            let (results, notes) = (Page::default(), Page::default());
+            let look = Look::plain(80);
+            let out = Self {
+                look,
+                notes_look: look,
+                json,
+                quiet: false,
+                bars: false,
+                results: Box::new(results.clone()),
+                notes: Box::new(notes.clone()),
+            };
+            (out, results, notes)
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_holds_nothing_that_steers_a_terminal_and_means_the_same() {
+        let (mut out, results, _) = Out::in_memory(true);
+        let hostile = "a\u{1b}[2J\u{9b}31m\u{202e}\u{e0041}\u{7f} grüße 👩‍💻";
+        out.json(&[hostile]).unwrap();
+        let text = results.text();
+        assert!(!text.contains(['\u{1b}', '\u{9b}', '\u{202e}', '\u{e0041}', '\u{7f}']), "{text}");
+        assert!(text.contains("grüße 👩‍💻"));
+        assert_eq!(serde_json::from_str::<Vec<String>>(&text).unwrap(), [hostile]);
+    }
+
+    #[test]
+    fn quiet_leaves_notes_out() {
+        let (mut out, results, notes) = Out::in_memory(false);
+        out.note("one");
+        out.quiet = true;
+        out.note("two");
+        out.print("result\n").unwrap();
+        assert_eq!((notes.text(), results.text()), ("one\n".to_owned(), "result\n".to_owned()));
+    }
+}

@@ -1,0 +1,220 @@
+//! Tables that fit the terminal: long cells are cut, and on a narrow one the least needed columns go.
+
+use std::borrow::Cow;
+
+use super::{
+    look::{Look, Paint},
+    text,
+};
+
+/// Blank columns between two columns.
+const GAP: usize = 2;
+
+/// How a column behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    title: &'static str,
+    right: bool,
+    /// Columns that it keeps when space is short; none: it is never cut.
+    shrinks_to: Option<usize>,
+    /// The higher, the sooner it goes; 0 stays always.
+    spare: u8,
+}
+
+impl Column {
+    /// A column that is shown whole.
+    pub const fn new(title: &'static str) -> Self {
+        Self { title, right: false, shrinks_to: None, spare: 0 }
+    }
+
+    /// A column of numbers.
+    pub const fn right(title: &'static str) -> Self {
+        Self { title, right: true, shrinks_to: None, spare: 0 }
+    }
+
+    /// Lets the column be cut to `columns`.
+    pub const fn shrinks_to(mut self, columns: usize) -> Self {
+        self.shrinks_to = Some(columns);
+        self
+    }
+
+    /// Lets the column go when space is short; the highest `rank` first.
+    pub const fn spare(mut self, rank: u8) -> Self {
+        self.spare = rank;
+        self
+    }
+}
+
+/// One cell: clean text on one line.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    text: String,
+    paint: Paint,
+}
+
+impl Cell {
+    /// Takes text from anywhere.
+    pub fn new(text: &str) -> Self {
+        Self::painted(text, Paint::Plain)
+    }
+
+    /// Takes text from anywhere.
+    pub fn painted(text: &str, paint: Paint) -> Self {
+        Self { text: text::one_line(text), paint }
+    }
+}
+
+/// Rows under titles.
+#[derive(Debug)]
+pub struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    /// An empty table.
+    pub fn new(columns: impl Into<Vec<Column>>) -> Self {
+        Self { columns: columns.into(), rows: Vec::new() }
+    }
+
+    /// Adds a row with a cell for each column.
+    pub fn row(&mut self, cells: impl Into<Vec<Cell>>) {
+        let cells = cells.into();
+        debug_assert_eq!(cells.len(), self.columns.len(), "a cell for each column");
+        self.rows.push(cells);
+    }
+
+    /// Returns the lines, each with its line end. Columns that are empty in every row are left out.
+    pub fn render(&self, look: Look) -> String {
+        let widths = self.widths(look.columns);
+        let titles: Vec<Cell> =
+            self.columns.iter().map(|column| Cell::painted(&column.title.to_uppercase(), Paint::Dim)).collect();
+        std::iter::once(&titles).chain(&self.rows).map(|row| self.line(row, &widths, look)).collect()
+    }
+
+    /// The width of each column; none: it is left out.
+    fn widths(&self, columns: Option<usize>) -> Vec<Option<usize>> {
+        let mut widths: Vec<Option<usize>> = (0..self.columns.len()).map(|at| self.natural(at)).collect();
+        let Some(available) = columns else { return widths };
+        while least(&self.columns, &widths) > available {
+            let shown = |at: &usize| widths[*at].is_some() && self.columns[*at].spare > 0;
+            let Some(at) = (0..self.columns.len()).filter(shown).max_by_key(|at| self.columns[*at].spare) else { break };
+            widths[at] = None;
+        }
+        self.shrink(&mut widths, available);
+        widths
+    }
+
+    /// Takes from the widest column that may be cut, until the row fits or nothing can be cut any more.
+    fn shrink(&self, widths: &mut [Option<usize>], available: usize) {
+        while total(widths) > available {
+            let room = |at: &usize| self.columns[*at].shrinks_to.is_some_and(|to| widths[*at] > Some(to));
+            let Some(at) = (0..self.columns.len()).filter(room).max_by_key(|at| widths[*at]) else { return };
+            widths[at] = widths[at].map(|width| width - 1);
+        }
+    }
+
+    fn natural(&self, at: usize) -> Option<usize> {
+        let widest = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| text::width(&cell.text)).max()?;
+        (widest > 0).then(|| widest.max(text::width(self.columns[at].title)))
+    }
+
+    fn line(&self, row: &[Cell], widths: &[Option<usize>], look: Look) -> String {
+        let mut line = String::new();
+        // Blanks are held back, so that no line ends in them.
+        let mut blanks = 0;
+        for ((column, cell), width) in self.columns.iter().zip(row).zip(widths) {
+            let Some(width) = *width else { continue };
+            let shown = match column.shrinks_to {
+                Some(_) => text::fit(&cell.text, width),
+                None => Cow::Borrowed(cell.text.as_str()),
+            };
+            let rest = width.saturating_sub(text::width(&shown));
+            let (before, after) = if column.right { (rest, 0) } else { (0, rest) };
+            if !shown.is_empty() {
+                line.extend(std::iter::repeat_n(' ', blanks + before));
+                line.push_str(&look.paint(cell.paint, &shown));
+                blanks = 0;
+            } else {
+                blanks += before;
+            }
+            blanks += after + GAP;
+        }
+        line.push('\n');
+        line
+    }
+}
+
+fn total(widths: &[Option<usize>]) -> usize {
+    let shown = widths.iter().flatten().count();
+    widths.iter().flatten().sum::<usize>() + GAP * shown.saturating_sub(1)
+}
+
+/// The total when every column is as narrow as it can be.
+fn least(columns: &[Column], widths: &[Option<usize>]) -> usize {
+    let narrow = columns.iter().zip(widths).map(|(column, width)| match column.shrinks_to {
+        Some(to) => width.map(|width| width.min(to)),
+        None => *width,
+    });
+    total(&narrow.collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let columns = [
+            Column::new("id"),
+            Column::new("title").shrinks_to(10),
+            Column::right("messages").spare(1),
+            Column::new("changed").spare(2),
+            Column::new("tags"),
+        ];
+        let mut table = Table::new(columns);
+        let row = |id: &str, title: &str, n: &str| [id, title, n, "yesterday", ""].map(Cell::new);
+        table.row(row("51d0aa10", "Which tomatoes grow on a windy balcony?", "12"));
+        table.row(row("77e0bb21", "日本語の文法\n\u{1b}[2Jについて", "1,204"));
+        table
+    }
+
+    #[test]
+    fn a_table_is_as_wide_as_it_needs() {
+        let expected = "\
+ID        TITLE                                    MESSAGES  CHANGED
+51d0aa10  Which tomatoes grow on a windy balcony?        12  yesterday
+77e0bb21  日本語の文法 \\u{1b}[2Jについて              1,204  yesterday
+";
+        assert_eq!(table().render(Look::plain(120)), expected);
+        assert_eq!(table().render(Look { columns: None, color: false }), expected);
+    }
+
+    #[test]
+    fn long_cells_are_cut_first() {
+        let expected = "\
+ID        TITLE                      MESSAGES  CHANGED
+51d0aa10  Which tomatoes grow on a…        12  yesterday
+77e0bb21  日本語の文法 \\u{1b}[2Jに…     1,204  yesterday
+";
+        assert_eq!(table().render(Look::plain(56)), expected);
+    }
+
+    #[test]
+    fn then_columns_go() {
+        let expected = "\
+ID        TITLE       MESSAGES
+51d0aa10  Which tom…        12
+77e0bb21  日本語の…      1,204
+";
+        assert_eq!(table().render(Look::plain(30)), expected);
+        for columns in 20..80 {
+            let rendered = table().render(Look::plain(columns));
+            assert!(rendered.lines().all(|line| text::width(line) <= columns), "{columns}\n{rendered}");
+        }
+    }
+
+    #[test]
+    fn a_table_without_rows_has_no_columns() {
+        assert_eq!(Table::new([Column::new("id")]).render(Look::plain(80)), "\n");
+    }
+}

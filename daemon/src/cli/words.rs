@@ -1,0 +1,78 @@
+//! The words of PAM and of INTERFACES for the numbers of the wire.
+//!
+//! Enum values on the wire are named after the words, so that the word is the name without its prefix.
+
+use satchel_proto::v1::{
+    AttachmentKind, DecayModel, ExportType, ExtractionMethod, ImportPhase, ImportStatus, IssueKind,
+    JobState, MemoryStatus, MemoryType, PartKind, Permission, RecordKind, Role, Severity, SignatureState, Visibility,
+};
+
+/// A number that this program does not know: the daemon is newer.
+const UNKNOWN: &str = "unknown";
+
+fn strip(name: Option<&str>, prefix: &str) -> String {
+    name.and_then(|name| name.strip_prefix(prefix)).unwrap_or(UNKNOWN).to_lowercase()
+}
+
+/// Makes a function from the wire's number to the word.
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident: $kind:ident, $prefix:literal;)*) => {
+        $($(#[$doc])*
+        pub(crate) fn $name(value: i32) -> String {
+            strip($kind::try_from(value).ok().map(|value| value.as_str_name()), $prefix)
+        })*
+    };
+}
+
+words! {
+    /// `fact`, `preference`, …
+    memory_type: MemoryType, "MEMORY_TYPE_";
+    /// `active`, `superseded`, …
+    memory_status: MemoryStatus, "MEMORY_STATUS_";
+    /// `llm_inference`, …; `unspecified` when the source does not say.
+    extraction_method: ExtractionMethod, "EXTRACTION_METHOD_";
+    /// `time_linear`, …; `unspecified` when the source does not say.
+    decay_model: DecayModel, "DECAY_MODEL_";
+    /// `private`, …
+    visibility: Visibility, "VISIBILITY_";
+    /// `read`, …
+    permission: Permission, "PERMISSION_";
+    /// `user`, …
+    role: Role, "ROLE_";
+    /// `text`, `image`, …
+    part_kind: PartKind, "PART_KIND_";
+    /// `file`, `image`, …
+    attachment_kind: AttachmentKind, "ATTACHMENT_KIND_";
+    /// `completed`, `completed_with_skips`, …
+    import_status: ImportStatus, "IMPORT_STATUS_";
+    /// `skip`, `warning`.
+    issue_kind: IssueKind, "ISSUE_KIND_";
+    /// `conversation`, `message`, …
+    record_kind: RecordKind, "RECORD_KIND_";
+    /// `looking`, `hashing`, …
+    import_phase: ImportPhase, "IMPORT_PHASE_";
+    /// `queued`, `running`, …
+    job_state: JobState, "JOB_STATE_";
+    /// `full`.
+    export_type: ExportType, "EXPORT_TYPE_";
+    /// `valid`, `invalid`, `absent`, `unsupported`.
+    signature_state: SignatureState, "SIGNATURE_STATE_";
+    /// `error`, `warning`.
+    severity: Severity, "SEVERITY_";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_pam() {
+        assert_eq!(memory_type(MemoryType::Preference.into()), "preference");
+        assert_eq!(memory_status(MemoryStatus::Retracted.into()), "retracted");
+        assert_eq!(extraction_method(ExtractionMethod::LlmInference.into()), "llm_inference");
+        assert_eq!(import_status(ImportStatus::CompletedWithSkips.into()), "completed_with_skips");
+        assert_eq!(signature_state(SignatureState::Unsupported.into()), "unsupported");
+        assert_eq!(role(Role::Tool.into()), "tool");
+        assert_eq!(job_state(99), "unknown");
+    }
+}
