@@ -1,13 +1,13 @@
 //! From the provider's shapes to records; pure: everything comes in by arguments and goes out as values.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::borrow::Cow;
 
-use satchel_importer::{Arena, Conversation, Evidence, Message};
+use satchel_importer::{Conversation, Element, Evidence, ImportError, Message};
 
 use crate::{
     assets::Assets,
     memory,
-    raw::{self, Mapping, Node, Slot},
+    raw::{self, Mapping, Place},
 };
 
 mod attachments;
@@ -15,12 +15,13 @@ mod citations;
 mod content;
 mod marks;
 mod message;
+mod messages;
 mod redact;
 mod tools;
 mod tree;
 
-pub(crate) use message::{Facts, Mapped};
-use tree::{Parent, Tree};
+use message::Mapper;
+pub(crate) use messages::Messages;
 
 /// What holds for every conversation of an export.
 pub(crate) struct Context<'a> {
@@ -41,101 +42,50 @@ pub(crate) struct Records<'a> {
     pub(crate) warnings: Vec<(String, &'static str)>,
 }
 
-/// Why a conversation gives no record.
-pub(crate) type Refusal = &'static str;
-
-/// Maps one conversation that stood at `locator`.
-pub(crate) fn records<'a>(
-    mut raw: raw::Conversation<'a>,
-    context: &Context<'a>,
-    locator: &str,
-    arena: &'a Arena,
-) -> Result<Records<'a>, Refusal> {
-    match raw.mapping {
-        Mapping::Absent => return Err("mapping is absent"),
-        Mapping::Null => return Err("mapping is null"),
-        Mapping::Odd => return Err("mapping is not an object"),
-        Mapping::Nodes => {}
-    }
+/// Maps one conversation. An element that gives none is malformed, with the reason.
+pub(crate) fn records<'a>(element: &Element<'a>, context: &Context<'a>) -> Result<Records<'a>, ImportError> {
+    let place = Place { text: element.text(), arena: element.arena() };
+    let mapper = Mapper { assets: context.assets, arena: place.arena };
+    let mut read = Messages::with_room(mapper, place.text.len());
+    let Some(raw) = raw::Conversation::read(place, &mut read)? else {
+        return Err(ImportError::malformed("it is not an object"));
+    };
+    check(&raw, &read)?;
+    let locator = element.locator();
     let mut warnings = Vec::new();
-    let mut nodes = std::mem::take(&mut raw.nodes);
-    for key in drop_repeated(&mut nodes) {
-        warnings.push((node_locator(locator, key), "the node stands twice; the last one is read"));
+    for key in read.drop_repeated() {
+        warnings.push((node_locator(&locator, key), "the node stands twice; the last one is read"));
     }
-    let kept: Vec<bool> = nodes.iter().map(|node| matches!(node.message, Slot::Message(_))).collect();
-    if nodes.iter().all(|node| matches!(node.message, Slot::Empty)) {
-        return Err("it holds no message");
+    let tree = read.link();
+    for key in tree.cut.iter().filter_map(|at| read.key_at(*at)) {
+        warnings.push((node_locator(&locator, key), "its parents lead back to it; it is read as a root"));
     }
-    let tree = Tree::link(&nodes, kept, arena);
-    for at in &tree.cut {
-        let key = nodes.get(*at).map_or("", |node| node.key);
-        warnings.push((node_locator(locator, key), "its parents lead back to it; it is read as a root"));
-    }
-    let id = conversation_id(&raw, &nodes, context);
-    let (mapped, skipped) = map_nodes(nodes, &tree, context, locator, arena);
-    let evidence = memory::evidence(
-        &raw,
-        &mapped,
-        &memory::Place { conversation: &id, account: context.account, locator },
-    );
-    let current = raw.current.and_then(|key| tree.kept_at(key)).and_then(|at| mapped.key_at(at));
-    let system = memory::system_instruction(&mapped);
-    let conversation = conversation(raw, id, current, system, context, locator);
-    Ok(Records { conversation, messages: mapped.into_messages(), evidence, skipped, warnings })
+    let id = conversation_id(&raw, &read, context);
+    let at = memory::Place { conversation: &id, account: context.account, locator: &locator };
+    let evidence = memory::evidence(&raw, &read, &at);
+    let current = raw.current.and_then(|key| tree.kept_at(key)).and_then(|at| read.key_at(at));
+    let skipped = read.odd.iter().map(|(key, reason)| (node_locator(&locator, key), *reason)).collect();
+    let system = memory::system_instruction(&read);
+    let conversation = conversation(raw, id, current, system, context, place);
+    let conversation = Conversation { locator: Cow::Owned(locator), ..conversation };
+    Ok(Records { conversation, messages: read.all, evidence, skipped, warnings })
+}
+
+/// Whether there is anything to emit or to report.
+fn check(raw: &raw::Conversation<'_>, read: &Messages<'_>) -> Result<(), ImportError> {
+    let problem = match raw.mapping {
+        Mapping::Absent => "mapping is absent",
+        Mapping::Null => "mapping is null",
+        Mapping::Odd => "mapping is not an object",
+        Mapping::Nodes if read.all.is_empty() && read.odd.is_empty() => "it holds no message",
+        Mapping::Nodes => return Ok(()),
+    };
+    Err(ImportError::malformed(problem))
 }
 
 /// `conversations.json[17].mapping.<key>`
 fn node_locator(locator: &str, key: &str) -> String {
     format!("{locator}.mapping.{key}")
-}
-
-/// Of nodes with the same key the last one stays; returns the keys of the others.
-fn drop_repeated<'a>(nodes: &mut Vec<Node<'a>>) -> Vec<&'a str> {
-    let last: BTreeMap<&str, usize> = nodes.iter().enumerate().map(|(at, node)| (node.key, at)).collect();
-    if last.len() == nodes.len() {
-        return Vec::new();
-    }
-    let (mut at, mut repeated) = (0, Vec::new());
-    nodes.retain(|node| {
-        at += 1;
-        let stays = last.get(node.key) == Some(&(at - 1));
-        if !stays {
-            repeated.push(node.key);
-        }
-        stays
-    });
-    repeated
-}
-
-fn map_nodes<'a>(
-    nodes: Vec<Node<'a>>,
-    tree: &Tree<'a>,
-    context: &Context<'a>,
-    locator: &str,
-    arena: &'a Arena,
-) -> (Mapped<'a>, Vec<(String, &'static str)>) {
-    let keys: Vec<&'a str> = nodes.iter().map(|node| node.key).collect();
-    let mut mapped = Mapped::with_capacity(nodes.len());
-    let mut skipped = Vec::new();
-    for (at, node) in nodes.into_iter().enumerate() {
-        match node.message {
-            Slot::Message(message) => {
-                let parent = match tree.parent(at) {
-                    Parent::Root => None,
-                    Parent::Node(above) => keys.get(above).copied(),
-                    Parent::Absent(key) => Some(key),
-                };
-                mapped.push(node.key, parent, message, context.assets, arena);
-            }
-            Slot::Odd(reason) => {
-                skipped.push((node_locator(locator, node.key), reason));
-                mapped.push_nothing();
-            }
-            Slot::Empty => mapped.push_nothing(),
-        }
-    }
-    mapped.join_outputs(tree);
-    (mapped, skipped)
 }
 
 fn conversation<'a>(
@@ -144,10 +94,11 @@ fn conversation<'a>(
     current: Option<&'a str>,
     system: Option<String>,
     context: &Context<'a>,
-    locator: &str,
+    place: Place<'a>,
 ) -> Conversation<'a> {
-    let provider_id = raw.address.or(raw.id);
-    if let (Some(_), Some(other)) = (raw.address, raw.id.filter(|other| raw.address != Some(*other))) {
+    if let (Some(address), Some(other)) = (raw.address, raw.id)
+        && address != other
+    {
         raw.rest.add_text("id", other);
     }
     if let (Some(dangling), None) = (raw.current, current) {
@@ -155,7 +106,7 @@ fn conversation<'a>(
     }
     Conversation {
         id,
-        provider_conversation_id: provider_id.map(Cow::Borrowed),
+        provider_conversation_id: raw.address.or(raw.id).map(Cow::Borrowed),
         account: context.account.map(Cow::Borrowed),
         export_format_version: Some(Cow::Borrowed(context.version)),
         title: raw.title.map(Cow::Borrowed),
@@ -165,8 +116,7 @@ fn conversation<'a>(
         system_instruction: system.map(Cow::Owned),
         is_archived: raw.archived,
         current: current.map(Cow::Borrowed),
-        raw_metadata: raw.rest.into_json().map(redact::json),
-        locator: Cow::Owned(locator.to_owned()),
+        raw_metadata: raw.rest.finish(place.arena).map(redact::json),
         ..Conversation::default()
     }
 }
@@ -174,14 +124,13 @@ fn conversation<'a>(
 /// The provider's id; some files give none, then what does not change from export to export.
 fn conversation_id<'a>(
     raw: &raw::Conversation<'a>,
-    nodes: &[Node<'a>],
+    read: &Messages<'a>,
     context: &Context<'_>,
 ) -> Cow<'a, str> {
-    if let Some(id) = [raw.address, raw.id].into_iter().flatten().find(|id| !id.is_empty()) {
-        return Cow::Borrowed(id);
+    match [raw.address, raw.id].into_iter().flatten().find(|id| !id.is_empty()) {
+        Some(id) => Cow::Borrowed(id),
+        None => {
+            serde_json::json!([context.account, raw.created, raw.title, read.first_key()]).to_string().into()
+        }
     }
-    // Slim exports leave out the hidden nodes at the top, so the first node is not the same in both.
-    let spoken = |node: &&Node<'_>| matches!(&node.message, Slot::Message(message) if message.role == Some("user") && message.content.kind == Some("text"));
-    let first = nodes.iter().find(spoken).or(nodes.first()).map(|node| node.key);
-    serde_json::json!([context.account, raw.created, raw.title, first]).to_string().into()
 }

@@ -1,7 +1,7 @@
 //! What a conversation says about memories: facts that ChatGPT saved, its list of them, and custom instructions.
 
 use satchel_importer::{
-    Claim, Evidence, Item,
+    Arena, Claim, Evidence, Item, Message, ToolInput,
     pam::{
         memory::{ExtractionMethod, MemoryType, Status},
         record::ConfidenceRecord,
@@ -9,10 +9,37 @@ use satchel_importer::{
 };
 
 use crate::{
-    map::{Facts, Mapped},
+    map::Messages,
     memory_text::{self, Side},
-    raw, time,
+    raw::{self, Object},
+    time,
 };
+
+/// What one message shows of memories.
+#[derive(Debug)]
+pub(crate) struct Note<'a> {
+    /// Custom instructions, in the person's own words.
+    sides: Vec<(Side, &'a str)>,
+    /// The list of saved memories.
+    saved: Option<&'a str>,
+}
+
+impl<'a> Note<'a> {
+    /// What `raw` shows; none for ordinary messages.
+    pub(crate) fn read(raw: &raw::Message<'a>, arena: &'a Arena) -> Option<Box<Self>> {
+        let note = match raw.content.kind {
+            Some("model_editable_context") => {
+                Self { sides: Vec::new(), saved: raw.content.fields.text("model_set_context") }
+            }
+            Some("user_editable_context") => Self { sides: sides(raw, arena), saved: None },
+            _ if raw.metadata.user_context.is_some() || raw.metadata.user_system => {
+                Self { sides: sides(raw, arena), saved: None }
+            }
+            _ => return None,
+        };
+        Some(Box::new(note))
+    }
+}
 
 /// A saved fact may have been deleted later on the web page, which exports do not show.
 const SAVED_CONFIDENCE: f64 = 0.5;
@@ -25,34 +52,38 @@ pub(crate) struct Place<'p> {
 }
 
 /// All evidence of one conversation; none if the person asked it not to be remembered.
-pub(crate) fn evidence(raw: &raw::Conversation<'_>, mapped: &Mapped<'_>, place: &Place<'_>) -> Vec<Evidence> {
+pub(crate) fn evidence(raw: &raw::Conversation<'_>, read: &Messages<'_>, place: &Place<'_>) -> Vec<Evidence> {
     if raw.forget {
         return Vec::new();
     }
     let maker = Maker { scope: scope(raw, place.conversation), created: raw.created, place };
     let mut found = Vec::new();
-    for (at, facts) in mapped.facts.iter().enumerate() {
+    for (message, facts) in read.all.iter().zip(&read.facts) {
         if facts.remembered
-            && let Some(text) = mapped.asked(at)
+            && let Some(text) = asked(message)
         {
-            found.extend(maker.saved_facts(facts, text));
+            found.extend(maker.saved_facts(message, text));
         }
-        match facts.content.kind {
-            Some("model_editable_context") => found.extend(maker.saved_list(facts)),
-            Some("user_editable_context") => found.extend(maker.instructions(facts)),
-            _ if facts.metadata.user_context.is_some() || facts.metadata.user_system => {
-                found.extend(maker.instructions(facts));
-            }
-            _ => {}
+        if let Some(note) = &facts.note {
+            found.extend(note.saved.and_then(|list| maker.saved_list(message, list)));
+            found.extend(maker.instructions(message, &note.sides));
         }
     }
     found
 }
 
 /// The custom instructions that held for the conversation, for PAM's `system_instruction`.
-pub(crate) fn system_instruction(mapped: &Mapped<'_>) -> Option<String> {
-    let first = mapped.facts.iter().map(sides).find(|sides| !sides.is_empty())?;
-    Some(first.into_iter().map(|(_, words)| words).collect::<Vec<_>>().join("\n\n"))
+pub(crate) fn system_instruction(read: &Messages<'_>) -> Option<String> {
+    let notes = read.facts.iter().filter_map(|facts| facts.note.as_ref());
+    let first = notes.map(|note| &note.sides).find(|sides| !sides.is_empty())?;
+    Some(first.iter().map(|(_, words)| *words).collect::<Vec<_>>().join("\n\n"))
+}
+
+/// What a message asked of a tool.
+fn asked<'m>(message: &'m Message<'_>) -> Option<&'m str> {
+    match message.tool_calls.first()?.input.as_ref()? {
+        ToolInput::Text(text) | ToolInput::Object(text) => Some(text),
+    }
 }
 
 /// What is said inside a project holds for the project only.
@@ -75,7 +106,7 @@ struct Maker<'p> {
 
 impl Maker<'_> {
     /// One fact on each line of a confirmed write.
-    fn saved_facts(&self, facts: &Facts<'_>, text: &str) -> Vec<Evidence> {
+    fn saved_facts(&self, message: &Message<'_>, text: &str) -> Vec<Evidence> {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let confidence = ConfidenceRecord {
             initial: Some(SAVED_CONFIDENCE),
@@ -88,15 +119,20 @@ impl Maker<'_> {
                 item.status = Some(Status::Active);
                 item.confidence = Some(confidence.clone());
                 let name = format!("bio/{number}");
-                self.evidence(facts, &name, facts.time, Claim::Statement(item), ExtractionMethod::ApiExport)
+                self.evidence(
+                    message,
+                    &name,
+                    message.created_at,
+                    Claim::Statement(item),
+                    ExtractionMethod::ApiExport,
+                )
             })
             .collect()
     }
 
     /// The whole list of saved memories as the model saw it; an empty one says nothing.
-    fn saved_list(&self, facts: &Facts<'_>) -> Option<Evidence> {
-        let context = facts.content.fields.text("model_set_context")?;
-        let items: Vec<Item> = memory_text::saved_items(context)
+    fn saved_list(&self, message: &Message<'_>, list: &str) -> Option<Evidence> {
+        let items: Vec<Item> = memory_text::saved_items(list)
             .into_iter()
             .map(|saved| {
                 let mut item = self.item(&saved.text, MemoryType::Fact);
@@ -107,19 +143,19 @@ impl Maker<'_> {
         if items.is_empty() {
             return None;
         }
-        Some(self.snapshot(facts, "model_set_context", items, ExtractionMethod::ApiExport))
+        Some(self.snapshot(message, "model_set_context", items, ExtractionMethod::ApiExport))
     }
 
-    fn instructions(&self, facts: &Facts<'_>) -> Vec<Evidence> {
-        sides(facts)
-            .into_iter()
-            .map(|(side, words)| {
+    fn instructions(&self, message: &Message<'_>, sides: &[(Side, &str)]) -> Vec<Evidence> {
+        sides
+            .iter()
+            .map(|&(side, words)| {
                 let (series, kind) = match side {
                     Side::AboutUser => ("about_user_message", MemoryType::Identity),
                     Side::AboutModel => ("about_model_message", MemoryType::Instruction),
                 };
                 let items = vec![self.item(words, kind)];
-                self.snapshot(facts, series, items, ExtractionMethod::ExplicitUserInput)
+                self.snapshot(message, series, items, ExtractionMethod::ExplicitUserInput)
             })
             .collect()
     }
@@ -148,19 +184,19 @@ impl Maker<'_> {
     /// A list of one scope never replaces that of another.
     fn snapshot(
         &self,
-        facts: &Facts<'_>,
+        message: &Message<'_>,
         series: &str,
         items: Vec<Item>,
         method: ExtractionMethod,
     ) -> Evidence {
         let scoped = self.scope.as_ref().map(|scope| format!("{series}@{scope}"));
         let claim = Claim::Snapshot { series: scoped.unwrap_or_else(|| series.to_owned()), items };
-        self.evidence(facts, series, facts.time.or(self.created), claim, method)
+        self.evidence(message, series, message.created_at, claim, method)
     }
 
     fn evidence(
         &self,
-        facts: &Facts<'_>,
+        message: &Message<'_>,
         name: &str,
         at: Option<i64>,
         claim: Claim,
@@ -168,43 +204,38 @@ impl Maker<'_> {
     ) -> Evidence {
         let Place { conversation, account, locator } = self.place;
         Evidence {
-            id: format!("{conversation}/{}/{name}", facts.key),
+            id: format!("{conversation}/{}/{name}", message.id),
             claim,
             at: at.or(self.created),
             account: account.map(ToOwned::to_owned),
             conversation: Some((*conversation).to_owned()),
-            message: Some(facts.key.to_owned()),
+            message: Some(message.id.clone().into_owned()),
             extraction_method,
-            locator: format!("{locator}.mapping.{}", facts.key),
+            locator: format!("{locator}.mapping.{}", message.id),
         }
     }
 }
 
 /// The two sides of custom instructions in one message: the clean copy, else the words inside the boilerplate.
-fn sides<'a>(facts: &Facts<'a>) -> Vec<(Side, &'a str)> {
-    if let Some([user, model]) = facts.clean_copy {
-        let both = [(Side::AboutUser, user), (Side::AboutModel, model)];
-        let sides: Vec<_> = both
-            .into_iter()
-            .filter_map(|(side, words)| Some((side, words?.trim())))
-            .filter(|(_, words)| !words.is_empty())
-            .collect();
-        if !sides.is_empty() {
-            return sides;
-        }
+fn sides<'a>(raw: &raw::Message<'a>, arena: &'a Arena) -> Vec<(Side, &'a str)> {
+    let clean = raw.metadata.user_context.map(|context| Object::parse(context, arena)).unwrap_or_default();
+    let sides = both(&clean, ["about_user_message", "about_model_message"], str::trim);
+    if !sides.is_empty() {
+        return sides;
     }
-    if facts.content.kind == Some("user_editable_context") {
-        let fields = &facts.content.fields;
-        let both = [(Side::AboutUser, "user_profile"), (Side::AboutModel, "user_instructions")];
-        let words = |key| fields.text(key).map(memory_text::unfence).filter(|words| !words.is_empty());
-        return both.into_iter().filter_map(|(side, key)| Some((side, words(key)?))).collect();
+    if raw.content.kind == Some("user_editable_context") {
+        return both(&raw.content.fields, ["user_profile", "user_instructions"], memory_text::unfence);
     }
-    if facts.metadata.user_system {
-        let texts = facts.content.parts.iter().filter_map(|part| match part {
-            raw::Part::Text(text) => Some(*text),
-            raw::Part::Nothing | raw::Part::Raw(_) => None,
-        });
-        return texts.flat_map(memory_text::split_sides).collect();
-    }
-    Vec::new()
+    let texts = raw.content.parts.iter().filter_map(|part| match part {
+        raw::Part::Text(text) => Some(text),
+        raw::Part::Nothing | raw::Part::Raw(_) => None,
+    });
+    texts.flat_map(memory_text::split_sides).collect()
+}
+
+/// The sides that say something, each under its key.
+fn both<'a>(object: &Object<'a>, keys: [&str; 2], words: impl Fn(&str) -> &str) -> Vec<(Side, &'a str)> {
+    let sides = [Side::AboutUser, Side::AboutModel].into_iter().zip(keys);
+    let said = sides.filter_map(|(side, key)| Some((side, words(object.text(key)?))));
+    said.filter(|(_, words)| !words.is_empty()).collect()
 }

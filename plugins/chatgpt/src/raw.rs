@@ -1,21 +1,21 @@
 //! The provider's shapes, as lenient as exports are: any field may be absent, null or of another type.
 //!
 //! One pass over the element; texts are slices of it or of its arena. What has no field of its own is kept as text in
-//! a [`Leftover`].
+//! a [`Rest`].
 
-use std::borrow::Cow;
-
-use satchel_importer::{JsonError, Leftover, Parser, json::Kind};
+use satchel_importer::{Arena, JsonError, Parser, json::Kind};
 
 mod content;
+mod rest;
 mod value;
 
 pub(crate) use content::{Content, Part};
+pub(crate) use rest::Rest;
 pub(crate) use value::{Object, Value, items, texts};
 
-use crate::time;
+use crate::{scan, time};
 
-/// One conversation of `conversations.json`.
+/// One conversation of `conversations.json`, without its nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation<'a> {
     pub(crate) id: Option<&'a str>,
@@ -34,8 +34,7 @@ pub(crate) struct Conversation<'a> {
     /// The person asked not to be remembered by it.
     pub(crate) forget: bool,
     pub(crate) mapping: Mapping,
-    pub(crate) nodes: Vec<Node<'a>>,
-    pub(crate) rest: Leftover<'a>,
+    pub(crate) rest: Rest<'a>,
 }
 
 /// What stood under `mapping`.
@@ -47,6 +46,14 @@ pub(crate) enum Mapping {
     /// Not an object.
     Odd,
     Nodes,
+}
+
+/// Takes the nodes of a conversation, in the order of the export.
+pub(crate) trait Nodes<'a> {
+    /// A `mapping` begins; of several the last one counts.
+    fn begin(&mut self);
+    /// One node. `rest` holds what of its message has no field, and is empty again afterwards.
+    fn node(&mut self, node: Node<'a>, rest: &mut Rest<'a>);
 }
 
 /// One entry of `mapping`.
@@ -84,7 +91,6 @@ pub(crate) struct Message<'a> {
     pub(crate) recipient: Option<&'a str>,
     pub(crate) content: Content<'a>,
     pub(crate) metadata: Metadata<'a>,
-    pub(crate) rest: Leftover<'a>,
 }
 
 /// The fields of a message's `metadata` that are read; all of it is kept too.
@@ -102,15 +108,27 @@ pub(crate) struct Metadata<'a> {
     pub(crate) user_context: Option<&'a str>,
 }
 
+/// Where the bytes of the element are, and where decoded ones go.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) arena: &'a Arena,
+}
+
 impl<'a> Conversation<'a> {
-    /// Reads one element; none if it is no object.
-    pub(crate) fn read(json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
+    /// Reads one element and gives its nodes to `nodes`; none if it is no object.
+    pub(crate) fn read(place: Place<'a>, nodes: &mut impl Nodes<'a>) -> Result<Option<Self>, JsonError> {
+        let mut json = Parser::new(place.text, place.arena);
         if !json.enter_object()? {
             return Ok(None);
         }
         let mut it = Self::default();
         while let Some(key) = json.key()? {
-            it.field(key, json)?;
+            if key == "mapping" {
+                it.read_mapping(&mut json, place, nodes)?;
+            } else {
+                it.field(key, &mut json)?;
+            }
         }
         json.end()?;
         Ok(Some(it))
@@ -119,7 +137,6 @@ impl<'a> Conversation<'a> {
     fn field(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
         let rest = &mut self.rest;
         match key {
-            "mapping" => self.read_mapping(json)?,
             "id" => self.id = rest.text(key, json)?,
             "conversation_id" => self.address = rest.text(key, json)?,
             "title" => self.title = rest.text(key, json)?,
@@ -127,68 +144,77 @@ impl<'a> Conversation<'a> {
             "update_time" => self.updated = time::read(key, json, rest)?,
             "current_node" => self.current = rest.text(key, json)?,
             "default_model_slug" => self.model = rest.text(key, json)?,
-            "is_archived" => self.archived = rest.bool(key, json)?.unwrap_or_default(),
-            "gizmo_id" => self.gizmo = kept(key, json, rest)?.text(),
-            "conversation_template_id" => self.template = kept(key, json, rest)?.text(),
-            "memory_scope" => self.memory_scope = kept(key, json, rest)?.text(),
+            "is_archived" => self.archived = rest.flag(key, json)?,
+            "gizmo_id" => self.gizmo = rest.read(key, json)?.text(),
+            "conversation_template_id" => self.template = rest.read(key, json)?.text(),
+            "memory_scope" => self.memory_scope = rest.read(key, json)?.text(),
             "is_do_not_remember" | "is_temporary_chat" | "is_temporary" => {
-                self.forget |= kept(key, json, rest)?.is_true();
+                self.forget |= rest.read(key, json)?.is_true();
             }
-            _ => keep(key, json, rest)?,
+            _ => rest.keep(key, json)?,
         }
         Ok(())
     }
 
-    fn read_mapping(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
-        self.nodes.clear();
+    fn read_mapping(
+        &mut self,
+        json: &mut Parser<'a>,
+        place: Place<'a>,
+        nodes: &mut impl Nodes<'a>,
+    ) -> Result<(), JsonError> {
+        nodes.begin();
         if json.null()? {
             self.mapping = Mapping::Null;
             return Ok(());
         }
         if !json.enter_object()? {
             self.mapping = Mapping::Odd;
-            return keep("mapping", json, &mut self.rest);
+            return self.rest.keep("mapping", json);
         }
         self.mapping = Mapping::Nodes;
+        let mut rest = Rest::default();
         while let Some(key) = json.key()? {
-            self.nodes.push(Node::read(key, json)?);
+            rest.clear();
+            let node = Node::read(key, json, place, &mut rest)?;
+            nodes.node(node, &mut rest);
         }
         Ok(())
     }
 }
 
 impl<'a> Node<'a> {
-    fn read(key: &'a str, json: &mut Parser<'a>) -> Result<Self, JsonError> {
+    fn read(
+        key: &'a str,
+        json: &mut Parser<'a>,
+        place: Place<'a>,
+        rest: &mut Rest<'a>,
+    ) -> Result<Self, JsonError> {
         let mut node = Self { key, parent: None, children: None, message: Slot::Empty };
         if !json.enter_object()? {
             node.message = Slot::Odd("the node is not an object");
             return Ok(node);
         }
-        let mut rest = Leftover::default();
+        let mut beside = Rest::default();
         while let Some(key) = json.key()? {
             match key {
                 "parent" => node.parent = text(json)?,
                 "children" if json.kind()? == Kind::Array => node.children = Some(json.raw_value()?),
-                "message" => node.message = Slot::read(json)?,
+                "message" => node.message = Slot::read(json, place, rest)?,
                 // The key in the mapping is the id.
                 "id" | "children" => json.skip_value()?,
-                _ => keep(key, json, &mut rest)?,
+                _ => beside.keep(key, json)?,
             }
         }
-        if let (Slot::Message(message), Some(rest)) = (&mut node.message, rest.into_json()) {
-            message.rest.add_json("node", rest);
+        if let Some(beside) = beside.finish(place.arena) {
+            rest.add_json("node", &beside);
         }
         Ok(node)
-    }
-
-    /// The children that the node names.
-    pub(crate) fn children(&self, arena: &'a satchel_importer::Arena) -> Vec<&'a str> {
-        self.children.map(|raw| texts(raw, arena)).unwrap_or_default()
     }
 }
 
 impl<'a> Slot<'a> {
-    fn read(json: &mut Parser<'a>) -> Result<Self, JsonError> {
+    fn read(json: &mut Parser<'a>, place: Place<'a>, rest: &mut Rest<'a>) -> Result<Self, JsonError> {
+        rest.clear();
         if json.null()? {
             return Ok(Self::Empty);
         }
@@ -199,7 +225,7 @@ impl<'a> Slot<'a> {
         let mut known = false;
         while let Some(key) = json.key()? {
             known |= matches!(key, "author" | "content");
-            message.field(key, json)?;
+            message.field(key, json, place, rest)?;
         }
         Ok(if known {
             Self::Message(message)
@@ -210,96 +236,87 @@ impl<'a> Slot<'a> {
 }
 
 impl<'a> Message<'a> {
-    fn field(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
-        let rest = &mut self.rest;
+    fn field(
+        &mut self,
+        key: &'a str,
+        json: &mut Parser<'a>,
+        place: Place<'a>,
+        rest: &mut Rest<'a>,
+    ) -> Result<(), JsonError> {
         match key {
             "content" => self.content = Content::read(json)?,
-            "metadata" => self.metadata = Metadata::read(json, rest)?,
-            "author" => self.read_author(json)?,
+            "metadata" => self.metadata = Metadata::read(json, place, rest)?,
+            "author" => self.read_author(json, rest)?,
             "create_time" => self.time = time::read(key, json, rest)?,
-            "recipient" => self.recipient = kept(key, json, rest)?.text(),
+            "recipient" => self.recipient = rest.read(key, json)?.text(),
             "id" => self.id = rest.text(key, json)?,
-            _ => keep(key, json, rest)?,
+            _ => rest.keep(key, json)?,
         }
         Ok(())
     }
 
-    fn read_author(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
+    fn read_author(&mut self, json: &mut Parser<'a>, rest: &mut Rest<'a>) -> Result<(), JsonError> {
         if !json.enter_object()? {
-            return keep("author", json, &mut self.rest);
+            return rest.keep("author", json);
         }
-        let mut rest = Leftover::default();
+        let mut author = Rest::default();
         while let Some(key) = json.key()? {
             match key {
-                "role" => self.role = rest.text(key, json)?,
-                "name" => self.name = kept(key, json, &mut rest)?.text(),
-                _ => keep(key, json, &mut rest)?,
+                "role" => self.role = author.text(key, json)?,
+                "name" => self.name = author.read(key, json)?.text(),
+                _ => author.keep(key, json)?,
             }
         }
         if let Some(role) =
             self.role.filter(|role| !matches!(*role, "user" | "assistant" | "system" | "tool"))
         {
-            rest.add_text("role", role);
+            author.add_text("role", role);
         }
-        if let Some(author) = rest.into_json() {
-            self.rest.add_json("author", author);
+        if let Some(author) = author.finish(json.arena()) {
+            rest.add_json("author", &author);
         }
         Ok(())
     }
 }
 
 impl<'a> Metadata<'a> {
-    fn read(json: &mut Parser<'a>, rest: &mut Leftover<'a>) -> Result<Self, JsonError> {
+    fn read(json: &mut Parser<'a>, place: Place<'a>, rest: &mut Rest<'a>) -> Result<Self, JsonError> {
         let mut it = Self::default();
-        let raw = json.raw_value()?;
-        if nothing(raw) {
-            return Ok(it);
-        }
-        rest.add_json("metadata", raw);
-        let mut json = Parser::new(raw, json.arena());
+        json.kind()?;
+        let start = json.offset();
         if !json.enter_object()? {
+            rest.keep("metadata", json)?;
             return Ok(it);
         }
+        let mut empty = true;
         while let Some(key) = json.key()? {
+            empty = false;
             match key {
-                "model_slug" => it.model = text(&mut json)?,
-                "is_visually_hidden_from_conversation" => it.hidden = flag(&mut json)?,
-                "is_user_system_message" => it.user_system = flag(&mut json)?,
-                "attachments" => it.attachments = list(&mut json)?,
-                "citations" => it.citations = list(&mut json)?,
-                "content_references" => it.references = list(&mut json)?,
-                "search_result_groups" => it.searches = list(&mut json)?,
+                "model_slug" => it.model = text(json)?,
+                "is_visually_hidden_from_conversation" => it.hidden = flag(json)?,
+                "is_user_system_message" => it.user_system = flag(json)?,
+                "attachments" => it.attachments = list(json)?,
+                "citations" => it.citations = list(json)?,
+                "content_references" => it.references = list(json)?,
+                "search_result_groups" => it.searches = list(json)?,
                 "aggregate_result" => it.aggregate = Some(json.raw_value()?),
                 "user_context_message_data" => it.user_context = Some(json.raw_value()?),
                 _ => {}
             }
         }
+        if !empty {
+            rest.add_json("metadata", place.verbatim(start, json.offset())?);
+        }
         Ok(it)
     }
 }
 
-/// Keeps the value unless it says nothing.
-fn keep<'a>(key: &'a str, json: &mut Parser<'a>, rest: &mut Leftover<'a>) -> Result<(), JsonError> {
-    let raw = json.raw_value()?;
-    if !nothing(raw) {
-        rest.add_json(key, raw);
+impl<'a> Place<'a> {
+    /// The value between two offsets, as strict parsers take it: it was walked over before, leniently.
+    fn verbatim(self, start: usize, end: usize) -> Result<&'a str, JsonError> {
+        let raw = self.text.get(start..end).unwrap_or_default();
+        if scan::may_be_odd(raw) { Parser::new(raw, self.arena).raw_value() } else { Ok(raw) }
     }
-    Ok(())
-}
-
-/// Keeps the value, and reads it.
-fn kept<'a>(key: &'a str, json: &mut Parser<'a>, rest: &mut Leftover<'a>) -> Result<Value<'a>, JsonError> {
-    let raw = json.raw_value()?;
-    if nothing(raw) {
-        return Ok(Value::Null);
-    }
-    rest.add_json(key, Cow::Borrowed(raw));
-    Value::read(&mut Parser::new(raw, json.arena()))
-}
-
-/// Absent, null and `{}` are one.
-fn nothing(raw: &str) -> bool {
-    matches!(raw, "null" | "{}")
 }
 
 fn text<'a>(json: &mut Parser<'a>) -> Result<Option<&'a str>, JsonError> {

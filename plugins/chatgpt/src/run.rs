@@ -7,7 +7,7 @@ use crate::{
     detect,
     layout::{self, Kind},
     map::{self, Context},
-    raw, sidecar,
+    sidecar,
 };
 
 /// Reads all that detection claimed for `format`.
@@ -58,10 +58,7 @@ fn sources(bundle: &Bundle) -> Result<(String, Vec<String>), ImportError> {
 }
 
 fn emit(element: &Element<'_>, context: &Context<'_>, sink: &mut Sink) -> Result<(), ImportError> {
-    let raw = raw::Conversation::read(&mut element.parser())?;
-    let Some(raw) = raw else { return Err(ImportError::malformed("it is not an object")) };
-    let locator = element.locator();
-    let records = map::records(raw, context, &locator, element.arena()).map_err(ImportError::malformed)?;
+    let records = map::records(element, context)?;
     for (locator, message) in &records.warnings {
         sink.warn(locator, message);
     }

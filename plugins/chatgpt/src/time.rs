@@ -1,25 +1,30 @@
 //! Times of every form that exports hold, as microseconds since the Unix epoch.
 
 use satchel_importer::{
-    JsonError, Leftover, Parser,
+    JsonError, Parser,
     json::Kind,
     pam::time::{TimeNote, Timestamp},
 };
+
+use crate::raw::Rest;
 
 /// The time that is next in `json`: seconds as a number, or in quotes, or RFC 3339. Null and 0 are no time; what is
 /// not understood, or not in full (a time without its zone), is kept as it stands.
 pub(crate) fn read<'a>(
     key: &'a str,
     json: &mut Parser<'a>,
-    rest: &mut Leftover<'a>,
+    rest: &mut Rest<'a>,
 ) -> Result<Option<i64>, JsonError> {
-    let kind = json.kind()?;
-    let raw = json.raw_value()?;
-    let read = match kind {
-        Kind::Null => return Ok(None),
-        Kind::Number => seconds(raw).map(|micros| (micros, None)),
-        Kind::String => Parser::new(raw, json.arena()).string().ok().and_then(text),
-        Kind::Bool | Kind::Array | Kind::Object => None,
+    let (read, raw) = match json.kind()? {
+        Kind::Number => {
+            let number = json.number()?.as_str();
+            (seconds(number).map(|micros| (micros, None)), number)
+        }
+        Kind::String => {
+            let raw = json.raw_value()?;
+            (Parser::new(raw, json.arena()).string().ok().and_then(text), raw)
+        }
+        Kind::Null | Kind::Bool | Kind::Array | Kind::Object => return rest.keep(key, json).map(|()| None),
     };
     if !matches!(read, Some((_, None))) {
         rest.add_json(key, raw);

@@ -40,8 +40,13 @@ fn import(bundle: &Bundle) -> Vec<Run> {
 }
 
 fn records(lines: &[Line]) -> Vec<&ConversationRecord> {
-    let record = |line| if let &Line::Conversation(ref record) = line { Some(&**record) } else { None };
-    lines.iter().filter_map(record).collect()
+    let mut found = Vec::new();
+    for line in lines {
+        if let Line::Conversation(record) = line {
+            found.push(&**record);
+        }
+    }
+    found
 }
 
 fn skips(lines: &[Line], kind: RecordKind) -> usize {
@@ -89,7 +94,8 @@ fn check_counts(folder: &Path) {
 fn is_source(file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or_default();
     let side = ["user", "group", "shared", "message_f", "library", "export_m", "conversation_asset"];
-    name.ends_with(".json") && !side.iter().any(|side| name.starts_with(side))
+    Path::new(name).extension().is_some_and(|end| end == "json")
+        && !side.iter().any(|side| name.starts_with(side))
 }
 
 #[test]

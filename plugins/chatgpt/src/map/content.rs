@@ -193,7 +193,7 @@ impl<'a> Said<'a> {
     /// For types not seen yet: the first text where texts are found in the others.
     fn general(&mut self, content: &Content<'a>) {
         let text = content.parts.iter().find_map(|part| match part {
-            raw::Part::Text(text) => Some(*text),
+            raw::Part::Text(text) => Some(text),
             raw::Part::Nothing | raw::Part::Raw(_) => None,
         });
         let elsewhere = || {
@@ -207,9 +207,9 @@ impl<'a> Said<'a> {
     }
 
     fn read_parts(&mut self, content: &Content<'a>, arena: &'a Arena) -> &'static [&'static str] {
-        let plain = |part: &raw::Part| !matches!(part, raw::Part::Raw(_));
+        let plain = |part: raw::Part<'_>| !matches!(part, raw::Part::Raw(_));
         if content.parts.iter().all(plain) {
-            for part in &content.parts {
+            for part in content.parts.iter() {
                 if let raw::Part::Text(text) = part {
                     self.add_text(text);
                 }
@@ -218,7 +218,7 @@ impl<'a> Said<'a> {
         }
         // Which text stood where among the objects: its number in PAM's parts.
         let mut layout = String::new();
-        for part in &content.parts {
+        for part in content.parts.iter() {
             layout.push(if layout.is_empty() { '[' } else { ',' });
             match part {
                 raw::Part::Nothing => layout.push_str("null"),
@@ -298,7 +298,7 @@ impl<'a> Said<'a> {
         keep_fields(&content.fields, taken, &mut self.rest);
         let read = plain || content.kind == Some("multimodal_text");
         if !read && !content.parts.is_empty() {
-            self.rest.add_json("parts", verbatim(&content.parts));
+            self.rest.add_json("parts", verbatim(&content.parts.iter().collect::<Vec<_>>()));
         }
     }
 }

@@ -111,10 +111,3 @@ pub(crate) fn text_of<'a>(content: Option<&Content<'a>>) -> Option<Cow<'a, str>>
         }
     }
 }
-
-/// What a call asked, as text.
-pub(crate) fn input_text<'c>(call: &'c ToolCall<'_>) -> Option<&'c str> {
-    match call.input.as_ref()? {
-        ToolInput::Text(text) | ToolInput::Object(text) => Some(text),
-    }
-}

@@ -4,7 +4,18 @@ use std::collections::BTreeMap;
 
 use satchel_importer::Arena;
 
-use crate::raw::Node;
+use crate::raw;
+
+/// A node by its links.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) parent: Option<&'a str>,
+    /// The list of children as JSON text; slim exports have none.
+    pub(crate) children: Option<&'a str>,
+    /// Index of its message; none if it has none and is dropped.
+    pub(crate) message: Option<usize>,
+}
 
 /// Where a kept node hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +46,9 @@ enum Walk {
 }
 
 impl<'a> Tree<'a> {
-    /// Links `nodes`; `kept` says which of them are emitted. Runs in `n log n`, whatever the links look like.
-    pub(crate) fn link(nodes: &[Node<'a>], kept: Vec<bool>, arena: &'a Arena) -> Self {
+    /// Links `nodes`; those without a message are dropped. Runs in `n log n`, whatever the links look like.
+    pub(crate) fn link(nodes: &[Link<'a>], arena: &'a Arena) -> Self {
+        let kept = nodes.iter().map(|node| node.message.is_some()).collect();
         let index = nodes.iter().enumerate().map(|(at, node)| (node.key, at)).collect();
         let mut tree = Self { index, parents: Vec::with_capacity(nodes.len()), kept, cut: Vec::new() };
         tree.parents.extend(nodes.iter().map(|node| match node.parent {
@@ -73,9 +85,9 @@ impl<'a> Tree<'a> {
     }
 
     /// A node that names no parent hangs under the first node that names it as a child.
-    fn adopt(&mut self, nodes: &[Node<'a>], arena: &'a Arena) {
+    fn adopt(&mut self, nodes: &[Link<'a>], arena: &'a Arena) {
         for (above, node) in nodes.iter().enumerate() {
-            for child in node.children(arena) {
+            for child in node.children.map(|raw| raw::texts(raw, arena)).unwrap_or_default() {
                 let Some(at) = self.index.get(child).copied() else { continue };
                 if at != above && self.parents[at] == Parent::Root {
                     self.parents[at] = Parent::Node(above);
@@ -152,18 +164,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::raw::Slot;
 
     const KEYS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "gone"];
 
-    fn nodes(parents: &[Option<usize>]) -> Vec<Node<'static>> {
-        let node = |(at, parent): (usize, &Option<usize>)| Node {
+    fn nodes(parents: &[Option<usize>], kept: &[bool]) -> Vec<Link<'static>> {
+        let node = |(at, (parent, kept)): (usize, (&Option<usize>, &bool))| Link {
             key: KEYS[at],
             parent: parent.map(|parent| KEYS[parent]),
             children: None,
-            message: Slot::Empty,
+            message: kept.then_some(at),
         };
-        parents.iter().enumerate().map(node).collect()
+        parents.iter().zip(kept).enumerate().map(node).collect()
     }
 
     /// The nearest kept ancestor by a plain walk; none if the walk ends or goes on for ever.
@@ -192,7 +203,7 @@ mod tests {
                 *parent = parent.map(|at| if at < count { at } else { 11 });
             }
             let arena = Arena::new();
-            let tree = Tree::link(&nodes(&parents), kept.clone(), &arena);
+            let tree = Tree::link(&nodes(&parents, &kept), &arena);
             for at in (0..count).filter(|at| kept[*at]) {
                 let expected = by_hand(at, &parents, &kept);
                 if tree.cut.contains(&at) {

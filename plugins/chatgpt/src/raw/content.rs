@@ -8,9 +8,16 @@ use super::{Object, Value};
 #[derive(Debug, Default)]
 pub(crate) struct Content<'a> {
     pub(crate) kind: Option<&'a str>,
-    pub(crate) parts: Vec<Part<'a>>,
+    pub(crate) parts: Parts<'a>,
     /// All other fields.
     pub(crate) fields: Object<'a>,
+}
+
+/// The list `parts`; nearly always one text, which needs no list.
+#[derive(Debug, Default)]
+pub(crate) struct Parts<'a> {
+    first: Option<Part<'a>>,
+    more: Vec<Part<'a>>,
 }
 
 /// One entry of `parts`.
@@ -38,13 +45,23 @@ impl<'a> Content<'a> {
         Ok(it)
     }
 
+    /// The text, if there is nothing else.
+    pub(crate) fn plain_text(&self) -> Option<&'a str> {
+        match self.parts.first {
+            Some(Part::Text(text)) if self.parts.more.is_empty() && self.fields.is_empty() => {
+                self.kind.is_none_or(|kind| kind == "text").then_some(text)
+            }
+            _ => None,
+        }
+    }
+
     /// Some exports hold the object as JSON in a string; any other string is the text itself.
     fn from_text(text: &'a str, json: &Parser<'a>) -> Self {
         let mut inside = Parser::new(text, json.arena());
         let mut it = Self::default();
         let object =
             inside.kind() == Ok(Kind::Object) && it.read_object(&mut inside).is_ok() && inside.end().is_ok();
-        if object { it } else { Self { parts: vec![Part::text(text)], ..Self::default() } }
+        if object { it } else { Self { parts: Parts::one(Part::text(text)), ..Self::default() } }
     }
 
     fn read_object(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
@@ -65,7 +82,7 @@ impl<'a> Content<'a> {
     }
 
     fn read_parts(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
-        self.parts.clear();
+        self.parts = Parts::default();
         while json.item()? {
             self.parts.push(match Value::read(json)? {
                 Value::Null => Part::Nothing,
@@ -74,6 +91,27 @@ impl<'a> Content<'a> {
             });
         }
         Ok(())
+    }
+}
+
+impl<'a> Parts<'a> {
+    fn one(part: Part<'a>) -> Self {
+        Self { first: Some(part), more: Vec::new() }
+    }
+
+    fn push(&mut self, part: Part<'a>) {
+        match self.first {
+            None => self.first = Some(part),
+            Some(_) => self.more.push(part),
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Part<'a>> {
+        self.first.into_iter().chain(self.more.iter().copied())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
     }
 }
 

@@ -87,6 +87,10 @@ impl<'a> Object<'a> {
         self.get(key).raw().map(|raw| Self::parse(raw, arena)).unwrap_or_default()
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn push(&mut self, key: &'a str, value: Value<'a>) {
         self.0.push((key, value));
     }
