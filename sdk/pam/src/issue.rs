@@ -51,6 +51,39 @@ impl fmt::Display for Issue {
     }
 }
 
+/// Issues kept of one document; hostile ones could have a million.
+const MOST_ISSUES: usize = 10_000;
+
+/// Collects issues, up to a bound.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Issues {
+    list: Vec<Issue>,
+    left_out: usize,
+}
+
+impl Issues {
+    pub(crate) fn push(&mut self, issue: Issue) {
+        if self.list.len() < MOST_ISSUES {
+            self.list.push(issue);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Issue> {
+        self.list.iter_mut()
+    }
+
+    /// All that were kept, and one that says how many were not.
+    pub(crate) fn finish(mut self) -> Vec<Issue> {
+        if self.left_out > 0 {
+            let message = format!("{} more issues are not listed", self.left_out);
+            self.list.push(Issue::error("R-2.2", "$", message));
+        }
+        self.list
+    }
+}
+
 /// Characters of a value that a message quotes; documents are hostile and messages are shown.
 const QUOTED: usize = 60;
 

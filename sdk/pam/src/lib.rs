@@ -24,6 +24,7 @@ pub mod sign;
 pub mod store;
 pub mod text;
 pub mod time;
+pub mod validate;
 
 /// The `schema_version` that we write.
 pub const SCHEMA_VERSION: &str = "1.0";

@@ -5,21 +5,20 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::path::Path;
-use crate::issue::{Issue, Severity};
+use crate::issue::{Issue, Issues, Severity};
 
 /// Where a memory's `metadata` or a message's `raw_metadata` keeps what a later minor version added to it.
 pub const UNKNOWN_KEY: &str = "pam:unknown";
 
-/// Issues kept of one document; hostile ones could have a million.
-const MOST_ISSUES: usize = 10_000;
+/// Unknown keys kept of one document; hostile ones could have a million.
+const MOST_UNKNOWN: usize = 10_000;
 
 /// Placeholder until the document's version is known; see [`Sink::finish`].
 const UNDECIDED: &str = "A-29";
 
 #[derive(Default)]
 pub(super) struct Sink {
-    issues: Vec<Issue>,
-    left_out: usize,
+    issues: Issues,
     unknown: Vec<(String, Value)>,
 }
 
@@ -36,11 +35,7 @@ pub(super) enum Version {
 
 impl Sink {
     pub(super) fn push(&mut self, issue: Issue) {
-        if self.issues.len() < MOST_ISSUES {
-            self.issues.push(issue);
-        } else {
-            self.left_out += 1;
-        }
+        self.issues.push(issue);
     }
 
     pub(super) fn error(&mut self, rule: &'static str, path: &Path<'_>, message: impl Into<String>) {
@@ -54,7 +49,7 @@ impl Sink {
     /// Something that PAM 1.0 does not know: kept, and judged when the version is known.
     pub(super) fn unknown(&mut self, path: &Path<'_>, what: &str, value: Value) {
         self.error(UNDECIDED, path, format!("{what} is not known to PAM 1.0"));
-        if self.unknown.len() < MOST_ISSUES {
+        if self.unknown.len() < MOST_UNKNOWN {
             self.unknown.push((path.to_string(), value));
         }
     }
@@ -81,11 +76,7 @@ impl Sink {
                 Version::Ours | Version::Foreign => issue.rule = "R-3.9",
             }
         }
-        if self.left_out > 0 {
-            let message = format!("{} more issues are not listed", self.left_out);
-            self.issues.push(Issue::error("R-2.2", "$", message));
-        }
-        (self.issues, self.unknown.into_iter().collect())
+        (self.issues.finish(), self.unknown.into_iter().collect())
     }
 }
 
