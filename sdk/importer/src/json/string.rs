@@ -32,16 +32,20 @@ impl<'a> Parser<'a> {
 
     fn decode_into(&mut self, decoded: &mut String) -> Result<(), JsonError> {
         loop {
+            // Escapes come in runs: many exports write all but ASCII so.
+            while self.text.as_bytes().get(self.at) == Some(&b'\\') {
+                decoded.push(self.read_escape()?.unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
             match self.text.as_bytes().get(self.at) {
                 Some(b'"') => {
                     self.at += 1;
                     return Ok(());
                 }
-                Some(b'\\') => decoded.push(self.read_escape()?.unwrap_or(char::REPLACEMENT_CHARACTER)),
-                Some(&control) => {
+                Some(&control @ 0..b' ') => {
                     decoded.push(char::from(control));
                     self.at += 1;
                 }
+                Some(_) => {}
                 None => return Err(self.error("the text ends inside a string")),
             }
             let start = self.at;
@@ -51,6 +55,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The character of the escape that is next, a pair of surrogate escapes together; none for a lone surrogate.
+    #[inline]
     pub(super) fn read_escape(&mut self) -> Result<Option<char>, JsonError> {
         let letter = self.text.as_bytes().get(self.at + 1);
         let simple = match letter {
@@ -69,6 +74,7 @@ impl<'a> Parser<'a> {
         Ok(Some(simple))
     }
 
+    #[inline]
     fn read_unicode_escape(&mut self) -> Result<Option<char>, JsonError> {
         let first = self.hex_at(self.at).ok_or_else(|| self.error("expected four hex digits"))?;
         self.at += 6;
@@ -86,9 +92,33 @@ impl<'a> Parser<'a> {
     }
 
     /// The code unit of `\uXXXX` at `at`.
+    #[inline]
     fn hex_at(&self, at: usize) -> Option<u32> {
-        let escape = self.text.as_bytes().get(at..at + 6)?;
-        let digits = escape.strip_prefix(b"\\u")?;
-        digits.iter().try_fold(0, |unit, &digit| Some(unit << 4 | char::from(digit).to_digit(16)?))
+        let &[b'\\', b'u', a, b, c, d] = self.text.as_bytes().get(at..)?.first_chunk::<6>()? else {
+            return None;
+        };
+        let unit = digit(a) << 12 | digit(b) << 8 | digit(c) << 4 | digit(d);
+        (unit < NO_DIGIT).then_some(unit)
     }
 }
+
+/// What a hexadecimal digit stands for.
+#[inline]
+fn digit(byte: u8) -> u32 {
+    DIGITS[usize::from(byte)]
+}
+
+/// More than four digits can make, shifted or not.
+const NO_DIGIT: u32 = 0x1_0000;
+
+const DIGITS: [u32; 256] = {
+    let mut digits = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 16 {
+        let letter = b"0123456789abcdef"[value as usize];
+        digits[letter as usize] = value;
+        digits[letter.to_ascii_uppercase() as usize] = value;
+        value += 1;
+    }
+    digits
+};
