@@ -79,8 +79,12 @@ impl Applier {
         Ok(())
     }
 
-    /// Notes that the journal is applied up to `end`.
+    /// Notes that the journal is applied up to `end`. What a damaged journal shows again from before does not move it back.
     pub(crate) fn passed(&mut self, end: Position) {
+        let at = self.meta.position;
+        if (end.segment, end.offset) < (at.segment, at.offset) {
+            return;
+        }
         self.meta.position = end;
         self.meta.position_revision = self.meta.revision;
     }

@@ -1,8 +1,6 @@
 //! What the store needs of its engine: five calls, so that another engine can stand here.
 
 pub(crate) mod house;
-#[cfg(test)]
-pub(crate) mod map;
 pub(crate) mod tree;
 
 /// An ordered map of bytes that survives the process.

@@ -1,1 +1,10 @@
-//! Behaviour of the whole store.
+//! Behaviour of the whole store, against a model, through crashes and damage.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod crash;
+mod damage;
+mod disk;
+mod map;
+mod model;
+mod pages;
+mod world;

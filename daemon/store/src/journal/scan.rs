@@ -258,6 +258,10 @@ impl Scan<'_> {
             self.note_damage(number, 0, segment::HEADER, "a segment that does not follow the one before");
         }
         self.reach(header.revision);
+        if self.outcome.damage.is_empty() {
+            // The one before is complete, or this one would not have been begun.
+            self.outcome.end = self.at;
+        }
         Ok(true)
     }
 
@@ -381,6 +385,22 @@ impl Scan<'_> {
         self.trusted = false;
     }
 
+    /// A segment ends before the length that the next one knows; the frame that the cut goes through is reported with it.
+    fn note_cut(&mut self, segment: u32, length: u64, known: u64) {
+        let path = self.segments.home.segment_path(segment);
+        let index = self.outcome.damage.len().saturating_sub(1);
+        match self.outcome.damage.last_mut() {
+            Some(last) if last.file == path && last.offset + last.length == length => {
+                "a segment that was cut short".clone_into(&mut last.problem);
+                last.length = known - last.offset;
+                self.pending = Some((index, segment, last.offset, last.length));
+            }
+            Some(_) | None => {
+                self.note_damage(segment, length, known - length, "a segment that was cut short")
+            }
+        }
+    }
+
     fn next_segment(&mut self, length: u64) -> Result<(), StoreError> {
         let number = self.at.segment;
         let next = self.segments.files.get(&(number + 1)).and_then(|segment| segment.header);
@@ -388,7 +408,7 @@ impl Scan<'_> {
             && self.segments.files.contains_key(&number)
             && header.previous_length > length
         {
-            self.note_damage(number, length, header.previous_length - length, "a segment that was cut short");
+            self.note_cut(number, length, header.previous_length);
         }
         self.at.segment = number.checked_add(1).ok_or(StoreError::TooLarge {
             what: "the journal".to_owned(),

@@ -38,6 +38,8 @@ pub(crate) struct Writer {
     synced: u64,
     roll_at: u64,
     chunk: Vec<u8>,
+    /// Bodies in `chunk`; it may hold one that is empty.
+    gathered: usize,
     packed: Vec<u8>,
     compressor: Compressor<'static>,
     stopped: Option<String>,
@@ -66,6 +68,7 @@ impl Writer {
             synced: end.offset,
             roll_at,
             chunk: Vec::with_capacity(CHUNK),
+            gathered: 0,
             packed: Vec::new(),
             compressor,
             stopped: None,
@@ -109,6 +112,7 @@ impl Writer {
         let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
         let place = BodyPlace { segment: self.segment, offset: self.end(), start, length };
         self.chunk.extend_from_slice(body);
+        self.gathered += 1;
         Ok(place)
     }
 
@@ -149,6 +153,7 @@ impl Writer {
     /// Takes back the group that failed, so that the next one can be tried.
     pub(crate) fn undo(&mut self) {
         self.chunk.clear();
+        self.gathered = 0;
         self.buffer.clear();
         self.start = self.group.offset;
         self.chain = self.group.chain;
@@ -188,13 +193,14 @@ impl Writer {
     }
 
     fn flush_bodies(&mut self, revision: u64) -> Result<(), StoreError> {
-        if self.chunk.is_empty() {
+        if self.gathered == 0 {
             return Ok(());
         }
         let chunk = std::mem::take(&mut self.chunk);
         let done = self.append(Kind::Body, &chunk, revision);
         self.chunk = chunk;
         self.chunk.clear();
+        self.gathered = 0;
         if self.chunk.capacity() > 2 * CHUNK {
             self.chunk.shrink_to(CHUNK);
         }

@@ -6,11 +6,14 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{Changes, Engine, EngineError, Pair};
+use crate::engine::{
+    Changes, Engine, EngineError, Pair,
+    house::{FileMark, House},
+};
 
 /// Clones share their content, as two processes would share a folder.
 #[derive(Clone, Default)]
-pub(crate) struct MapEngine(Arc<Mutex<State>>);
+pub(super) struct MapEngine(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
@@ -22,7 +25,7 @@ struct State {
 
 impl MapEngine {
     /// Goes back to the state after one of the last batches, as a killed engine may. Returns how many there were to choose from.
-    pub(crate) fn kill(&self, choose: usize) -> usize {
+    pub(super) fn kill(&self, choose: usize) -> usize {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = state.applied.len();
         if count > 0 {
@@ -33,22 +36,32 @@ impl MapEngine {
         count
     }
 
+    /// Returns a copy that goes its own way: what was there when the process was killed.
+    pub(super) fn fork(&self) -> Self {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Self(Arc::new(Mutex::new(State {
+            now: state.now.clone(),
+            applied: state.applied.clone(),
+            fail_after: None,
+        })))
+    }
+
     /// From now on a kill cannot go further back than here.
-    pub(crate) fn settle(&self) {
+    pub(super) fn settle(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.applied = vec![state.now.clone()];
     }
 
     /// Lets `batches` more batches through, then fails.
-    pub(crate) fn fail_after(&self, batches: usize) {
+    pub(super) fn fail_after(&self, batches: usize) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).fail_after = Some(batches);
     }
 
-    pub(crate) fn clear(&self) {
+    pub(super) fn clear(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
     }
 
-    pub(crate) fn content(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    pub(super) fn content(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).now.clone()
     }
 }
@@ -96,5 +109,28 @@ impl Engine for MapEngine {
 
     fn size(&self) -> u64 {
         0
+    }
+}
+
+/// The folder of a [`MapEngine`].
+#[derive(Clone, Default)]
+pub(super) struct MapHouse(pub(super) MapEngine);
+
+impl House for MapHouse {
+    fn open(&self) -> Result<Arc<dyn Engine>, EngineError> {
+        Ok(Arc::new(self.0.clone()))
+    }
+
+    fn set_aside(&self) -> std::io::Result<()> {
+        self.0.clear();
+        Ok(())
+    }
+
+    fn sync(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn marks(&self) -> std::io::Result<Vec<FileMark>> {
+        Ok(Vec::new())
     }
 }

@@ -1,0 +1,289 @@
+//! Flipped bits, cut and missing files: found, named, mended where the journal can mend it.
+
+use std::{fs, path::Path};
+
+use super::world::{Dice, Model, open_real, show_all};
+use crate::{Damage, Health, OpenEvent, OpenOptions, Revision, Store, StoreError};
+
+/// Makes a store of `count` batches and returns what it shows.
+fn make(dir: &Path, seed: u64, count: usize) -> Model {
+    let (mut model, mut dice) = (Model::default(), Dice(seed));
+    let (store, _) = open_real(dir, "boot").unwrap();
+    for _ in 0..count {
+        store.commit(model.batch(&mut dice)).unwrap();
+    }
+    store.close().unwrap();
+    model
+}
+
+fn files(dir: &Path) -> Vec<std::path::PathBuf> {
+    let mut files: Vec<_> =
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()).collect();
+    files.sort();
+    files
+}
+
+fn flip(path: &Path, bit: u64) {
+    let mut bytes = fs::read(path).unwrap();
+    let at = (bit / 8) as usize % bytes.len();
+    bytes[at] ^= 1 << (bit % 8);
+    fs::write(path, bytes).unwrap();
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_damaged_engine_is_rebuilt_to_the_same_state() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = make(dir.path(), 1, 12);
+    let digest = open_real(dir.path(), "boot").unwrap().0.state_digest();
+    let kinds = ["flip", "cut", "remove", "empty folder", "note lost", "power loss"];
+    for (n, kind) in kinds.iter().enumerate() {
+        let copied = tempfile::tempdir().unwrap();
+        copy(dir.path(), copied.path());
+        let db = copied.path().join("db");
+        let largest = files(&db).into_iter().max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap();
+        match *kind {
+            "flip" => flip(&largest, 8 * 8_000 + n as u64),
+            "cut" => fs::File::options().write(true).open(&largest).unwrap().set_len(5_000).unwrap(),
+            "remove" => fs::remove_file(&largest).unwrap(),
+            "empty folder" => fs::remove_dir_all(&db).unwrap(),
+            "note lost" => fs::remove_file(copied.path().join("db.state")).unwrap(),
+            _ => fs::write(copied.path().join("db.state"), r#"{"state":"open","boot":"boot"}"#).unwrap(),
+        }
+        let boot = if *kind == "power loss" { "next boot" } else { "boot" };
+        let (store, events) = open_real(copied.path(), boot).unwrap();
+        assert!(matches!(events[0], OpenEvent::Rebuilding { .. }), "{kind}: {events:?}");
+        assert_eq!(store.state_digest(), digest, "{kind}");
+        assert_eq!(show_all(&store).unwrap(), model, "{kind}");
+        assert!(store.check(true, &mut |_| {}).unwrap().clean(), "{kind}");
+        assert_eq!(copied.path().join("db.broken-1").exists(), *kind != "empty folder");
+    }
+}
+
+#[test]
+fn a_rebuild_can_be_asked_for_and_keeps_one_old_database() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = make(dir.path(), 2, 6);
+    for round in 1..4 {
+        let store = Store::rebuild(dir.path(), OpenOptions::default(), &mut |_| {}).unwrap();
+        assert_eq!(show_all(&store).unwrap(), model);
+        let kept: Vec<_> = (1..9).filter(|n| dir.path().join(format!("db.broken-{n}")).exists()).collect();
+        assert_eq!(kept, [round]);
+    }
+}
+
+/// Opens a copy whose journal was changed by `harm`, without its engine, and returns what it says.
+fn harmed(
+    dir: &Path,
+    keep_engine: bool,
+    harm: impl FnOnce(&Path),
+) -> (tempfile::TempDir, Store, Vec<Damage>) {
+    let copied = tempfile::tempdir().unwrap();
+    copy(dir, copied.path());
+    harm(&copied.path().join("journal"));
+    if !keep_engine {
+        fs::remove_file(copied.path().join("db.state")).unwrap();
+    }
+    let (store, events) = open_real(copied.path(), "boot").unwrap();
+    let told = events.into_iter().filter_map(|event| match event {
+        OpenEvent::Damaged(damage) => Some(damage),
+        _ => None,
+    });
+    let told = told.collect();
+    (copied, store, told)
+}
+
+#[test]
+fn any_flipped_bit_of_the_journal_is_found_and_its_revisions_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    make(dir.path(), 3, 30);
+    let segments = files(&dir.path().join("journal"));
+    assert!(segments.len() > 3, "{} segments", segments.len());
+    let (whole, _) = open_real(dir.path(), "boot").unwrap();
+    let last = whole.revision();
+    let frames = whole.frames_for_tests();
+    drop(whole);
+    let mut dice = Dice(4);
+    for _ in 0..40 {
+        let segment = dice.roll(segments.len() as u64) as usize;
+        let length = fs::metadata(&segments[segment]).unwrap().len();
+        let bit = dice.roll(length * 8);
+        let at = bit / 8;
+        let (_kept, store, told) = harmed(dir.path(), false, |journal| {
+            flip(&journal.join(segments[segment].file_name().unwrap()), bit);
+        });
+        let owner = frames
+            .iter()
+            .find(|frame| frame.segment as usize == segment + 1 && (frame.start..frame.end).contains(&at));
+        if owner.is_some_and(|frame| frame.seal) && segment + 1 == segments.len() {
+            // The seal is the last thing of all: nobody was told that it is there, and nothing is lost with it.
+            assert_eq!((told, store.revision()), (Vec::new(), last));
+            continue;
+        }
+        assert_eq!(told.len(), 1, "bit {bit} of segment {segment}: {told:?}");
+        assert_eq!(told[0].file.file_name(), segments[segment].file_name());
+        let revisions: Vec<u64> = told[0].revisions.iter().cloned().flatten().collect();
+        let expected: Vec<u64> = owner.and_then(|frame| frame.revision).into_iter().collect();
+        assert_eq!(revisions, expected, "bit {bit} of segment {segment}, frame {owner:?}: {told:?}");
+        assert!(matches!(store.health(), Health::Damaged(_)));
+        let refused = store.commit(Model::default().batch(&mut Dice(1)));
+        assert!(matches!(refused, Err(StoreError::DamagedJournal { .. })), "{refused:?}");
+        assert_eq!(store.revision(), last, "what comes after the damage is shown");
+    }
+}
+
+#[test]
+fn a_cut_or_missing_segment_is_damage_and_names_its_revisions() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = make(dir.path(), 5, 30);
+    let (whole, _) = open_real(dir.path(), "boot").unwrap();
+    let last = whole.revision().get();
+    drop(whole);
+    let segments = files(&dir.path().join("journal"));
+    for segment in [0, 1, segments.len() - 1] {
+        for cut in [true, false] {
+            for keep_engine in [true, false] {
+                let is_last = segment == segments.len() - 1;
+                let (kept, store, told) = harmed(dir.path(), keep_engine, |journal| {
+                    let path = journal.join(segments[segment].file_name().unwrap());
+                    if cut {
+                        let length = fs::metadata(&path).unwrap().len();
+                        fs::File::options().write(true).open(&path).unwrap().set_len(length / 2).unwrap();
+                    } else if segment > 0 {
+                        fs::remove_file(&path).unwrap();
+                    }
+                });
+                let what = format!("segment {segment}, cut {cut}, engine {keep_engine}: {told:?}");
+                if segment == 0 && !cut {
+                    continue;
+                }
+                if is_last && !keep_engine {
+                    // Nothing is left that knows of the end: it looks like a tail that was never acknowledged.
+                    assert!(store.revision().get() < last);
+                    continue;
+                }
+                assert_eq!(told.len(), 1, "{what}");
+                assert!(!told[0].revisions.is_empty(), "{what}");
+                assert!(matches!(
+                    store.commit(Model::default().batch(&mut Dice(1))),
+                    Err(StoreError::DamagedJournal { .. })
+                ));
+                if keep_engine {
+                    assert_eq!(store.revision().get(), last, "{what}");
+                }
+                drop(store);
+                // The same is said at the next start, and after the file is back all is well.
+                let (store, _) = open_real(kept.path(), "boot").unwrap();
+                assert!(matches!(store.health(), Health::Damaged(_)), "{what}");
+                drop(store);
+                fs::copy(
+                    &segments[segment],
+                    kept.path().join("journal").join(segments[segment].file_name().unwrap()),
+                )
+                .unwrap();
+                let (store, _) = open_real(kept.path(), "boot").unwrap();
+                assert_eq!(store.health(), Health::Good, "{what}");
+                assert_eq!(show_all(&store).unwrap(), model, "{what}");
+                assert!(store.check(true, &mut |_| {}).unwrap().clean());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_deep_check_finds_what_an_open_does_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    make(dir.path(), 6, 12);
+    let (_kept, store, told) = harmed(dir.path(), true, |journal| flip(&files(journal)[0], 8 * 300));
+    assert_eq!(told, []);
+    let report = store.check(true, &mut |_| {}).unwrap();
+    assert_eq!(report.damage.len(), 1, "{report:?}");
+    assert_eq!(report.damage[0].revisions.len(), 1);
+    assert!(store.check(false, &mut |_| {}).unwrap().damage.is_empty());
+}
+
+#[test]
+fn a_blob_that_changed_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _) = open_real(dir.path(), "boot").unwrap();
+    let bytes = vec![b'p'; 700_000];
+    let blob = store.blob_put(&mut bytes.as_slice()).unwrap();
+    assert_eq!(store.blob_put(&mut bytes.as_slice()).unwrap(), blob);
+    assert_eq!(blob.len, 700_000);
+    let mut read = Vec::new();
+    std::io::Read::read_to_end(&mut store.blob_open(&blob.sha256).unwrap().unwrap(), &mut read).unwrap();
+    assert_eq!(read, bytes);
+    assert!(store.blob_open(&[0; 32]).unwrap().is_none());
+    assert_eq!(store.stats().unwrap().blob_bytes, 700_000);
+    let report = store.check(true, &mut |_| {}).unwrap();
+    assert_eq!((report.blobs, report.clean()), (1, true));
+    flip(&crate::blob::blob_path(dir.path(), &blob.sha256), 77);
+    assert_eq!(store.check(true, &mut |_| {}).unwrap().blob_problems.len(), 1);
+}
+
+#[test]
+fn a_second_opener_is_told_who_has_the_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _) = open_real(dir.path(), "boot").unwrap();
+    match open_real(dir.path(), "boot") {
+        Err(StoreError::Locked { pid, .. }) => assert_eq!(pid, std::process::id().to_string()),
+        other => panic!("{other:?}"),
+    }
+    drop(store);
+    assert!(open_real(dir.path(), "boot").is_ok());
+}
+
+#[test]
+fn refused_batches_leave_nothing_behind() {
+    use crate::{Batch, Change, MessageWrite};
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _) = open_real(dir.path(), "boot").unwrap();
+    let mut dice = Dice(1);
+    let memory = |n: u64, dice: &mut Dice| Change::Memory(Box::new(super::world::memory(n, dice)));
+    let batch = |changes| Batch { changes, ..Batch::default() };
+    let twice = batch(vec![memory(1, &mut dice), memory(1, &mut dice)]);
+    assert!(matches!(store.commit(twice), Err(StoreError::Twice { .. })));
+    let head = super::world::head(0, 0, &mut dice);
+    let header = super::world::header(0, &mut dice);
+    let keep = crate::ConversationWrite {
+        header,
+        current: None,
+        opaque: Vec::new(),
+        messages: vec![MessageWrite::Keep { head }],
+    };
+    let unknown = batch(vec![memory(2, &mut dice), Change::Conversation(Box::new(keep))]);
+    assert!(matches!(
+        store.commit_group(vec![batch(vec![memory(3, &mut dice)]), unknown]),
+        Err(StoreError::UnknownMessage { .. })
+    ));
+    let withdraw = batch(vec![Change::WithdrawRelation("none".to_owned())]);
+    assert!(matches!(store.commit(withdraw), Err(StoreError::UnknownRelation(_))));
+    // "foo" hashes to the bytes of this UUID.
+    let key = crate::keys::id16("foo");
+    let mut first = super::world::memory(1, &mut dice);
+    first.id = "foo".to_owned();
+    let mut second = first.clone();
+    second.id = uuid::Uuid::from_bytes(key).to_string();
+    assert_eq!(store.revision(), Revision::ZERO);
+    assert_eq!(store.commit(batch(vec![Change::Memory(Box::new(first))])).unwrap(), Revision::new(1));
+    let collision = store.commit(batch(vec![Change::Memory(Box::new(second))]));
+    assert!(matches!(collision, Err(StoreError::IdCollision { .. })), "{collision:?}");
+    assert_eq!(store.stats().unwrap().memories, 1);
+    assert!(matches!(store.memory("foo", Some(Revision::new(2))), Err(StoreError::FutureRevision { .. })));
+    assert!(store.memory(&uuid::Uuid::from_bytes(key).to_string(), None).unwrap().is_none());
+    store.close().unwrap();
+    let (store, events) = open_real(dir.path(), "boot").unwrap();
+    assert_eq!((store.revision(), events.len()), (Revision::new(1), 1));
+}

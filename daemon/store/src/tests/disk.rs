@@ -1,0 +1,260 @@
+//! A file system that can fail a call, lose what was not fsynced, and tear writes.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::disk::{Disk, DiskFile};
+
+/// Clones share their content, as two processes would share a disk.
+#[derive(Clone, Default)]
+pub(super) struct CrashDisk(Arc<Mutex<Files>>);
+
+/// All that a disk holds.
+#[derive(Clone, Default)]
+pub(super) struct Files {
+    files: BTreeMap<u64, Content>,
+    names: BTreeMap<PathBuf, u64>,
+    durable_names: BTreeMap<PathBuf, u64>,
+    next: u64,
+    /// Calls that change something or fsync.
+    pub(super) calls: usize,
+    /// Which call fails, and how.
+    pub(super) fail: Option<(usize, io::ErrorKind)>,
+    /// This many more fsyncs of files go through, then none.
+    pub(super) syncs: Option<usize>,
+}
+
+#[derive(Clone, Default)]
+struct Content {
+    live: Vec<u8>,
+    durable: Vec<u8>,
+    /// Writes since the last fsync.
+    pending: Vec<Write>,
+}
+
+#[derive(Clone)]
+enum Write {
+    At(u64, Vec<u8>),
+    Length(u64),
+}
+
+/// What a power loss leaves of the writes that were not fsynced.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Loss {
+    /// The first so many bytes, in the order of writing.
+    Cut(usize),
+    /// Sectors of this size, each there or zero by the bits of the seed; the length is the full one.
+    Torn(usize, u64),
+}
+
+impl Files {
+    /// Bytes that were written and not fsynced.
+    pub(super) fn unsynced(&self) -> usize {
+        self.files.values().flat_map(|file| &file.pending).map(Write::len).sum()
+    }
+
+    /// What is there after a power loss.
+    pub(super) fn after(mut self, loss: Loss) -> Self {
+        self.names = self.durable_names.clone();
+        let mut left = match loss {
+            Loss::Cut(bytes) => bytes,
+            Loss::Torn(..) => usize::MAX,
+        };
+        for file in self.files.values_mut() {
+            let mut content = file.durable.clone();
+            for write in std::mem::take(&mut file.pending) {
+                match (write, loss) {
+                    (Write::At(at, bytes), Loss::Cut(_)) => {
+                        let keep = bytes.len().min(left);
+                        left -= keep;
+                        put(&mut content, at, &bytes[..keep]);
+                    }
+                    (Write::At(at, bytes), Loss::Torn(sector, seed)) => {
+                        tear(&mut content, at, &bytes, sector, seed)
+                    }
+                    (Write::Length(length), _) if left > 0 => content.resize(length as usize, 0),
+                    (Write::Length(_), _) => {}
+                }
+            }
+            file.live.clone_from(&content);
+            file.durable = content;
+        }
+        self.fail = None;
+        self.syncs = None;
+        self
+    }
+}
+
+impl Write {
+    fn len(&self) -> usize {
+        match self {
+            Self::At(_, bytes) => bytes.len(),
+            Self::Length(_) => 0,
+        }
+    }
+}
+
+impl CrashDisk {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Files> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn image(&self) -> Files {
+        self.lock().clone()
+    }
+
+    pub(super) fn restore(&self, files: Files) {
+        *self.lock() = files;
+    }
+
+    /// Counts a call and fails it if it is the chosen one.
+    fn call(&self) -> io::Result<MutexGuard<'_, Files>> {
+        let mut files = self.lock();
+        files.calls += 1;
+        match files.fail {
+            Some((call, kind)) if call == files.calls => Err(kind.into()),
+            _ => Ok(files),
+        }
+    }
+}
+
+impl Disk for CrashDisk {
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let mut files = self.call()?;
+        if files.names.contains_key(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        files.next += 1;
+        let number = files.next;
+        files.files.insert(number, Content::default());
+        files.names.insert(path.to_owned(), number);
+        Ok(Arc::new(CrashFile(self.clone(), number)))
+    }
+
+    fn open(&self, path: &Path, _: bool) -> io::Result<Arc<dyn DiskFile>> {
+        let number = self.lock().names.get(path).copied();
+        number.map_or(Err(io::ErrorKind::NotFound.into()), |number| {
+            Ok(Arc::new(CrashFile(self.clone(), number)) as Arc<dyn DiskFile>)
+        })
+    }
+
+    fn create_folders(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn names(&self, path: &Path) -> io::Result<Vec<String>> {
+        let files = self.lock();
+        let inside = files.names.keys().filter(|name| name.parent() == Some(path));
+        Ok(inside.filter_map(|name| Some(name.file_name()?.to_string_lossy().into_owned())).collect())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut files = self.call()?;
+        let number = files.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        files.names.insert(to.to_owned(), number);
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut files = self.call()?;
+        files.names.remove(path).map(|_| ()).ok_or(io::ErrorKind::NotFound.into())
+    }
+
+    fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        let mut files = self.call()?;
+        files.durable_names.retain(|name, _| name.parent() != Some(path));
+        let now: Vec<_> = files
+            .names
+            .iter()
+            .filter(|(name, _)| name.parent() == Some(path))
+            .map(|(a, b)| (a.clone(), *b))
+            .collect();
+        files.durable_names.extend(now);
+        Ok(())
+    }
+}
+
+struct CrashFile(CrashDisk, u64);
+
+impl CrashFile {
+    fn change<T>(&self, change: impl FnOnce(&mut Content) -> T) -> io::Result<T> {
+        let mut files = self.0.call()?;
+        files.files.get_mut(&self.1).map(change).ok_or(io::ErrorKind::NotFound.into())
+    }
+}
+
+impl DiskFile for CrashFile {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let failed = self.change(|file| {
+            put(&mut file.live, offset, bytes);
+            file.pending.push(Write::At(offset, bytes.to_vec()));
+        });
+        if failed.is_err()
+            && let Some(file) = self.0.lock().files.get_mut(&self.1)
+        {
+            // A full disk takes a part of the bytes before it refuses.
+            let half = &bytes[..bytes.len() / 2];
+            put(&mut file.live, offset, half);
+            file.pending.push(Write::At(offset, half.to_vec()));
+        }
+        failed
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let files = self.0.lock();
+        let file = files.files.get(&self.1).ok_or(io::ErrorKind::NotFound)?;
+        let rest = file.live.get(offset as usize..).unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        match &mut self.0.lock().syncs {
+            Some(0) => return Err(io::ErrorKind::Other.into()),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        self.change(|file| {
+            file.pending.clear();
+            file.durable.clone_from(&file.live);
+        })
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.change(|file| {
+            file.live.resize(length as usize, 0);
+            file.pending.push(Write::Length(length));
+        })
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        let files = self.0.lock();
+        files.files.get(&self.1).map(|file| file.live.len() as u64).ok_or(io::ErrorKind::NotFound.into())
+    }
+}
+
+fn put(content: &mut Vec<u8>, at: u64, bytes: &[u8]) {
+    let at = at as usize;
+    if content.len() < at + bytes.len() {
+        content.resize(at + bytes.len(), 0);
+    }
+    content[at..at + bytes.len()].copy_from_slice(bytes);
+}
+
+fn tear(content: &mut Vec<u8>, at: u64, bytes: &[u8], sector: usize, seed: u64) {
+    let end = at as usize + bytes.len();
+    if content.len() < end {
+        content.resize(end, 0);
+    }
+    for (n, byte) in bytes.iter().enumerate() {
+        let place = at as usize + n;
+        if seed.rotate_left((place / sector) as u32).count_ones() % 2 == 0 {
+            content[place] = *byte;
+        }
+    }
+}

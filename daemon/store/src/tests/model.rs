@@ -1,0 +1,141 @@
+//! Random batches against the model, with a restart after each.
+
+use proptest::prelude::*;
+
+use super::{
+    disk::CrashDisk,
+    map::MapHouse,
+    world::{Dice, Model, open, open_real, show, show_all},
+};
+use crate::{ChangePosition, Health, OpenEvent, Revision, Store};
+
+/// Every earlier revision still shows what it showed.
+fn check(store: &Store, model: &Model, history: &[Model]) {
+    assert_eq!(show_all(store).unwrap(), *model);
+    assert_eq!(store.revision().get() + 1, history.len() as u64);
+    for (revision, then) in history.iter().enumerate() {
+        assert_eq!(show(store, Revision::new(revision as u64)).unwrap(), *then, "at revision {revision}");
+    }
+    let report = store.check(true, &mut |_| {}).unwrap();
+    assert!(report.clean(), "{report:?}");
+}
+
+/// Each revision is in the feed, numbered without a gap, and says truly what came before.
+fn check_feed(store: &Store) {
+    let all = store.changes_since(ChangePosition::after(Revision::ZERO), usize::MAX).unwrap();
+    let mut last = std::collections::BTreeMap::new();
+    let (mut revision, mut n) = (0, 0);
+    for entry in &all {
+        let position = entry.position;
+        if position.revision.get() == revision {
+            assert_eq!(position.n, n + 1);
+        } else {
+            assert_eq!((position.revision.get(), position.n), (revision + 1, 0));
+        }
+        (revision, n) = (position.revision.get(), position.n);
+        let before = last.insert((entry.kind, entry.id.clone()), position.revision);
+        assert_eq!(entry.previous, before.unwrap_or_default(), "{entry:?}");
+        assert_eq!(entry.op == crate::ChangeOp::Created, before.is_none());
+    }
+    assert_eq!(revision, store.revision().get());
+    let (mut after, mut piecewise) = (ChangePosition::after(Revision::ZERO), Vec::new());
+    loop {
+        let some = store.changes_since(after, 3).unwrap();
+        let Some(last) = some.last() else { break };
+        after = last.position;
+        piecewise.extend(some);
+    }
+    assert_eq!(piecewise, all);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn a_store_shows_what_was_committed_after_each_restart(seed in any::<u64>()) {
+        let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapHouse::default());
+        let (mut model, mut dice) = (Model::default(), Dice(seed));
+        let mut history = vec![Model::default()];
+        for step in 0..25 {
+            let (store, events) = open(dir.path(), &disk, &house, "boot").unwrap();
+            let quiet = events.iter().all(|event| matches!(event, OpenEvent::Ready { .. }));
+            prop_assert!(quiet, "{:?}", events);
+            prop_assert_eq!(store.health(), Health::Good);
+            let batches: Vec<_> = (0..=dice.roll(3))
+                .map(|_| {
+                    let batch = model.batch(&mut dice);
+                    if batch.raises_revision() {
+                        history.push(model.timeless());
+                    }
+                    batch
+                })
+                .collect();
+            store.commit_group(batches).unwrap();
+            if step % 6 == 5 {
+                check(&store, &model, &history);
+            } else {
+                prop_assert_eq!(&show_all(&store).unwrap(), &model);
+            }
+            if step == 24 {
+                check_feed(&store);
+                let digest = store.state_digest();
+                let content = house.0.content();
+                drop(store);
+                // Power loss without anything lost: the engine is built again and is the same, byte for byte.
+                let (again, events) = open(dir.path(), &disk, &house, "boot").unwrap();
+                drop(again);
+                prop_assert_eq!(events.len(), 1);
+                disk.lock().fail = None;
+                house.0.clear();
+                let (again, events) = open(dir.path(), &disk, &house, "boot").unwrap();
+                let rebuilding = matches!(events[0], OpenEvent::Rebuilding { .. });
+                prop_assert!(rebuilding);
+                prop_assert_eq!(again.state_digest(), digest);
+                let mut rebuilt = house.0.content();
+                rebuilt.insert(crate::keys::META.to_vec(), content[crate::keys::META].clone());
+                prop_assert_eq!(rebuilt.len(), content.len());
+                prop_assert!(rebuilt == content);
+            }
+        }
+    }
+}
+
+#[test]
+fn sled_shows_what_was_committed_after_each_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut model, mut dice) = (Model::default(), Dice(7));
+    let mut history = vec![Model::default()];
+    for step in 0..16 {
+        let (store, events) = open_real(dir.path(), "boot").unwrap();
+        assert!(events.iter().all(|event| matches!(event, OpenEvent::Ready { .. })), "{events:?}");
+        let batch = model.batch(&mut dice);
+        if batch.raises_revision() {
+            history.push(model.timeless());
+        }
+        store.commit(batch).unwrap();
+        if step % 5 == 0 {
+            check(&store, &model, &history);
+        }
+        store.close().unwrap();
+    }
+    let (store, _) = open_real(dir.path(), "boot").unwrap();
+    check(&store, &model, &history);
+    check_feed(&store);
+}
+
+#[test]
+fn equal_content_has_an_equal_digest_whatever_the_order() {
+    let mut dice = Dice(3);
+    let mut model = Model::default();
+    let batches: Vec<_> = (0..12).map(|_| model.batch(&mut dice)).collect();
+    let digest = |groups: &mut dyn Iterator<Item = Vec<crate::Batch>>| {
+        let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapHouse::default());
+        let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
+        groups.for_each(|group| drop(store.commit_group(group).unwrap()));
+        store.state_digest()
+    };
+    let one_by_one = digest(&mut batches.iter().map(|batch| vec![batch.clone()]));
+    let together = digest(&mut std::iter::once(batches.clone()));
+    assert_eq!(one_by_one, together);
+    let fewer = digest(&mut batches[..11].iter().map(|batch| vec![batch.clone()]));
+    assert_ne!(one_by_one, fewer);
+}

@@ -1,0 +1,178 @@
+//! Pages: pinned while writing, filtered and ordered as a plain list would be.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use satchel_pam::memory::{Memory, MemoryType, Status};
+
+use super::{
+    disk::CrashDisk,
+    map::MapHouse,
+    world::{Dice, Model, id, open, show},
+};
+use crate::{
+    ConversationQuery, MemoryOrder, MemoryQuery, Store, TimeRange, entry::memory_entry, read::memory::matches,
+};
+
+fn query(dice: &mut Dice) -> MemoryQuery {
+    let mut query = MemoryQuery::default();
+    let orders = [MemoryOrder::UpdatedDescending, MemoryOrder::CreatedAscending, MemoryOrder::IdAscending];
+    query.order = orders[dice.roll(3) as usize];
+    match dice.roll(9) {
+        0 => query.types = vec![MemoryType::Fact, MemoryType::Skill],
+        1 => query.statuses = vec![Status::Active],
+        2 => query.platforms = vec!["claude".to_owned()],
+        3 => query.tags_any = vec!["tag0".to_owned(), "tag1".to_owned()],
+        4 => query.tags_all = vec!["tag0".to_owned(), "tag1".to_owned()],
+        5 => query.conversation = Some(id("conversation", 1)),
+        6 => {
+            query.updated =
+                TimeRange { from: Some(1_700_000_010_000_000), until: Some(1_700_000_030_000_000) }
+        }
+        7 => query.ids = (0..4).map(|n| id("memory", n)).collect(),
+        _ => {}
+    }
+    query
+}
+
+/// The plain way: all memories, filtered, sorted.
+fn expected(store: &Store, model: &Model, query: &MemoryQuery) -> Vec<String> {
+    let memories: Vec<Memory> =
+        model.memories.values().map(|(json, _)| serde_json::from_str(json).unwrap()).collect();
+    let wanted: BTreeSet<&String> = query.ids.iter().collect();
+    let mut rows: Vec<_> = memories
+        .iter()
+        .filter(|memory| wanted.is_empty() || wanted.contains(&memory.id))
+        .filter(|memory| matches(query, &memory_entry(memory).unwrap().facets))
+        .map(|memory| {
+            let created = memory.temporal.created_at.micros();
+            let updated = memory.temporal.updated_at.map_or(created, |time| time.micros());
+            let sort = match query.order {
+                MemoryOrder::UpdatedDescending => -updated,
+                MemoryOrder::CreatedAscending => created,
+                MemoryOrder::IdAscending => 0,
+            };
+            let id16 =
+                if query.order == MemoryOrder::IdAscending { [0; 16] } else { crate::keys::id16(&memory.id) };
+            (sort, id16, memory.id.clone())
+        })
+        .collect();
+    rows.sort();
+    assert!(store.revision().get() > 0);
+    rows.into_iter().map(|(_, _, id)| id).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+    #[test]
+    fn pages_pinned_at_a_revision_show_it_while_commits_go_on(seed in any::<u64>()) {
+        let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapHouse::default());
+        let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
+        let (mut model, mut dice) = (Model::default(), Dice(seed));
+        while store.revision().get() < 12 {
+            store.commit(model.batch(&mut dice)).unwrap();
+        }
+        for _ in 0..20 {
+            let (at, then) = (store.revision(), model.clone());
+            let query = query(&mut dice);
+            let limit = 1 + dice.roll(3) as usize;
+            let (mut rows, mut after) = (Vec::new(), None);
+            loop {
+                let page = store.memories(&query, after.as_ref(), limit, at).unwrap();
+                prop_assert!(page.items.len() <= limit);
+                rows.extend(page.items.into_iter().map(|record| (record.memory.id.clone(), serde_json::to_string(&record.memory).unwrap())));
+                store.commit(model.batch(&mut dice)).unwrap();
+                let Some(next) = page.next else { break };
+                after = Some(crate::Cursor::from_bytes(next.as_bytes()));
+            }
+            let ids: Vec<_> = rows.iter().map(|(id, _)| id.clone()).collect();
+            prop_assert_eq!(ids, expected(&store, &then, &query), "{:?}", query);
+            for (id, json) in rows {
+                prop_assert_eq!(&json, &then.memories[&id].0);
+            }
+            prop_assert_eq!(show(&store, at).unwrap(), then.timeless());
+        }
+    }
+}
+
+#[test]
+fn readers_beside_a_writer_always_see_whole_revisions() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _) = super::world::open_real(dir.path(), "boot").unwrap();
+    let (mut model, mut dice) = (Model::default(), Dice(77));
+    let plan: Vec<_> = (0..60).map(|_| model.batch(&mut dice)).collect();
+    let mut states = vec![Model::default().timeless()];
+    let mut again = (Model::default(), Dice(77));
+    for _ in 0..60 {
+        if again.0.batch(&mut again.1).raises_revision() {
+            states.push(again.0.timeless());
+        }
+    }
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut looks = 0;
+                    loop {
+                        let at = store.revision();
+                        assert_eq!(show(&store, at).unwrap(), states[at.get() as usize], "at {at}");
+                        looks += 1;
+                        if at.get() as usize == states.len() - 1 {
+                            return looks;
+                        }
+                    }
+                })
+            })
+            .collect();
+        for batch in plan {
+            store.commit(batch).unwrap();
+        }
+        assert!(readers.into_iter().all(|reader| reader.join().unwrap() > 0));
+    });
+}
+
+#[test]
+fn conversations_are_found_by_what_stands_in_their_header() {
+    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapHouse::default());
+    let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
+    let mut dice = Dice(5);
+    for n in 0..4 {
+        let mut header = super::world::header(n, &mut dice);
+        header.title = Some(format!("Über Tee {n}"));
+        header.is_archived = n == 2;
+        header.tags = vec![format!("tag{}", n % 2)];
+        let write =
+            crate::ConversationWrite { header, current: None, opaque: Vec::new(), messages: Vec::new() };
+        let batch = crate::Batch {
+            changes: vec![crate::Change::Conversation(Box::new(write))],
+            ..crate::Batch::default()
+        };
+        store.commit(batch).unwrap();
+    }
+    let count = |query: ConversationQuery| {
+        store.conversations(&query, None, 10, store.revision()).unwrap().items.len()
+    };
+    assert_eq!(count(ConversationQuery::default()), 4);
+    assert_eq!(
+        count(ConversationQuery {
+            title_contains: Some("üBER tee".to_owned()),
+            ..ConversationQuery::default()
+        }),
+        4
+    );
+    assert_eq!(
+        count(ConversationQuery { title_contains: Some("tee 3".to_owned()), ..ConversationQuery::default() }),
+        1
+    );
+    assert_eq!(count(ConversationQuery { archived: Some(true), ..ConversationQuery::default() }), 1);
+    assert_eq!(
+        count(ConversationQuery { tags_any: vec!["tag1".to_owned()], ..ConversationQuery::default() }),
+        2
+    );
+    assert_eq!(
+        count(ConversationQuery { platforms: vec!["claude".to_owned()], ..ConversationQuery::default() }),
+        0
+    );
+    let versions = store.memory_versions("nobody").unwrap();
+    assert!(versions.is_empty());
+}

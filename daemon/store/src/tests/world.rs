@@ -1,0 +1,357 @@
+//! Invented records, random batches of them, and what a store that took them must show.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use satchel_pam::{
+    conversation::{ConversationHeader, Role},
+    embedding::Embedding,
+    memory::Memory,
+    relation::Relation,
+};
+use serde_json::json;
+
+use super::{disk::CrashDisk, map::MapHouse};
+use crate::{
+    Batch, Change, ConversationQuery, ConversationWrite, EvidenceWrite, Ledger, LedgerWrite, MemoryOrder,
+    MemoryQuery, MessageHead, MessageWrite, OpenEvent, OpenOptions, Origin, Revision, Store, StoreError,
+    open::Ground,
+};
+
+/// Small, so that a short test has many segments.
+pub(super) const ROLL_AT: u64 = 6_000;
+
+/// A random number after the other; the same for the same seed.
+pub(super) struct Dice(pub(super) u64);
+
+impl Dice {
+    pub(super) fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % sides
+    }
+}
+
+pub(super) fn id(kind: &str, n: u64) -> String {
+    // Some ids are no UUIDs.
+    if n % 3 == 2 {
+        format!("{kind}/{n}")
+    } else {
+        uuid::Uuid::from_u128((u128::from(n) << 64) + kind.len() as u128).to_string()
+    }
+}
+
+pub(super) fn time(seconds: u64) -> String {
+    satchel_pam::time::Timestamp::from_micros(1_700_000_000_000_000 + seconds.cast_signed() * 1_000_000)
+        .unwrap()
+        .to_string()
+}
+
+pub(super) fn memory(n: u64, dice: &mut Dice) -> Memory {
+    let text = format!("Paula likes tea number {}", dice.roll(5));
+    let types = ["fact", "preference", "skill"];
+    let statuses = ["active", "superseded", "archived"];
+    let platform = ["chatgpt", "claude"][dice.roll(2) as usize];
+    let mut value = json!({
+        "id": id("memory", n), "type": (types[dice.roll(3) as usize]), "status": (statuses[dice.roll(3) as usize]),
+        "content": text, "content_hash": satchel_pam::hash::ContentHash::of(&text).to_string(),
+        "tags": (0..dice.roll(3)).map(|tag| format!("tag{tag}")).collect::<Vec<_>>(),
+        "temporal": {"created_at": time(n % 4), "updated_at": time(dice.roll(50))},
+        "provenance": {"platform": platform, "conversation_ref": id("conversation", n % 2)},
+    });
+    if dice.roll(8) == 0 {
+        // Longer than what the engine keeps.
+        value["metadata"] = json!({"long": "x".repeat(40_000)});
+    }
+    serde_json::from_value(value).unwrap()
+}
+
+pub(super) fn header(n: u64, dice: &mut Dice) -> ConversationHeader {
+    serde_json::from_value(json!({
+        "id": id("conversation", n), "title": format!("Tea {}", dice.roll(9)),
+        "provider": {"name": "chatgpt", "account_id": format!("account{}", dice.roll(2))},
+        "temporal": {"created_at": time(n), "updated_at": time(dice.roll(50))},
+    }))
+    .unwrap()
+}
+
+pub(super) fn head(n: u64, message: u64, dice: &mut Dice) -> MessageHead {
+    MessageHead {
+        id: id(&format!("message{n}"), message),
+        parent: message.checked_sub(1 + dice.roll(2)).map(|parent| id(&format!("message{n}"), parent)),
+        role: [Role::User, Role::Assistant][(message % 2) as usize],
+        created_at_micros: (message * 1_000 + dice.roll(100)).cast_signed(),
+        hidden: dice.roll(4) == 0,
+        thought: dice.roll(4) == 0,
+        digest: [dice.roll(200) as u8; 16],
+        opaque: vec![7; dice.roll(3) as usize],
+    }
+}
+
+pub(super) fn relation(n: u64, dice: &mut Dice) -> Relation {
+    serde_json::from_value(json!({
+        "id": id("relation", n), "from": id("memory", dice.roll(3)), "to": id("memory", 3 + dice.roll(3)), "type": "supports",
+        "created_at": time(n),
+    }))
+    .unwrap()
+}
+
+pub(super) fn embedding(n: u64, dice: &mut Dice) -> Embedding {
+    serde_json::from_value(json!({
+        "id": id("embedding", n), "memory_id": id("memory", n), "model": "toy", "dimensions": 2, "created_at": time(n),
+        "vector": [dice.roll(9) as f64 / 7.0, 0.5],
+    }))
+    .unwrap()
+}
+
+/// What a store must show.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Model {
+    pub(super) memories: BTreeMap<String, (String, u32)>,
+    pub(super) conversations: BTreeMap<String, Talk>,
+    pub(super) relations: BTreeMap<String, (String, bool)>,
+    pub(super) embeddings: BTreeMap<String, String>,
+    pub(super) evidence: BTreeMap<[u8; 16], Vec<u8>>,
+    pub(super) ledger: BTreeMap<String, (i64, Vec<u8>)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Talk {
+    header: String,
+    current: Option<String>,
+    version: u32,
+    messages: Vec<(MessageHead, Vec<u8>)>,
+}
+
+impl Model {
+    /// Throws a batch and takes it.
+    pub(super) fn batch(&mut self, dice: &mut Dice) -> Batch {
+        let mut changes: BTreeMap<String, Change> = BTreeMap::new();
+        for _ in 0..=dice.roll(4) {
+            let n = dice.roll(6);
+            match dice.roll(9) {
+                0..3 => drop(changes.insert(format!("m{n}"), Change::Memory(Box::new(memory(n, dice))))),
+                3..5 => {
+                    let write = self.talk(n % 3, dice);
+                    changes.insert(format!("c{}", n % 3), Change::Conversation(Box::new(write)));
+                }
+                5 => drop(changes.insert(format!("r{n}"), Change::Relation(relation(n, dice)))),
+                6 if self.relations.contains_key(&id("relation", n)) => {
+                    changes.insert(format!("r{n}"), Change::WithdrawRelation(id("relation", n)));
+                }
+                6 | 7 => drop(changes.insert(format!("e{n}"), Change::Embedding(embedding(n, dice)))),
+                _ => {
+                    let json = vec![b'e'; dice.roll(60) as usize];
+                    changes
+                        .insert(format!("v{n}"), Change::Evidence(EvidenceWrite { id: [n as u8; 16], json }));
+                    let (at_micros, value) = (dice.roll(9).cast_signed(), vec![b'l'; dice.roll(9) as usize]);
+                    let write = LedgerWrite::Entry {
+                        ledger: Ledger::Import,
+                        id: format!("import{n}"),
+                        at_micros,
+                        value,
+                    };
+                    changes.insert(format!("l{n}"), Change::Ledger(write));
+                }
+            }
+        }
+        let origin = Origin {
+            import: None,
+            actor: "owner".to_owned(),
+            reason: format!("roll {}", dice.roll(99)),
+            at_micros: 5,
+        };
+        let batch = Batch { origin, changes: changes.into_values().collect() };
+        self.take(&batch);
+        batch
+    }
+
+    fn talk(&self, n: u64, dice: &mut Dice) -> ConversationWrite {
+        let stored = self.conversations.get(&id("conversation", n));
+        let mut messages = Vec::new();
+        for message in 0..dice.roll(7) {
+            let head = head(n, message, dice);
+            let known = stored.is_some_and(|talk| talk.messages.iter().any(|(old, _)| old.id == head.id));
+            if known && dice.roll(2) == 0 {
+                messages.push(MessageWrite::Keep { head });
+            } else {
+                let length = if dice.roll(6) == 0 { 70_000 } else { dice.roll(900) };
+                let body = (0..length).map(|_| b'a' + dice.roll(4) as u8).collect();
+                messages.push(MessageWrite::Put { head, body });
+            }
+        }
+        let current = messages.last().map(|message| message.head().id.clone());
+        ConversationWrite { header: header(n, dice), current, opaque: vec![1, 2], messages }
+    }
+
+    fn take(&mut self, batch: &Batch) {
+        for change in &batch.changes {
+            match change {
+                Change::Memory(memory) => {
+                    let slot = self.memories.entry(memory.id.clone()).or_default();
+                    *slot = (serde_json::to_string(memory).unwrap(), slot.1 + 1);
+                }
+                Change::Conversation(write) => self.take_talk(write),
+                Change::Relation(relation) => {
+                    self.relations
+                        .insert(relation.id.clone(), (serde_json::to_string(relation).unwrap(), false));
+                }
+                Change::WithdrawRelation(id) => self.relations.get_mut(id).unwrap().1 = true,
+                Change::Embedding(embedding) => {
+                    self.embeddings
+                        .insert(embedding.memory_id.clone(), serde_json::to_string(embedding).unwrap());
+                }
+                Change::Evidence(evidence) => drop(self.evidence.insert(evidence.id, evidence.json.clone())),
+                Change::Ledger(LedgerWrite::Entry { id, at_micros, value, .. }) => {
+                    self.ledger.insert(id.clone(), (*at_micros, value.clone()));
+                }
+                Change::Ledger(LedgerWrite::Issues { .. }) => {}
+            }
+        }
+    }
+
+    fn take_talk(&mut self, write: &ConversationWrite) {
+        let old = self.conversations.remove(&write.header.id);
+        let body = |id: &str| {
+            let messages = &old.as_ref().unwrap().messages;
+            messages.iter().find(|(head, _)| head.id == id).unwrap().1.clone()
+        };
+        let messages = write.messages.iter().map(|message| match message {
+            MessageWrite::Keep { head } => (head.clone(), body(&head.id)),
+            MessageWrite::Put { head, body } => (head.clone(), body.clone()),
+        });
+        let messages = messages.collect();
+        let header = serde_json::to_string(&write.header).unwrap();
+        let version = old.as_ref().map_or(0, |talk| talk.version) + 1;
+        let talk = Talk { header, current: write.current.clone(), version, messages };
+        self.conversations.insert(write.header.id.clone(), talk);
+    }
+
+    /// What has a history: memories, conversations, relations.
+    pub(super) fn timeless(&self) -> Self {
+        Self {
+            embeddings: BTreeMap::new(),
+            evidence: BTreeMap::new(),
+            ledger: BTreeMap::new(),
+            ..self.clone()
+        }
+    }
+}
+
+/// Reads everything that a store shows at a revision, through its pages.
+pub(super) fn show(store: &Store, at: Revision) -> Result<Model, StoreError> {
+    let mut model = Model::default();
+    let query = MemoryQuery { order: MemoryOrder::IdAscending, ..MemoryQuery::default() };
+    let mut after = None;
+    loop {
+        let page = store.memories(&query, after.as_ref(), 2, at)?;
+        for record in page.items {
+            let json = serde_json::to_string(&record.memory).unwrap();
+            assert_eq!(model.memories.insert(record.memory.id, (json, record.version)), None);
+        }
+        let Some(next) = page.next else { break };
+        after = Some(next);
+    }
+    let mut after = None;
+    loop {
+        let page = store.conversations(&ConversationQuery::default(), after.as_ref(), 2, at)?;
+        for summary in page.items {
+            let record = store.conversation(&summary.id, Some(at))?.unwrap();
+            assert_eq!(record.revision, summary.revision);
+            let bodies: Result<Vec<_>, _> = store.all_bodies(&record).collect();
+            let bodies = bodies?.into_iter().map(|(_, body)| body);
+            let messages = record.heads.iter().cloned().zip(bodies).collect();
+            let header = serde_json::to_string(&record.header).unwrap();
+            let talk = Talk { header, current: record.current, version: record.version, messages };
+            assert_eq!(model.conversations.insert(summary.id, talk), None);
+        }
+        let Some(next) = page.next else { break };
+        after = Some(next);
+    }
+    for page in [store.relations(None, 100, at)?, store.withdrawn_relations(None, 100, at)?] {
+        for record in page.items {
+            let json = serde_json::to_string(&record.relation).unwrap();
+            model.relations.insert(record.relation.id, (json, record.withdrawn));
+        }
+    }
+    Ok(model)
+}
+
+/// Reads everything that a store shows now.
+pub(super) fn show_all(store: &Store) -> Result<Model, StoreError> {
+    let mut model = show(store, store.revision())?;
+    for record in store.embeddings(None, 100)?.items {
+        let json = serde_json::to_string(&record.embedding).unwrap();
+        model.embeddings.insert(record.embedding.memory_id, json);
+    }
+    for record in store.evidence_all() {
+        let record = record?;
+        model.evidence.insert(record.id, record.json);
+    }
+    for entry in store.ledger_list(Ledger::Import, None, 100)?.items {
+        model.ledger.insert(entry.id, (entry.at_micros, entry.value));
+    }
+    Ok(model)
+}
+
+/// Opens a store on doubles.
+pub(super) fn open(
+    dir: &Path,
+    disk: &CrashDisk,
+    house: &MapHouse,
+    boot: &str,
+) -> Result<(Store, Vec<OpenEvent>), StoreError> {
+    let ground = Ground { disk: Arc::new(disk.clone()), house: Arc::new(house.clone()), roll_at: ROLL_AT };
+    let options = OpenOptions { boot_id: Some(boot.to_owned()), ..OpenOptions::default() };
+    let mut events = Vec::new();
+    let store = Store::open_on(dir, options, ground, &mut |event| events.push(event))?;
+    Ok((store, events))
+}
+
+/// Opens a store on the real disk with sled.
+pub(super) fn open_real(dir: &Path, boot: &str) -> Result<(Store, Vec<OpenEvent>), StoreError> {
+    let options = OpenOptions { boot_id: Some(boot.to_owned()), ..OpenOptions::default() };
+    let mut ground = Ground::new(dir, &options);
+    ground.roll_at = ROLL_AT;
+    let mut events = Vec::new();
+    let store = Store::open_on(dir, options, ground, &mut |event| events.push(event))?;
+    Ok((store, events))
+}
+
+/// Where one frame lies and which revision it belongs to.
+#[derive(Clone, Debug)]
+pub(super) struct FrameSpan {
+    pub(super) segment: u32,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// None for notes and seals, whose loss touches no revision.
+    pub(super) revision: Option<u64>,
+    pub(super) seal: bool,
+}
+
+impl Store {
+    /// Returns all frames of a whole journal.
+    pub(super) fn frames_for_tests(&self) -> Vec<FrameSpan> {
+        use crate::journal::{
+            frame::Kind,
+            scan::{Acknowledged, Segments, segments},
+        };
+        let home = self.reader().home().clone();
+        let segments = segments(self.reader().disk().as_ref(), home.folder).unwrap().unwrap();
+        let mut frames = Vec::new();
+        let scanned = segments.scan(Segments::beginning(), 0, Acknowledged::default(), &mut |visit| {
+            let owned = matches!(visit.header.kind, Kind::Body | Kind::Batch);
+            frames.push(FrameSpan {
+                segment: visit.start.segment,
+                start: visit.start.offset,
+                end: visit.end.offset,
+                revision: owned.then_some(visit.header.revision),
+                seal: visit.header.kind == Kind::Seal,
+            });
+            Ok(())
+        });
+        assert!(scanned.unwrap().damage.is_empty());
+        frames
+    }
+}
