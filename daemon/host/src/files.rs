@@ -1,7 +1,7 @@
 //! The files of an export as a plugin may see them.
 
 use std::{
-    collections::BTreeSet,
+    collections::HashSet,
     io::{self, Read},
     sync::Arc,
 };
@@ -20,7 +20,8 @@ pub trait Files: Send + Sync {
     /// All files, in a stable order, no path twice.
     fn list(&self) -> &[Entry];
 
-    /// The bytes of `path` from `offset` on.
+    /// The bytes of `path` from `offset` on; none past the end. The plugin sees the text of an error, so it must not
+    /// name a place on the machine.
     fn open(&self, path: &str, offset: u64) -> io::Result<Box<dyn Read + Send>>;
 }
 
@@ -28,15 +29,17 @@ pub trait Files: Send + Sync {
 pub struct Subset {
     whole: Arc<dyn Files>,
     entries: Vec<Entry>,
+    names: HashSet<String>,
 }
 
 impl Subset {
     /// Those of `paths` that `whole` has, in its order.
     pub fn new(whole: Arc<dyn Files>, paths: &[String]) -> Self {
-        let wanted: BTreeSet<&str> = paths.iter().map(String::as_str).collect();
-        let entries =
-            whole.list().iter().filter(|entry| wanted.contains(entry.path.as_str())).cloned().collect();
-        Self { whole, entries }
+        let wanted: HashSet<&str> = paths.iter().map(String::as_str).collect();
+        let kept = whole.list().iter().filter(|entry| wanted.contains(entry.path.as_str()));
+        let entries: Vec<Entry> = kept.cloned().collect();
+        let names = entries.iter().map(|entry| entry.path.clone()).collect();
+        Self { whole, entries, names }
     }
 }
 
@@ -46,10 +49,37 @@ impl Files for Subset {
     }
 
     fn open(&self, path: &str, offset: u64) -> io::Result<Box<dyn Read + Send>> {
-        if self.entries.iter().any(|entry| entry.path == path) {
+        if self.names.contains(path) {
             self.whole.open(path, offset)
         } else {
             Err(io::Error::new(io::ErrorKind::NotFound, "not a file of this export"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Two(Vec<Entry>);
+
+    impl Files for Two {
+        fn list(&self) -> &[Entry] {
+            &self.0
+        }
+
+        fn open(&self, _: &str, _: u64) -> io::Result<Box<dyn Read + Send>> {
+            Ok(Box::new(io::empty()))
+        }
+    }
+
+    #[test]
+    fn a_subset_shows_and_opens_only_what_was_named() {
+        let entry = |path: &str| Entry { path: path.to_owned(), size: 1 };
+        let whole = Arc::new(Two(vec![entry("a"), entry("b")]));
+        let subset = Subset::new(whole, &["b".to_owned(), "c".to_owned()]);
+        assert_eq!(subset.list(), [entry("b")]);
+        assert!(subset.open("b", 0).is_ok());
+        assert!(subset.open("a", 0).is_err_and(|error| error.kind() == io::ErrorKind::NotFound));
     }
 }

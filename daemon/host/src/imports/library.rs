@@ -28,6 +28,11 @@ pub(crate) struct Library {
     read: Vec<u64>,
     /// Bytes that may be read of each.
     per_file: u64,
+    /// Sums over all files, kept up to date as there may be 10^5 of them: bytes stated, read, and read for the first
+    /// time.
+    size: u64,
+    bytes_read: u64,
+    progress: u64,
 }
 
 /// A place in a file. The file is opened at the first read, and again after a jump.
@@ -44,7 +49,8 @@ impl Library {
     pub(crate) fn new(files: Arc<dyn Files>, per_file: u64) -> Self {
         let index = files.list().iter().enumerate().map(|(at, entry)| (entry.path.clone(), at)).collect();
         let read = vec![0; files.list().len()];
-        Self { files, index, read, per_file }
+        let size = files.list().iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.size));
+        Self { files, index, read, per_file, size, bytes_read: 0, progress: 0 }
     }
 
     pub(crate) fn entries(&self) -> &[Entry] {
@@ -57,17 +63,16 @@ impl Library {
 
     /// Bytes of all files, as stated.
     pub(crate) fn size(&self) -> u64 {
-        self.files.list().iter().fold(0, |sum, entry| sum.saturating_add(entry.size))
+        self.size
     }
 
     pub(crate) fn bytes_read(&self) -> u64 {
-        self.read.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes))
+        self.bytes_read
     }
 
     /// Bytes of the files that were read so far; what is read twice counts once.
     pub(crate) fn progress(&self) -> u64 {
-        let pairs = self.read.iter().zip(self.files.list());
-        pairs.fold(0, |sum, (read, entry)| sum.saturating_add((*read).min(entry.size)))
+        self.progress
     }
 
     pub(crate) fn open(&self, path: &str) -> Result<Reader, Failure> {
@@ -93,10 +98,17 @@ impl Library {
             .map_err(|error| reader.failure(ErrorKind::Io, error.to_string()))?;
         let got = u64::try_from(out.len()).unwrap_or(u64::MAX);
         reader.position = reader.position.saturating_add(got);
-        if let Some(read) = self.read.get_mut(reader.file) {
-            *read = read.saturating_add(got);
-        }
+        self.count(reader, got);
         Ok(out)
+    }
+
+    fn count(&mut self, reader: &Reader, got: u64) {
+        self.bytes_read = self.bytes_read.saturating_add(got);
+        if let Some(read) = self.read.get_mut(reader.file) {
+            let before = (*read).min(reader.size);
+            *read = read.saturating_add(got);
+            self.progress = self.progress.saturating_add((*read).min(reader.size) - before);
+        }
     }
 
     fn fill(&self, reader: &mut Reader, wanted: u64, out: &mut Vec<u8>) -> io::Result<()> {
