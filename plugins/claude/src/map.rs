@@ -71,7 +71,7 @@ pub(crate) fn records<'a>(
     };
     let messages = std::mem::take(&mut raw.messages);
     let gaps = std::mem::take(&mut raw.gaps);
-    let forget = raw.temporary;
+    let (forget, listing) = (raw.temporary, raw.listing);
     let mut records = Records {
         conversation: conversation(raw, key, context, locator),
         messages: Vec::with_capacity(messages.len()),
@@ -80,11 +80,16 @@ pub(crate) fn records<'a>(
         warnings: Vec::new(),
     };
     let list = if context.design { "messages" } else { "chat_messages" };
-    for (index, reason) in gaps {
-        records.skipped.push((RecordKind::Message, format!("{locator}.{list}[{index}]"), reason));
+    let place = |index: usize| format!("{locator}.{list}[{index}]");
+    if listing == raw::Listing::Odd {
+        records
+            .warnings
+            .push((format!("{locator}.{list}"), "it is not a list of messages; it is kept as it stands"));
     }
-    let scene = |index: usize| format!("{locator}.{list}[{index}]");
-    map_messages(messages, &mut records, forget, &scene, arena);
+    records
+        .skipped
+        .extend(gaps.into_iter().map(|(index, reason)| (RecordKind::Message, place(index), reason)));
+    map_messages(messages, &mut records, forget, &place, arena);
     Ok(records)
 }
 

@@ -18,8 +18,8 @@ pub(crate) mod stored;
 pub(crate) struct Origin<'o> {
     /// Whose they are, where they do not say so.
     pub(crate) owner: Option<&'o str>,
-    /// When the export was made, if it says.
-    pub(crate) exported: Option<i64>,
+    /// When what has no time of its own was seen: when the export was made, else its newest time.
+    pub(crate) observed: Option<i64>,
 }
 
 /// What one element gives.
@@ -30,6 +30,13 @@ pub(crate) struct Found {
     pub(crate) skipped: Vec<(String, String)>,
     /// Locator and message.
     pub(crate) warnings: Vec<(String, String)>,
+}
+
+impl Found {
+    /// The newest time in it.
+    pub(crate) fn newest(&self) -> Option<i64> {
+        self.evidence.iter().filter_map(|evidence| evidence.at).max()
+    }
 }
 
 /// Reads one element of a file: element, origin, locator.
@@ -71,7 +78,8 @@ fn snapshot(series: String, items: Vec<Item>, at: Option<i64>, locator: String) 
     }
 }
 
-/// The same list read again, from whichever export, has the same id.
+/// The same list seen at the same time has the same id; a text that comes back later is evidence of its own, so that
+/// the order in which exports arrive does not matter.
 fn snapshot_id(series: &str, items: &[Item], at: Option<i64>) -> String {
     let mut text = at.map(|at| at.to_string()).unwrap_or_default();
     for item in items {

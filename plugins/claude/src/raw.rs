@@ -26,12 +26,22 @@ pub(crate) struct Conversation<'a> {
     pub(crate) archived: bool,
     /// Not to be remembered.
     pub(crate) temporary: bool,
-    /// Whether the element has a list of messages at all; a line of an index has none.
-    pub(crate) listed: bool,
+    pub(crate) listing: Listing,
     pub(crate) messages: Vec<Message<'a>>,
     /// Places in the list that hold no message, and what they hold.
     pub(crate) gaps: Vec<(usize, &'static str)>,
     pub(crate) rest: Leftover<'a>,
+}
+
+/// What stood where the list of messages should be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Listing {
+    /// Nothing; so it is in a line of an index.
+    #[default]
+    Absent,
+    /// Something else than a list.
+    Odd,
+    List,
 }
 
 /// One message.
@@ -64,6 +74,12 @@ impl<'a> Conversation<'a> {
         }
         json.end()?;
         Ok(Some(it))
+    }
+
+    /// The newest time in it.
+    pub(crate) fn newest(&self) -> Option<i64> {
+        let spoken = self.messages.iter().map(|message| message.created);
+        spoken.chain([self.created, self.updated]).flatten().max()
     }
 
     fn field(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
@@ -112,9 +128,10 @@ impl<'a> Conversation<'a> {
         json: &mut Parser<'a>,
         read: fn(usize, &mut Parser<'a>) -> Result<Option<Message<'a>>, JsonError>,
     ) -> Result<(), JsonError> {
-        self.listed = true;
         self.messages.clear();
         self.gaps.clear();
+        let list = matches!(json.kind()?, Kind::Array | Kind::Null);
+        self.listing = if list { Listing::List } else { Listing::Odd };
         if !self.rest.array(key, json)? {
             return Ok(());
         }

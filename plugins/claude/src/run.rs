@@ -11,7 +11,6 @@ use crate::{
     raw, time,
 };
 
-const UNREAD: &str = "files of this kind are not read yet; what it holds is not imported";
 const PRIVATE: &str = "this file is private and is not read";
 const INDEX_ONLY: &str = "the conversation is only named here; its messages are not in the export";
 
@@ -30,10 +29,11 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
     }
     // When the export was made and whose it is comes first; the rest follows in the order of `Kind`.
     files.sort_by(|a, b| (a.kind, &a.path).cmp(&(b.kind, &b.path)));
-    let mut run = Run { bundle, version, owners: Vec::new(), exported: None };
+    let mut run = Run { bundle, version, owners: Vec::new(), exported: None, newest: None };
     for file in &files {
         run.read(file, sink)?;
     }
+    report_unread(&files, sink);
     Ok(bundle.summary())
 }
 
@@ -43,6 +43,8 @@ struct Run<'r> {
     owners: Vec<Owner>,
     /// When the export was made, if it says.
     exported: Option<i64>,
+    /// The newest time of all that was read.
+    newest: Option<i64>,
 }
 
 impl Run<'_> {
@@ -55,7 +57,7 @@ impl Run<'_> {
             Kind::Memories => return self.read_memories(file, sink, stored::read),
             Kind::Silent => return self.read_silent(file, sink),
             Kind::Private => sink.warn(&file.path, PRIVATE),
-            Kind::NotRead => sink.warn(&file.path, UNREAD),
+            Kind::NotRead => {}
         }
         Ok(())
     }
@@ -100,15 +102,17 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn read_conversations(&self, file: &File, sink: &mut Sink) -> Result<(), ImportError> {
+    fn read_conversations(&mut self, file: &File, sink: &mut Sink) -> Result<(), ImportError> {
         let design = file.kind == Kind::DesignChats;
         let context = Context { version: self.version, owners: &self.owners, design };
+        let mut newest = self.newest;
         JsonArray::new(&file.path).pointer(file.pointer).each(self.bundle, sink, |element, sink| {
             let json = &mut element.parser();
             let raw =
                 if design { raw::Conversation::read_design(json) } else { raw::Conversation::read(json) };
             let raw = raw?.ok_or_else(|| ImportError::malformed("it is not an object"))?;
-            if !raw.listed {
+            newest = newest.max(raw.newest());
+            if raw.listing == raw::Listing::Absent && raw.uuid.is_some() {
                 if self.stands_alone(file, raw.uuid) {
                     return Ok(());
                 }
@@ -116,6 +120,7 @@ impl Run<'_> {
             }
             emit(raw, &element, &context, sink)
         })?;
+        self.newest = newest;
         Ok(())
     }
 
@@ -125,12 +130,14 @@ impl Run<'_> {
         uuid.is_some_and(|uuid| self.bundle.entry(&format!("{folder}conversations/{uuid}.json")).is_some())
     }
 
-    fn read_memories(&self, file: &File, sink: &mut Sink, read: Read) -> Result<(), ImportError> {
+    fn read_memories(&mut self, file: &File, sink: &mut Sink, read: Read) -> Result<(), ImportError> {
         // Who it belongs to, if it does not say so: only one person can be meant, or nobody.
         let owner = map::only(&self.owners);
-        let origin = Origin { owner, exported: self.exported };
+        let origin = Origin { owner, observed: self.exported.or(self.newest) };
+        let mut newest = self.newest;
         JsonArray::new(&file.path).kind(RecordKind::Memory).each(self.bundle, sink, |element, sink| {
             let found = read(&mut element.parser(), &origin, &element.locator())?;
+            newest = newest.max(found.newest());
             for (locator, message) in &found.warnings {
                 sink.warn(locator, message);
             }
@@ -139,11 +146,15 @@ impl Run<'_> {
             }
             if found.evidence.is_empty() { Ok(()) } else { sink.evidence(&found.evidence) }
         })?;
+        self.newest = newest;
         Ok(())
     }
 
     /// A file that shows nothing is empty or broken; a walk over it tells which.
     fn read_silent(&self, file: &File, sink: &mut Sink) -> Result<(), ImportError> {
+        if self.bundle.entry(&file.path).is_some_and(|entry| entry.size == 0) {
+            sink.warn(&file.path, "the file is empty");
+        }
         JsonArray::new(&file.path).pointer(file.pointer).kind(RecordKind::File).each(
             self.bundle,
             sink,
@@ -153,6 +164,20 @@ impl Run<'_> {
             },
         )?;
         Ok(())
+    }
+}
+
+/// Says which files were left aside, so that nothing is lost in silence.
+fn report_unread(files: &[File], sink: &mut Sink) {
+    let mut unread = files.iter().filter(|file| file.kind == Kind::NotRead);
+    if let Some(first) = unread.next() {
+        let message = match unread.count() {
+            0 => "files of this kind are not read yet; it is not imported".to_owned(),
+            more => {
+                format!("files of this kind are not read yet; it and {more} more like it are not imported")
+            }
+        };
+        sink.warn(&first.path, &message);
     }
 }
 

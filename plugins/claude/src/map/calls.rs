@@ -15,7 +15,7 @@ const NAMELESS: &str = "unknown";
 pub(super) struct Calls<'a>(Vec<Call<'a>>);
 
 struct Call<'a> {
-    call: ToolCall<'a>,
+    record: ToolCall<'a>,
     /// No answer was seen yet.
     open: bool,
     error: bool,
@@ -33,44 +33,40 @@ impl<'a> Calls<'a> {
     /// Takes a `tool_use`; `memory` is its place if it is the memory tool's.
     pub(super) fn ask(&mut self, block: &mut Block<'a>, memory: Option<usize>, arena: &'a Arena) {
         let input = block.input.take();
-        let call = ToolCall {
+        let record = ToolCall {
             id: block.id.take().map(Cow::Borrowed),
             name: block.name.take().unwrap_or(NAMELESS).into(),
             input: input.map(|raw| tool_input(raw, arena)),
             output: None,
         };
-        self.0.push(Call { call, open: true, error: false, input, memory });
+        self.0.push(Call { record, open: true, error: false, input, memory });
     }
 
     /// Joins a `tool_result` to its call. One without a call stands for itself.
     pub(super) fn answer(&mut self, block: &mut Block<'a>, arena: &'a Arena) {
         let output =
             block.content.take().map_or(Cow::Borrowed(""), |raw| output(raw, &mut block.rest, arena));
-        match self.asked(block) {
-            Some(call) => {
-                call.open = false;
-                call.error = block.error;
-                call.call.output = Some(output);
-            }
-            None => {
-                let name = block.name.unwrap_or(NAMELESS).into();
-                let call = ToolCall {
-                    id: block.tool_use_id.map(Cow::Borrowed),
-                    name,
-                    input: None,
-                    output: Some(output),
-                };
-                self.0.push(Call { call, open: false, error: block.error, input: None, memory: None });
-            }
+        if let Some(call) = self.asked(block) {
+            call.open = false;
+            call.error = block.error;
+            call.record.output = Some(output);
+            return;
         }
+        let record = ToolCall {
+            id: block.tool_use_id.map(Cow::Borrowed),
+            name: block.name.unwrap_or(NAMELESS).into(),
+            input: None,
+            output: Some(output),
+        };
+        self.0.push(Call { record, open: false, error: block.error, input: None, memory: None });
     }
 
     /// The call that a result belongs to: the one with its id, else the last open one of its name.
     fn asked(&mut self, block: &Block<'a>) -> Option<&mut Call<'a>> {
         let mut open = self.0.iter_mut().rev().filter(|call| call.open);
         match block.tool_use_id {
-            Some(id) => open.find(|call| call.call.id.as_deref() == Some(id)),
-            None => open.find(|call| block.name.is_none_or(|name| call.call.name == name)),
+            Some(id) => open.find(|call| call.record.id.as_deref() == Some(id)),
+            None => open.find(|call| block.name.is_none_or(|name| call.record.name == name)),
         }
     }
 
@@ -78,14 +74,14 @@ impl<'a> Calls<'a> {
         let mut memory = Vec::new();
         for call in &self.0 {
             let Some(block) = call.memory else { continue };
-            let answer = match (&call.call.output, call.error) {
+            let answer = match (&call.record.output, call.error) {
                 (None, _) => Answer::None,
                 (Some(_), true) => Answer::Error,
                 (Some(text), false) => Answer::Good(text.clone()),
             };
             memory.push(MemoryCall { block, input: call.input, answer });
         }
-        (self.0.into_iter().map(|call| call.call).collect(), memory)
+        (self.0.into_iter().map(|call| call.record).collect(), memory)
     }
 }
 

@@ -13,9 +13,9 @@ const MAX_BYTES: usize = 16 * 1024 * 1024;
 pub(super) struct Files<'a> {
     pub(super) attachments: Vec<Attachment<'a>>,
     /// What is left of each item of `attachments`, as JSON text; none if nothing is.
-    pub(super) kept: Option<Cow<'a, str>>,
+    pub(super) kept_attached: Option<Cow<'a, str>>,
     /// The same of `files`.
-    pub(super) kept_files: Option<Cow<'a, str>>,
+    pub(super) kept_named: Option<Cow<'a, str>>,
 }
 
 /// Joins the two lists of a message and the files that stood in its content, each file once.
@@ -25,23 +25,23 @@ pub(super) fn attachments<'a>(
     shown: Vec<Attachment<'a>>,
 ) -> Files<'a> {
     let mut attachments = Vec::with_capacity(attached.len() + named.len() + shown.len());
-    let (mut kept, mut kept_files) = (Vec::new(), Vec::new());
+    let (mut kept_attached, mut kept_named) = (Vec::new(), Vec::new());
     for file in attached {
         let (attachment, rest) = with_text(file);
         attachments.extend(attachment);
-        kept.push(rest);
+        kept_attached.push(rest);
     }
     for file in named {
         let (attachment, rest) = by_name(file);
         if let Some(attachment) = attachment {
             join(&mut attachments, attachment);
         }
-        kept_files.push(rest);
+        kept_named.push(rest);
     }
     for attachment in shown {
         join(&mut attachments, attachment);
     }
-    Files { attachments, kept: list(&kept), kept_files: list(&kept_files) }
+    Files { attachments, kept_attached: list(&kept_attached), kept_named: list(&kept_named) }
 }
 
 /// A block that shows a file.

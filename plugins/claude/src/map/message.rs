@@ -66,7 +66,7 @@ pub(super) fn map<'a>(
     speech.take_flat_text(blank, &mut raw);
     let files = files::attachments(raw.attachments, raw.files, speech.attachments);
     for (key, kept) in
-        [("content", list(&speech.kept)), ("attachments", files.kept), ("files", files.kept_files)]
+        [("content", list(&speech.kept)), ("attachments", files.kept_attached), ("files", files.kept_named)]
     {
         if let Some(kept) = kept {
             raw.rest.add_json(key, kept);

@@ -56,7 +56,7 @@ pub(crate) fn read(json: &mut Parser<'_>, origin: &Origin<'_>, locator: &str) ->
     item.scope = Some(format!("project:{uuid}"));
     item.updated_at = project.updated;
     item.metadata = metadata(project.rest);
-    let at = project.updated.or(project.created).or(origin.exported);
+    let at = project.updated.or(project.created).or(origin.observed);
     let locator = format!("{locator}.prompt_template");
     let mut evidence = snapshot(format!("project_prompt/{uuid}"), vec![item], at, locator);
     evidence.account = project.creator.or(origin.owner).map(ToOwned::to_owned);

@@ -82,7 +82,7 @@ impl<'a> Message<'a> {
 }
 
 /// One block as it is; a call with its output becomes a call and a result.
-fn design_blocks<'a>(mut json: Parser<'a>) -> Result<Vec<Block<'a>>, JsonError> {
+fn design_blocks(mut json: Parser<'_>) -> Result<Vec<Block<'_>>, JsonError> {
     let mut block = Block::default();
     let mut output = None;
     json.enter_object()?;
