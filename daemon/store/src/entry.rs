@@ -227,7 +227,9 @@ pub(crate) fn take_option(take: &mut Take<'_>) -> Result<Option<String>, Malform
 
 fn put_texts(out: &mut Vec<u8>, texts: &[String]) {
     out.put_varint(texts.len() as u64);
-    texts.iter().for_each(|text| out.put_bytes(text.as_bytes()));
+    for text in texts {
+        out.put_bytes(text.as_bytes());
+    }
 }
 
 fn take_texts(take: &mut Take<'_>) -> Result<Vec<String>, Malformed> {
@@ -251,7 +253,9 @@ mod tests {
         fn digests_add_in_any_order_and_take_back(mut shares in prop::collection::vec(any::<[u8; 32]>(), 1..8)) {
             let sum = |shares: &[[u8; 32]]| {
                 let mut digest = StateDigest::default();
-                shares.iter().for_each(|share| digest.add(share));
+                for share in shares {
+                    digest.add(share);
+                }
                 digest
             };
             let forward = sum(&shares);

@@ -267,7 +267,7 @@ impl Drop for Inner {
                 self.closing.leave(Left::Clean, meta.revision, meta.digest.to_string());
             }
             Err(error) => {
-                tracing::warn!(dir = %self.dir.display(), %error, "the store is not closed cleanly")
+                tracing::warn!(dir = %self.dir.display(), %error, "the store is not closed cleanly");
             }
         }
     }

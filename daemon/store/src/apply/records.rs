@@ -46,7 +46,7 @@ impl Applier {
         let mut changes = Changes::default();
         match &old {
             Some(old) => {
-                self.history(&mut changes, keys::OLD_MEMORY, id, &old.stored);
+                history(&mut changes, keys::OLD_MEMORY, id, &old.stored);
                 self.count_memory(&old.facets, true);
                 for (list, sort) in lists(&old.facets) {
                     let ended = value::list_entry(revision, |out| old.facets.put(out));
@@ -97,7 +97,7 @@ impl Applier {
             false,
         );
         if let Some(old) = &old {
-            self.history(&mut changes, keys::OLD_CONVERSATION, id, &old.stored);
+            history(&mut changes, keys::OLD_CONVERSATION, id, &old.stored);
             for part in 0..old.parts {
                 changes.delete(keys::part(id, old.stored.revision, part));
             }
@@ -164,7 +164,7 @@ impl Applier {
         );
         let mut changes = Changes::default();
         if let Some(old) = &old {
-            self.history(&mut changes, keys::OLD_RELATION, id, &old.stored);
+            history(&mut changes, keys::OLD_RELATION, id, &old.stored);
         }
         if old.is_some_and(|old| !old.withdrawn) {
             self.meta.count(counter::RELATIONS, "", 1, true);
@@ -302,10 +302,6 @@ impl Applier {
         self.log(kind, op, id, stored.previous);
     }
 
-    fn history(&self, changes: &mut Changes, kind: u8, id: Id16, old: &Stored) {
-        changes.put(keys::version(kind, id, old.revision), value::old_version(old.version, old.place));
-    }
-
     fn count_memory(&mut self, facets: &Facets, removed: bool) {
         self.meta.count(counter::MEMORIES, "", 1, removed);
         self.meta.count(counter::MEMORY_TYPE, &facets.memory_type, 1, removed);
@@ -318,6 +314,10 @@ impl Applier {
         self.meta.count(counter::CONVERSATION_PLATFORM, platform, 1, removed);
         self.meta.count(counter::MESSAGES, "", u64::from(messages), removed);
     }
+}
+
+fn history(changes: &mut Changes, kind: u8, id: Id16, old: &Stored) {
+    changes.put(keys::version(kind, id, old.revision), value::old_version(old.version, old.place));
 }
 
 /// The lists that a memory stands in, and where.

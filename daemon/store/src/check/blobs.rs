@@ -18,7 +18,7 @@ pub(super) fn check(dir: &Path, report: &mut CheckReport) -> Result<(), StoreErr
                 Ok(found) if Some(found.as_str()) == name(&path).as_deref() => {}
                 Ok(found) => report.blob_problems.push(format!("{} holds {found}", path.display())),
                 Err(error) => {
-                    report.blob_problems.push(format!("{} cannot be read: {error}", path.display()))
+                    report.blob_problems.push(format!("{} cannot be read: {error}", path.display()));
                 }
             }
         }

@@ -32,6 +32,7 @@ pub(super) struct Comparer<'a> {
 }
 
 /// How a record stands to the place that is looked at.
+#[derive(Clone, Copy)]
 enum Standing {
     /// It was written there.
     Here,
@@ -282,10 +283,9 @@ impl<'a> Comparer<'a> {
 
 fn standing(stored: Option<Place>, place: Place) -> Standing {
     match stored {
-        None => Standing::Missing,
         Some(stored) if stored == place => Standing::Here,
         Some(stored) if (stored.segment, stored.offset) > (place.segment, place.offset) => Standing::Later,
-        // The record says that it is older than a commit that wrote it: that commit was not applied.
-        Some(_) => Standing::Missing,
+        // A record that is older than a commit that wrote it: that commit was not applied.
+        Some(_) | None => Standing::Missing,
     }
 }

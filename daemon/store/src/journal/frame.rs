@@ -116,7 +116,9 @@ pub(crate) fn checksum(binding: Binding, rest: &[u8]) -> u32 {
 /// The link of the chain: 16 bytes of SHA-256 over header and payload.
 pub(crate) fn hash(pieces: &[&[u8]]) -> [u8; 16] {
     let mut hasher = Sha256::new();
-    pieces.iter().for_each(|piece| hasher.update(piece));
+    for piece in pieces {
+        hasher.update(piece);
+    }
     let mut link = [0; 16];
     link.copy_from_slice(&hasher.finalize()[..16]);
     link

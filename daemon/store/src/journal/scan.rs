@@ -202,19 +202,16 @@ impl Scan<'_> {
                     .map(|header| header.revision + 1);
                 let mut found = damage(&self.segments.home.segment_path(number), offset, length, text);
                 // Without reading it, all that can be said is which revisions the segment holds.
-                if let (Some(from), Some(next)) = (from.or_else(|| self.revision_before(number)), next)
-                    && from <= next.revision
-                {
-                    found.revisions.push(from..=next.revision);
-                }
+                let from = from.unwrap_or_else(|| self.revision_before(number));
+                found.revisions.extend(next.map(|next| from..=next.revision).filter(|lost| !lost.is_empty()));
                 self.outcome.damage.push(found);
             }
         }
     }
 
-    fn revision_before(&self, number: u32) -> Option<u64> {
+    fn revision_before(&self, number: u32) -> u64 {
         let earlier = self.segments.files.range(..number).rev().find_map(|(_, segment)| segment.header);
-        Some(earlier.map_or(1, |header| header.revision + 1))
+        earlier.map_or(1, |header| header.revision + 1)
     }
 
     fn run(&mut self) -> Result<(), StoreError> {
@@ -396,7 +393,7 @@ impl Scan<'_> {
                 self.pending = Some((index, segment, last.offset, last.length));
             }
             Some(_) | None => {
-                self.note_damage(segment, length, known - length, "a segment that was cut short")
+                self.note_damage(segment, length, known - length, "a segment that was cut short");
             }
         }
     }
@@ -495,7 +492,7 @@ fn add(ranges: &mut Vec<RangeInclusive<u64>>, more: RangeInclusive<u64>) {
 }
 
 fn read_header(file: &dyn DiskFile, path: &std::path::Path) -> Result<Option<SegmentHeader>, StoreError> {
-    let mut bytes = [0_u8; segment::HEADER as usize];
+    let mut bytes = [0_u8; segment::HEADER_BYTES];
     let filled = file.read_at(0, &mut bytes).map_err(StoreError::io("read", path))?;
     SegmentHeader::parse(&bytes[..filled], path)
 }

@@ -5,7 +5,9 @@ use std::path::Path;
 use crate::{codec::Put, error::StoreError};
 
 /// Bytes of the header.
-pub(crate) const HEADER: u64 = 72;
+pub(crate) const HEADER_BYTES: usize = 72;
+/// Where the first frame begins.
+pub(crate) const HEADER: u64 = HEADER_BYTES as u64;
 /// The version of segments and frames that this program writes.
 pub(crate) const FORMAT: u16 = 1;
 /// A segment of this many bytes takes no further group: small enough to copy and check, large enough to be few.
@@ -24,7 +26,7 @@ pub(crate) struct SegmentHeader {
 
 impl SegmentHeader {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEADER as usize);
+        let mut bytes = Vec::with_capacity(HEADER_BYTES);
         bytes.extend_from_slice(MAGIC);
         bytes.put_u16(FORMAT);
         bytes.put_u16(0);
@@ -41,7 +43,7 @@ impl SegmentHeader {
 
     /// Reads a header; `Ok(None)` if the bytes are not one.
     pub(crate) fn parse(bytes: &[u8], file: &Path) -> Result<Option<Self>, StoreError> {
-        let Ok(bytes) = <&[u8; HEADER as usize]>::try_from(bytes) else { return Ok(None) };
+        let Ok(bytes) = <&[u8; HEADER_BYTES]>::try_from(bytes) else { return Ok(None) };
         if &bytes[..8] != MAGIC {
             return Ok(None);
         }

@@ -20,7 +20,8 @@ const MAX_BYTES: u64 = 1 << 20;
 /// What `db.state` says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct State {
-    pub(crate) state: Left,
+    #[serde(rename = "state")]
+    pub(crate) left: Left,
     #[serde(default)]
     pub(crate) boot: Option<String>,
     #[serde(default)]
@@ -80,15 +81,15 @@ pub(crate) fn judge(
     match state {
         _ if journal_is_new => Trust::Fresh,
         None => Trust::Untrusted("there is no note of how the database was left".to_owned()),
-        Some(State { state: Left::Suspect, .. }) => Trust::Untrusted("the database failed before".to_owned()),
-        Some(State { state: Left::Open, boot: then, .. }) => {
+        Some(State { left: Left::Suspect, .. }) => Trust::Untrusted("the database failed before".to_owned()),
+        Some(State { left: Left::Open, boot: then, .. }) => {
             if then.is_some() && then.as_deref() == boot {
                 Trust::Trusted
             } else {
                 Trust::Untrusted("the machine stopped while the store was open".to_owned())
             }
         }
-        Some(State { state: Left::Clean, files, .. }) => match house.marks() {
+        Some(State { left: Left::Clean, files, .. }) => match house.marks() {
             Ok(now) if fits(files, &now) => Trust::Trusted,
             Ok(_) => Trust::Untrusted("the database's files are not as they were left".to_owned()),
             Err(error) => Trust::Untrusted(format!("the database's files cannot be read: {error}")),
@@ -117,15 +118,15 @@ pub(crate) struct Closing {
 
 impl Closing {
     /// Writes a state now.
-    pub(crate) fn write(&self, state: Left) -> Result<(), StoreError> {
+    pub(crate) fn write(&self, left: Left) -> Result<(), StoreError> {
         let state =
-            State { state, boot: self.boot.clone(), revision: 0, digest: String::new(), files: Vec::new() };
+            State { left, boot: self.boot.clone(), revision: 0, digest: String::new(), files: Vec::new() };
         self.put(&state).map_err(StoreError::io("write", &self.path))
     }
 
     /// Chooses what is written when the engine is closed.
-    pub(crate) fn leave(&self, state: Left, revision: u64, digest: String) {
-        let state = State { state, boot: self.boot.clone(), revision, digest, files: Vec::new() };
+    pub(crate) fn leave(&self, left: Left, revision: u64, digest: String) {
+        let state = State { left, boot: self.boot.clone(), revision, digest, files: Vec::new() };
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
     }
 
@@ -136,7 +137,7 @@ impl Closing {
     }
 
     fn close(&self, mut state: State) -> io::Result<()> {
-        if state.state == Left::Clean {
+        if state.left == Left::Clean {
             self.house.sync()?;
             state.files = self.house.marks()?;
         }

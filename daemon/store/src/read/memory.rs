@@ -74,10 +74,7 @@ impl Store {
         }
         match (query.order, selective(query)) {
             (MemoryOrder::IdAscending, _) => self.by_id(query, after, limit, at),
-            (MemoryOrder::CreatedAscending, None) => {
-                self.listed(query, List::MemoriesCreated, after, limit, at)
-            }
-            (MemoryOrder::CreatedAscending, Some(List::MemoriesTagged(_))) => {
+            (MemoryOrder::CreatedAscending, None | Some(List::MemoriesTagged(_))) => {
                 self.listed(query, List::MemoriesCreated, after, limit, at)
             }
             (MemoryOrder::CreatedAscending, Some(list)) => self.sorted(query, list, after, limit, at),
@@ -126,7 +123,7 @@ impl Store {
             }
             Ok(true)
         })?;
-        self.from_keys(found, after, limit, at)
+        self.page_of(found, after, limit, at)
     }
 
     /// The ids asked for, in the order asked for.
@@ -150,10 +147,10 @@ impl Store {
                 found.push((key, id16));
             }
         }
-        self.from_keys(found, after, limit, at)
+        self.page_of(found, after, limit, at)
     }
 
-    fn from_keys(
+    fn page_of(
         &self,
         mut found: Vec<(Vec<u8>, Id16)>,
         after: Option<&Cursor>,

@@ -28,7 +28,10 @@ use crate::{
 };
 
 /// What a group has touched: the engine does not know of it before the fsync.
-type Touched = HashSet<(u8, Id16)>;
+type Touched = HashSet<Key>;
+
+/// Kind and key of a record.
+type Key = (u8, Id16);
 
 impl Inner {
     pub(super) fn commit_group(
@@ -205,9 +208,9 @@ impl Group<'_> {
 }
 
 /// Checks what can be checked without the store; returns the keys and ids that the batch touches.
-fn check(batch: &Batch) -> Result<Vec<((u8, Id16), String)>, StoreError> {
+fn check(batch: &Batch) -> Result<Vec<(Key, String)>, StoreError> {
     let mut keys = Vec::with_capacity(batch.changes.len());
-    let mut seen: HashMap<(u8, Id16), usize> = HashMap::with_capacity(batch.changes.len());
+    let mut seen: HashMap<Key, usize> = HashMap::with_capacity(batch.changes.len());
     for change in &batch.changes {
         let Some((kind, name, key, id)) = identity(change) else { continue };
         if id.len() > MAX_ID_BYTES {

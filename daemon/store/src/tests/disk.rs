@@ -16,7 +16,7 @@ pub(super) struct CrashDisk(Arc<Mutex<Files>>);
 /// All that a disk holds.
 #[derive(Clone, Default)]
 pub(super) struct Files {
-    files: BTreeMap<u64, Content>,
+    content: BTreeMap<u64, Content>,
     names: BTreeMap<PathBuf, u64>,
     durable_names: BTreeMap<PathBuf, u64>,
     next: u64,
@@ -54,7 +54,7 @@ pub(super) enum Loss {
 impl Files {
     /// Bytes that were written and not fsynced.
     pub(super) fn unsynced(&self) -> usize {
-        self.files.values().flat_map(|file| &file.pending).map(Write::len).sum()
+        self.content.values().flat_map(|file| &file.pending).map(Write::len).sum()
     }
 
     /// What is there after a power loss.
@@ -64,7 +64,7 @@ impl Files {
             Loss::Cut(bytes) => bytes,
             Loss::Torn(..) => usize::MAX,
         };
-        for file in self.files.values_mut() {
+        for file in self.content.values_mut() {
             let mut content = file.durable.clone();
             for write in std::mem::take(&mut file.pending) {
                 match (write, loss) {
@@ -74,7 +74,7 @@ impl Files {
                         put(&mut content, at, &bytes[..keep]);
                     }
                     (Write::At(at, bytes), Loss::Torn(sector, seed)) => {
-                        tear(&mut content, at, &bytes, sector, seed)
+                        tear(&mut content, at, &bytes, sector, seed);
                     }
                     (Write::Length(length), _) if left > 0 => content.resize(length as usize, 0),
                     (Write::Length(_), _) => {}
@@ -130,7 +130,7 @@ impl Disk for CrashDisk {
         }
         files.next += 1;
         let number = files.next;
-        files.files.insert(number, Content::default());
+        files.content.insert(number, Content::default());
         files.names.insert(path.to_owned(), number);
         Ok(Arc::new(CrashFile(self.clone(), number)))
     }
@@ -183,7 +183,7 @@ struct CrashFile(CrashDisk, u64);
 impl CrashFile {
     fn change<T>(&self, change: impl FnOnce(&mut Content) -> T) -> io::Result<T> {
         let mut files = self.0.call()?;
-        files.files.get_mut(&self.1).map(change).ok_or(io::ErrorKind::NotFound.into())
+        files.content.get_mut(&self.1).map(change).ok_or(io::ErrorKind::NotFound.into())
     }
 }
 
@@ -194,7 +194,7 @@ impl DiskFile for CrashFile {
             file.pending.push(Write::At(offset, bytes.to_vec()));
         });
         if failed.is_err()
-            && let Some(file) = self.0.lock().files.get_mut(&self.1)
+            && let Some(file) = self.0.lock().content.get_mut(&self.1)
         {
             // A full disk takes a part of the bytes before it refuses.
             let half = &bytes[..bytes.len() / 2];
@@ -206,7 +206,7 @@ impl DiskFile for CrashFile {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let files = self.0.lock();
-        let file = files.files.get(&self.1).ok_or(io::ErrorKind::NotFound)?;
+        let file = files.content.get(&self.1).ok_or(io::ErrorKind::NotFound)?;
         let rest = file.live.get(offset as usize..).unwrap_or_default();
         let count = rest.len().min(buffer.len());
         buffer[..count].copy_from_slice(&rest[..count]);
@@ -234,7 +234,7 @@ impl DiskFile for CrashFile {
 
     fn length(&self) -> io::Result<u64> {
         let files = self.0.lock();
-        files.files.get(&self.1).map(|file| file.live.len() as u64).ok_or(io::ErrorKind::NotFound.into())
+        files.content.get(&self.1).map(|file| file.live.len() as u64).ok_or(io::ErrorKind::NotFound.into())
     }
 }
 
@@ -253,7 +253,7 @@ fn tear(content: &mut Vec<u8>, at: u64, bytes: &[u8], sector: usize, seed: u64) 
     }
     for (n, byte) in bytes.iter().enumerate() {
         let place = at as usize + n;
-        if seed.rotate_left((place / sector) as u32).count_ones() % 2 == 0 {
+        if seed.rotate_left((place / sector) as u32).count_ones().is_multiple_of(2) {
             content[place] = *byte;
         }
     }

@@ -46,7 +46,7 @@ fn expected(store: &Store, model: &Model, query: &MemoryQuery) -> Vec<String> {
         .filter(|memory| matches(query, &memory_entry(memory).unwrap().facets))
         .map(|memory| {
             let created = memory.temporal.created_at.micros();
-            let updated = memory.temporal.updated_at.map_or(created, |time| time.micros());
+            let updated = memory.temporal.updated_at.map_or(created, satchel_pam::time::Timestamp::micros);
             let sort = match query.order {
                 MemoryOrder::UpdatedDescending => -updated,
                 MemoryOrder::CreatedAscending => created,
