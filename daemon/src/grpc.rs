@@ -1,0 +1,148 @@
+//! The daemon's gRPC face: services over store, imports and exports.
+//!
+//! **Invariant:** generated types stay in `grpc::wire` and the service files; other modules see the daemon's own.
+
+mod admin;
+mod call;
+mod conversation;
+mod export;
+pub mod guard;
+mod import;
+mod memory;
+pub mod page;
+mod plugin;
+pub mod status;
+pub mod wire;
+
+use std::{error::Error, future::Future, path::PathBuf, sync::Arc, time::Duration};
+
+use satchel_proto::v1::{
+    admin_service_server::{self, AdminServiceServer},
+    conversation_service_server::{self, ConversationServiceServer},
+    export_service_server::{self, ExportServiceServer},
+    import_service_server::{self, ImportServiceServer},
+    memory_service_server::{self, MemoryServiceServer},
+    plugin_service_server::{self, PluginServiceServer},
+};
+use satchel_store::Store;
+use tokio::sync::oneshot;
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::transport::{Server, server::Router};
+use tonic_health::{ServingStatus, server::HealthReporter};
+
+use self::{
+    guard::{GuardLayer, MAX_CALLS_PER_CONNECTION, MAX_MESSAGE_BYTES},
+    page::PageKey,
+};
+use crate::{clock::Clock, export::Exports, ingest::Imports, plugins::Plugins, serve::Listener};
+
+/// How long open calls may go on after the stop; a client that reads slowly must not hold the daemon.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The names that health is asked for; the empty one stands for the whole daemon.
+const SERVICES: [&str; 7] = [
+    "",
+    memory_service_server::SERVICE_NAME,
+    conversation_service_server::SERVICE_NAME,
+    import_service_server::SERVICE_NAME,
+    plugin_service_server::SERVICE_NAME,
+    export_service_server::SERVICE_NAME,
+    admin_service_server::SERVICE_NAME,
+];
+
+/// What the services serve. Clones share one.
+#[derive(Clone)]
+pub struct Core {
+    pub store: Store,
+    pub plugins: Arc<Plugins>,
+    pub imports: Imports,
+    pub exports: Exports,
+    pub clock: Arc<dyn Clock>,
+    /// Seals page tokens; the same for the life of the data directory.
+    pub page_key: PageKey,
+    pub data_dir: PathBuf,
+    /// Microseconds since the Unix epoch.
+    pub started_at: i64,
+}
+
+/// Why serving ended other than by the stop.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The transport failed.
+    #[error("the socket can no longer be served")]
+    Transport(#[source] tonic::transport::Error),
+    /// A bug: the contract's descriptors do not read.
+    #[error("the descriptors of the gRPC contract cannot be read; please report this")]
+    Descriptors(#[source] Box<dyn Error + Send + Sync>),
+}
+
+/// Serves `core` on `listener` until `stop`; open calls then have a few seconds to end.
+///
+/// # Errors
+/// When the transport fails.
+pub async fn serve(core: Core, listener: Listener, stop: impl Future<Output = ()> + Send) -> Result<(), ServeError> {
+    let (health, router) = router(core).await?;
+    // The place goes, and with it the socket's file, when serving has ended.
+    let (socket, _place) = listener.into_parts();
+    let (stopping, stopped) = oneshot::channel();
+    let ended = async move {
+        // A dropped sender is a stop too.
+        if stopped.await.is_err() {
+            tracing::debug!("the stop came by dropping");
+        }
+    };
+    let serving = router.serve_with_incoming_shutdown(UnixListenerStream::new(socket), ended);
+    let patience = async move {
+        stop.await;
+        set_health(&health, ServingStatus::NotServing).await;
+        if stopping.send(()).is_err() {
+            tracing::debug!("serving ended before its stop");
+        }
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        outcome = serving => outcome.map_err(ServeError::Transport),
+        () = patience => Ok(()),
+    }
+}
+
+/// Puts limits on a generated server; they are methods of each server type, not of a trait.
+macro_rules! limited {
+    ($server:ident, $service:expr) => {
+        $server::new($service)
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(MAX_MESSAGE_BYTES)
+    };
+}
+
+type Guarded = tower::layer::util::Stack<GuardLayer, tower::layer::util::Identity>;
+
+async fn router(core: Core) -> Result<(HealthReporter, Router<Guarded>), ServeError> {
+    let (health, health_service) = tonic_health::server::health_reporter();
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(satchel_proto::DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .map_err(|error| ServeError::Descriptors(error.into()))?;
+    set_health(&health, ServingStatus::Serving).await;
+    let owner = rustix::process::geteuid().as_raw();
+    let router = Server::builder()
+        .max_concurrent_streams(MAX_CALLS_PER_CONNECTION)
+        .layer(GuardLayer::new(owner))
+        .add_service(health_service)
+        .add_service(reflection)
+        .add_service(limited!(MemoryServiceServer, memory::Memories(core.clone())))
+        .add_service(limited!(ConversationServiceServer, conversation::Conversations(core.clone())))
+        .add_service(limited!(ImportServiceServer, import::ImportJobs(core.clone())))
+        .add_service(limited!(PluginServiceServer, plugin::Plugins(core.clone())))
+        .add_service(limited!(ExportServiceServer, export::Bundles(core.clone())))
+        .add_service(limited!(AdminServiceServer, admin::Admin(core)));
+    Ok((health, router))
+}
+
+async fn set_health(health: &HealthReporter, status: ServingStatus) {
+    for service in SERVICES {
+        health.set_service_status(service, status).await;
+    }
+}

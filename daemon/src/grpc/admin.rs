@@ -1,0 +1,137 @@
+//! `AdminService`: shows how the daemon and its store are doing.
+
+use std::collections::BTreeMap;
+
+use satchel_proto::v1::{self, admin_service_server::AdminService};
+use satchel_store::{Health, Stats};
+use tonic::{Request, Response, Status};
+
+use super::{Core, status::Fault, wire::scalar::time_to_wire};
+
+#[derive(Clone)]
+pub(super) struct Admin(pub(super) Core);
+
+#[tonic::async_trait]
+impl AdminService for Admin {
+    async fn get_status(
+        &self,
+        _request: Request<v1::GetStatusRequest>,
+    ) -> Result<Response<v1::GetStatusResponse>, Status> {
+        self.0.answer(get_status).await
+    }
+
+    async fn get_stats(
+        &self,
+        _request: Request<v1::GetStatsRequest>,
+    ) -> Result<Response<v1::GetStatsResponse>, Status> {
+        self.0
+            .answer(|core| {
+                let header = core.header();
+                Ok(v1::GetStatsResponse { header, ..stats_to_wire(core.store.stats()?) })
+            })
+            .await
+    }
+}
+
+fn get_status(core: &Core) -> Result<v1::GetStatusResponse, Fault> {
+    let stats = core.store.stats()?;
+    Ok(v1::GetStatusResponse {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        header: core.header(),
+        journal_bytes: stats.journal_bytes,
+        database_bytes: stats.engine_bytes,
+        blob_bytes: stats.blob_bytes,
+        running_jobs: u32::try_from(core.imports.active().len()).unwrap_or(u32::MAX),
+        started_at: Some(time_to_wire(core.started_at)),
+        problems: problems(&core.store.health()),
+        data_dir: core.data_dir.to_string_lossy().into_owned(),
+        pid: std::process::id(),
+    })
+}
+
+/// What is wrong with the store, and what to do about it.
+fn problems(health: &Health) -> Vec<v1::Problem> {
+    let problem = |reason: &str, message: String, fix: &str| v1::Problem {
+        reason: reason.to_owned(),
+        message,
+        fix: fix.to_owned(),
+    };
+    match health {
+        Health::Good => Vec::new(),
+        Health::Damaged(damages) => damages
+            .iter()
+            .map(|damage| {
+                let fix = "restore the segment from a backup, or export what is left and begin a new data directory";
+                problem("STORE_CORRUPT", format!("the journal is damaged, nothing is written: {damage}"), fix)
+            })
+            .collect(),
+        Health::Stopped(reason) => {
+            let fix = "look at the disk, then restart satchel; what was confirmed is safe";
+            vec![problem("STORE_STOPPED", format!("nothing is written any more: {reason}"), fix)]
+        }
+        other => vec![problem("STORE_UNKNOWN", format!("{other:?}"), "restart satchel")],
+    }
+}
+
+fn stats_to_wire(stats: Stats) -> v1::GetStatsResponse {
+    let Stats {
+        memories,
+        memories_by_type,
+        memories_by_status,
+        memories_by_platform,
+        conversations,
+        conversations_by_platform,
+        messages,
+        relations,
+        embeddings: _,
+        evidence: _,
+        journal_bytes: _,
+        engine_bytes: _,
+        blob_bytes: _,
+    } = stats;
+    v1::GetStatsResponse {
+        memories,
+        header: None,
+        conversations,
+        messages,
+        relations,
+        memories_by_status: counts(memories_by_status),
+        memories_by_type: counts(memories_by_type),
+        memories_by_platform: counts(memories_by_platform),
+        conversations_by_platform: counts(conversations_by_platform),
+    }
+}
+
+/// The most frequent first, equal ones by name.
+fn counts(counted: BTreeMap<String, u64>) -> Vec<v1::Count> {
+    let mut counts: Vec<_> = counted
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(value, count)| v1::Count { value, count })
+        .collect();
+    counts.sort_by_key(|entry| std::cmp::Reverse(entry.count));
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_come_most_frequent_first() {
+        let counted =
+            [("b", 2), ("a", 2), ("c", 9), ("gone", 0)].map(|(value, count)| (value.to_owned(), count));
+        let order: Vec<_> = counts(counted.into()).into_iter().map(|entry| entry.value).collect();
+        assert_eq!(order, ["c", "a", "b"]);
+    }
+
+    #[test]
+    fn a_store_that_does_not_write_is_a_problem_with_a_remedy() {
+        assert!(problems(&Health::Good).is_empty());
+        let stopped = problems(&Health::Stopped("fsync failed".to_owned()));
+        assert!(
+            stopped.iter().all(|problem| problem.message.contains("fsync failed") && !problem.fix.is_empty())
+        );
+        assert_eq!(stopped.len(), 1);
+    }
+}

@@ -1,0 +1,195 @@
+//! `ExportService`: makes, lists, hands out and checks bundles.
+
+use std::{
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+    path::Path,
+};
+
+use satchel_proto::v1::{self, export_service_server::ExportService, verify_export_request::Bundle};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+use super::{
+    Core,
+    call::{bounded, fill, required},
+    status::{Fault, Kind},
+    wire::export::{export_to_wire, report_to_wire},
+};
+use crate::{
+    export::{ExportRecord, ExportRequest},
+    verify,
+};
+
+/// Bytes of one piece of a download.
+const CHUNK_BYTES: u64 = 1 << 20;
+/// Pieces that wait for a slow reader.
+const CHUNKS_AHEAD: usize = 2;
+/// Longest path that is taken, in bytes; no system takes longer ones.
+const MAX_PATH_BYTES: usize = 4_096;
+
+#[derive(Clone)]
+pub(super) struct Bundles(pub(super) Core);
+
+type Download = ReceiverStream<Result<v1::DownloadExportResponse, Status>>;
+
+#[tonic::async_trait]
+impl ExportService for Bundles {
+    type DownloadExportStream = Download;
+
+    async fn create_export(
+        &self,
+        request: Request<v1::CreateExportRequest>,
+    ) -> Result<Response<v1::CreateExportResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| create(core, request)).await
+    }
+
+    async fn get_export(
+        &self,
+        request: Request<v1::GetExportRequest>,
+    ) -> Result<Response<v1::GetExportResponse>, Status> {
+        let v1::GetExportRequest { id } = request.into_inner();
+        self.0
+            .answer(move |core| {
+                let export = export_to_wire(find(core, &id)?);
+                Ok(v1::GetExportResponse { export: Some(export), header: core.header() })
+            })
+            .await
+    }
+
+    async fn list_exports(
+        &self,
+        request: Request<v1::ListExportsRequest>,
+    ) -> Result<Response<v1::ListExportsResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| list(core, request)).await
+    }
+
+    async fn download_export(
+        &self,
+        request: Request<v1::DownloadExportRequest>,
+    ) -> Result<Response<Download>, Status> {
+        let v1::DownloadExportRequest { id, offset } = request.into_inner();
+        let (file, size) = self.0.blocking(move |core| open(core, &id, offset)).await?;
+        let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
+        let header = self.0.header();
+        let span = tracing::Span::current();
+        tokio::task::spawn_blocking(move || span.in_scope(|| send(file, offset, size, header, &sender)));
+        Ok(Response::new(ReceiverStream::new(receiver)))
+    }
+
+    async fn verify_export(
+        &self,
+        request: Request<v1::VerifyExportRequest>,
+    ) -> Result<Response<v1::VerifyExportResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| check(core, request)).await
+    }
+}
+
+fn create(core: &Core, request: v1::CreateExportRequest) -> Result<v1::CreateExportResponse, Fault> {
+    let v1::CreateExportRequest { r#type, output, without_conversations, attachments } = request;
+    match v1::ExportType::try_from(r#type) {
+        Ok(v1::ExportType::Unspecified | v1::ExportType::Full) => {}
+        Err(_) => return Err(Fault::field("type", format!("holds {}, which is no known value", r#type))),
+    }
+    absolute("output", &output)?;
+    let request = ExportRequest { output: output.into(), conversations: !without_conversations, attachments };
+    let export = export_to_wire(core.exports.create(&request)?);
+    Ok(v1::CreateExportResponse { export: Some(export), header: core.header() })
+}
+
+fn absolute(field: &str, path: &str) -> Result<(), Fault> {
+    if path.len() > MAX_PATH_BYTES || !Path::new(path).is_absolute() {
+        return Err(Fault::field(field, "must be an absolute path"));
+    }
+    Ok(())
+}
+
+fn find(core: &Core, id: &str) -> Result<ExportRecord, Fault> {
+    required("id", id)?;
+    core.exports.get(id)?.ok_or_else(|| Fault::missing(Kind::Export, id))
+}
+
+fn list(core: &Core, mut request: v1::ListExportsRequest) -> Result<v1::ListExportsResponse, Fault> {
+    let size = std::mem::take(&mut request.page_size);
+    let token = std::mem::take(&mut request.page_token);
+    let paging = core.paging("ListExports", &request, size, &token)?;
+    let (exports, next) = fill(
+        paging.rows,
+        paging.store_cursor(),
+        |after, limit| Ok(core.exports.list(after, limit)?),
+        |record| Ok(export_to_wire(record)),
+    )?;
+    let next = next.map(|cursor| cursor.as_bytes().to_vec());
+    Ok(v1::ListExportsResponse {
+        exports,
+        next_page_token: core.next_token(&paging, core.store.revision(), next),
+        header: core.header(),
+    })
+}
+
+fn open(core: &Core, id: &str, offset: u64) -> Result<(File, u64), Fault> {
+    let mut file = core.exports.open(&find(core, id)?)?;
+    let size = file.metadata().map_err(Fault::internal)?.len();
+    if offset > size {
+        return Err(Fault::OffsetPastEnd { offset, size });
+    }
+    file.seek(SeekFrom::Start(offset)).map_err(Fault::internal)?;
+    Ok((file, size))
+}
+
+fn check(core: &Core, request: v1::VerifyExportRequest) -> Result<v1::VerifyExportResponse, Fault> {
+    let v1::VerifyExportRequest { bundle, signer, strict } = request;
+    let path = match bundle {
+        Some(Bundle::Id(id)) => {
+            let path = find(core, &id)?.path;
+            Path::new(&path).exists().then_some(path.clone()).ok_or(Fault::BundleGone { path })?
+        }
+        Some(Bundle::Path(path)) => {
+            absolute("path", &path)?;
+            path
+        }
+        None => return Err(Fault::field("bundle", "must be an id or a path")),
+    };
+    bounded("signer", &signer)?;
+    let signer = (!signer.is_empty()).then_some(signer);
+    let options = verify::Options { signer, own_key: core.exports.signer(), strict };
+    let report = verify::path(Path::new(&path), &options).map_err(|error| Fault::unverified(&path, error))?;
+    Ok(v1::VerifyExportResponse { header: core.header(), ..report_to_wire(report) })
+}
+
+/// Sends the rest of `file` until its end, or until nobody listens.
+fn send(
+    mut file: File,
+    mut offset: u64,
+    size: u64,
+    header: Option<v1::StoreHeader>,
+    sender: &mpsc::Sender<Result<v1::DownloadExportResponse, Status>>,
+) {
+    let mut header = header;
+    loop {
+        let mut data = Vec::new();
+        // The size that was told binds: a file that grows meanwhile is not sent further.
+        let room = CHUNK_BYTES.min(size - offset);
+        let piece = file.by_ref().take(room).read_to_end(&mut data).map_err(Fault::internal);
+        let piece = piece.and_then(|_| {
+            let whole = data.len() as u64 == room;
+            whole.then_some(()).ok_or_else(|| Fault::internal("the bundle became shorter while it was read"))
+        });
+        if let Err(fault) = piece {
+            // Nobody to tell is no matter.
+            drop(sender.blocking_send(Err(fault.into())));
+            return;
+        }
+        let chunk = v1::Chunk { offset, crc32c: crc32c::crc32c(&data), data };
+        offset += room;
+        let answer =
+            v1::DownloadExportResponse { chunk: Some(chunk), total_size: size, header: header.take() };
+        if sender.blocking_send(Ok(answer)).is_err() || offset == size {
+            return;
+        }
+    }
+}

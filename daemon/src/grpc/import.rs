@@ -1,0 +1,326 @@
+//! `ImportService`: jobs and receipts.
+
+use std::{pin::Pin, time::Duration};
+
+use satchel_proto::v1::{self, import_service_server::ImportService};
+use tokio::sync::watch;
+use tokio_stream::Stream;
+use tonic::{Request, Response, Status};
+use uuid::Uuid;
+
+use super::{
+    Core,
+    call::{Paging, bounded, index_cursor, index_of, required},
+    status::{Fault, Kind},
+    wire::{
+        import::{
+            import_to_wire, job_to_wire, light_import_to_wire, skip_to_wire, status_from_wire,
+            warning_to_wire,
+        },
+        scalar::bounded_count,
+    },
+};
+use crate::ingest::{
+    ImportRequest, JobView, Phase,
+    receipt::{ImportRecord, ImportStatus},
+};
+
+/// How often a watcher hears of a job when it does not say.
+const DEFAULT_INTERVAL: Duration = Duration::from_millis(250);
+/// How often a watcher may hear of a job.
+const INTERVALS: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
+/// Longest path that is taken, in bytes; no system takes longer ones.
+const MAX_PATH_BYTES: usize = 4_096;
+/// Entries of the ledger that one page looks at for the wanted statuses.
+const MAX_LOOKED_AT: usize = 5_000;
+
+#[derive(Clone)]
+pub(super) struct ImportJobs(pub(super) Core);
+
+type Watched = Pin<Box<dyn Stream<Item = Result<v1::WatchImportResponse, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl ImportService for ImportJobs {
+    type WatchImportStream = Watched;
+
+    async fn create_import(
+        &self,
+        request: Request<v1::CreateImportRequest>,
+    ) -> Result<Response<v1::CreateImportResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| create(core, request)).await
+    }
+
+    async fn get_import(
+        &self,
+        request: Request<v1::GetImportRequest>,
+    ) -> Result<Response<v1::GetImportResponse>, Status> {
+        let v1::GetImportRequest { id } = request.into_inner();
+        self.0
+            .answer(move |core| {
+                let import = import_to_wire(find(core, &id)?);
+                Ok(v1::GetImportResponse { import: Some(import), header: core.header() })
+            })
+            .await
+    }
+
+    async fn list_imports(
+        &self,
+        request: Request<v1::ListImportsRequest>,
+    ) -> Result<Response<v1::ListImportsResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| list(core, request)).await
+    }
+
+    async fn watch_import(
+        &self,
+        request: Request<v1::WatchImportRequest>,
+    ) -> Result<Response<Watched>, Status> {
+        let v1::WatchImportRequest { id, min_interval } = request.into_inner();
+        let interval = interval(min_interval)?;
+        let job = self.0.blocking(move |core| job_of(core, &id)).await?;
+        Ok(Response::new(Box::pin(watch(self.0.clone(), job, interval))))
+    }
+
+    async fn list_import_issues(
+        &self,
+        request: Request<v1::ListImportIssuesRequest>,
+    ) -> Result<Response<v1::ListImportIssuesResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| issues(core, request)).await
+    }
+
+    async fn cancel_import(
+        &self,
+        request: Request<v1::CancelImportRequest>,
+    ) -> Result<Response<v1::CancelImportResponse>, Status> {
+        let v1::CancelImportRequest { id } = request.into_inner();
+        self.0
+            .answer(move |core| {
+                let job = job_of(core, &id)?;
+                core.imports.cancel(&id);
+                Ok(v1::CancelImportResponse { job: Some(job_to_wire(job.now())), header: core.header() })
+            })
+            .await
+    }
+}
+
+/// A job that can be followed, or the end of one that is forgotten.
+enum Followed {
+    Live(watch::Receiver<JobView>),
+    Over(Box<JobView>),
+}
+
+impl Followed {
+    fn now(&self) -> JobView {
+        match self {
+            Self::Live(view) => view.borrow().clone(),
+            Self::Over(view) => (**view).clone(),
+        }
+    }
+}
+
+fn create(core: &Core, request: v1::CreateImportRequest) -> Result<v1::CreateImportResponse, Fault> {
+    let v1::CreateImportRequest { path, provider, again, dry_run } = request;
+    if path.len() > MAX_PATH_BYTES || !std::path::Path::new(&path).is_absolute() {
+        return Err(Fault::field("path", "must be an absolute path"));
+    }
+    bounded("provider", &provider)?;
+    let provider = (!provider.is_empty()).then_some(provider);
+    let id = core.imports.start(ImportRequest { path: path.into(), provider, again, dry_run })?;
+    let view = core.imports.subscribe(id).ok_or_else(|| Fault::missing(Kind::Import, id.to_string()))?;
+    let job = job_to_wire(view.borrow().clone());
+    Ok(v1::CreateImportResponse { job: Some(job), header: core.header() })
+}
+
+fn find(core: &Core, id: &str) -> Result<ImportRecord, Fault> {
+    required("id", id)?;
+    core.imports.get(id)?.ok_or_else(|| Fault::missing(Kind::Import, id))
+}
+
+/// The job with this id, or that of the import with this id.
+fn job_of(core: &Core, id: &str) -> Result<Followed, Fault> {
+    required("id", id)?;
+    let live = |id: &str| core.imports.subscribe(Uuid::parse_str(id).ok()?);
+    if let Some(view) = live(id) {
+        return Ok(Followed::Live(view));
+    }
+    if let Some(view) =
+        core.imports.active().into_iter().find(|view| view.imports.iter().any(|import| import.id == id))
+    {
+        return live(&view.id.to_string())
+            .map(Followed::Live)
+            .ok_or_else(|| Fault::missing(Kind::Import, id));
+    }
+    let record = find(core, id)?;
+    if let Some(view) = live(&record.job) {
+        return Ok(Followed::Live(view));
+    }
+    Ok(Followed::Over(Box::new(JobView {
+        id: Uuid::parse_str(&record.job).map_err(Fault::internal)?,
+        path: record.path.clone().into(),
+        phase: Phase::Ended,
+        done: record.bytes,
+        total: record.bytes,
+        imports: vec![record],
+    })))
+}
+
+fn list(core: &Core, mut request: v1::ListImportsRequest) -> Result<v1::ListImportsResponse, Fault> {
+    let size = std::mem::take(&mut request.page_size);
+    let token = std::mem::take(&mut request.page_token);
+    let paging = core.paging("ListImports", &request, size, &token)?;
+    let v1::ListImportsRequest { page_size: _, page_token: _, statuses } = request;
+    bounded_count("statuses", statuses.len())?;
+    let wanted: Vec<ImportStatus> =
+        statuses.into_iter().map(|status| status_from_wire("statuses", status)).collect::<Result<_, _>>()?;
+    let running: Vec<ImportRecord> =
+        core.imports.active().into_iter().flat_map(|view| view.imports).collect();
+    let (records, next) = wanted_imports(core, &paging, &wanted)?;
+    let imports = records.into_iter().map(|record| {
+        let live = running.iter().find(|live| live.id == record.id).cloned();
+        light_import_to_wire(live.unwrap_or(record))
+    });
+    Ok(v1::ListImportsResponse {
+        imports: imports.collect(),
+        next_page_token: core.next_token(&paging, core.store.revision(), next),
+        header: core.header(),
+    })
+}
+
+type Found = (Vec<ImportRecord>, Option<Vec<u8>>);
+
+/// Walks the ledger until the page is full, or has looked at enough entries: a rare status must not hold the call.
+fn wanted_imports(core: &Core, paging: &Paging, wanted: &[ImportStatus]) -> Result<Found, Fault> {
+    let mut found = Vec::new();
+    let mut looked_at = 0;
+    let mut at = paging.store_cursor();
+    loop {
+        let page = core.imports.list(at.as_ref(), paging.rows - found.len())?;
+        looked_at += page.items.len();
+        found.extend(
+            page.items.into_iter().filter(|record| wanted.is_empty() || wanted.contains(&record.status)),
+        );
+        at = page.next;
+        if at.is_none() || found.len() >= paging.rows || looked_at >= MAX_LOOKED_AT {
+            return Ok((found, at.map(|cursor| cursor.as_bytes().to_vec())));
+        }
+    }
+}
+
+fn issues(
+    core: &Core,
+    mut request: v1::ListImportIssuesRequest,
+) -> Result<v1::ListImportIssuesResponse, Fault> {
+    let size = std::mem::take(&mut request.page_size);
+    let token = std::mem::take(&mut request.page_token);
+    let paging = core.paging("ListImportIssues", &request, size, &token)?;
+    let v1::ListImportIssuesRequest { id, page_size: _, page_token: _, kinds } = request;
+    let (skips, warnings) = wanted_issues(&kinds)?;
+    let record = find(core, &id)?;
+    let from = index_of(paging.store_cursor().as_ref())?;
+    let (issues, next) = fill_issues(core, &record, (skips, warnings), from, paging.rows)?;
+    let next = next.map(|position| index_cursor(position).as_bytes().to_vec());
+    Ok(v1::ListImportIssuesResponse {
+        issues,
+        next_page_token: core.next_token(&paging, core.store.revision(), next),
+        header: core.header(),
+    })
+}
+
+fn wanted_issues(kinds: &[i32]) -> Result<(bool, bool), Fault> {
+    bounded_count("kinds", kinds.len())?;
+    let mut wanted = (kinds.is_empty(), kinds.is_empty());
+    for kind in kinds {
+        match v1::IssueKind::try_from(*kind) {
+            Ok(v1::IssueKind::Skip) => wanted.0 = true,
+            Ok(v1::IssueKind::Warning) => wanted.1 = true,
+            Ok(v1::IssueKind::Unspecified) | Err(_) => {
+                return Err(Fault::field("kinds", format!("holds {kind}, which is no known value")));
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+/// The skips come first, then the warnings; a position counts through both.
+fn fill_issues(
+    core: &Core,
+    record: &ImportRecord,
+    (skips, warnings): (bool, bool),
+    from: usize,
+    rows: usize,
+) -> Result<(Vec<v1::ImportIssue>, Option<usize>), Fault> {
+    let mut issues = Vec::new();
+    let mut at = from;
+    if skips && at < WARNINGS_FROM {
+        let listed = core.imports.issues(record, at, rows)?;
+        at += listed.len();
+        issues.extend(listed.into_iter().map(skip_to_wire));
+        if issues.len() == rows {
+            return Ok((issues, Some(at)));
+        }
+    }
+    if !warnings {
+        return Ok((issues, None));
+    }
+    let start = at.saturating_sub(WARNINGS_FROM);
+    let listed: Vec<_> = record.warnings.iter().skip(start).take(rows - issues.len()).cloned().collect();
+    let end = start + listed.len();
+    issues.extend(listed.into_iter().map(warning_to_wire));
+    let next = (end < record.warnings.len()).then_some(WARNINGS_FROM + end);
+    Ok((issues, next))
+}
+
+/// Positions from here on are those of warnings; no import has as many skips.
+const WARNINGS_FROM: usize = 1 << 32;
+
+fn interval(wire: Option<prost_types::Duration>) -> Result<Duration, Fault> {
+    let Some(wire) = wire else { return Ok(DEFAULT_INTERVAL) };
+    let interval = Duration::try_from(wire).ok().filter(|interval| INTERVALS.contains(interval));
+    interval.ok_or_else(|| Fault::field("min_interval", "must lie between 100 ms and 60 s"))
+}
+
+/// The job as it is, its changes, and its end.
+fn watch(
+    core: Core,
+    job: Followed,
+    interval: Duration,
+) -> impl Stream<Item = Result<v1::WatchImportResponse, Status>> + Send {
+    let (sender, receiver) = tokio::sync::mpsc::channel(1);
+    tokio::spawn(async move {
+        let mut job = job;
+        loop {
+            let view = match &mut job {
+                Followed::Live(view) => view.borrow_and_update().clone(),
+                Followed::Over(view) => (**view).clone(),
+            };
+            let ended = view.phase == Phase::Ended;
+            let answer = v1::WatchImportResponse { job: Some(job_to_wire(view)), header: core.header() };
+            // Nobody listens any more: the job goes on without us.
+            if sender.send(Ok(answer)).await.is_err() || ended {
+                return;
+            }
+            if !changed(&mut job, &sender, interval).await {
+                return;
+            }
+        }
+    });
+    tokio_stream::wrappers::ReceiverStream::new(receiver)
+}
+
+/// Waits until there is something to tell; false if there never will be, or nobody to tell it to.
+async fn changed<T>(job: &mut Followed, sender: &tokio::sync::mpsc::Sender<T>, interval: Duration) -> bool {
+    let Followed::Live(view) = job else { return false };
+    // The end is told at once, all else not before the interval has passed.
+    let ended = view.wait_for(|view| view.phase == Phase::Ended);
+    tokio::select! {
+        outcome = ended => return outcome.is_ok(),
+        () = sender.closed() => return false,
+        () = tokio::time::sleep(interval) => {}
+    }
+    tokio::select! {
+        outcome = view.changed() => outcome.is_ok(),
+        () = sender.closed() => false,
+    }
+}

@@ -1,0 +1,469 @@
+//! The one place where a refusal becomes a gRPC status.
+//!
+//! **Invariant:** `proto/README.md` lists exactly the reasons of [`Reason`], with their codes
+//! (`the_readme_lists_every_reason`).
+
+use std::{collections::HashMap, error::Error, io, time::Duration};
+
+use satchel_store::StoreError;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+use tracing::error;
+
+use super::page::TokenError;
+use crate::{
+    export::ExportError, ingest::IngestError, intake::IntakeError, plugins::PluginsError, verify::VerifyError,
+};
+
+/// `ErrorInfo.domain` of all our errors.
+pub const DOMAIN: &str = "satchel.local";
+/// When a client may try again after a full disk or a stop.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// `ErrorInfo.reason`: stable words for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    FieldInvalid,
+    PageTokenInvalid,
+    MemoryNotFound,
+    ConversationNotFound,
+    MessageNotFound,
+    ImportNotFound,
+    ExportNotFound,
+    PathNotFound,
+    OutputExists,
+    OutputRefused,
+    BundleGone,
+    BundleUnreadable,
+    OffsetPastEnd,
+    NotOwner,
+    LimitExceeded,
+    DiskFull,
+    Deadline,
+    StoreCorrupt,
+    StoreStopped,
+    ShuttingDown,
+    Internal,
+}
+
+impl Reason {
+    /// All of them, in the order of the table.
+    pub const ALL: [Self; 21] = [
+        Self::FieldInvalid,
+        Self::PageTokenInvalid,
+        Self::MemoryNotFound,
+        Self::ConversationNotFound,
+        Self::MessageNotFound,
+        Self::ImportNotFound,
+        Self::ExportNotFound,
+        Self::PathNotFound,
+        Self::OutputExists,
+        Self::OutputRefused,
+        Self::BundleGone,
+        Self::BundleUnreadable,
+        Self::OffsetPastEnd,
+        Self::NotOwner,
+        Self::LimitExceeded,
+        Self::DiskFull,
+        Self::Deadline,
+        Self::StoreCorrupt,
+        Self::StoreStopped,
+        Self::ShuttingDown,
+        Self::Internal,
+    ];
+
+    /// Returns the word on the wire.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::FieldInvalid => "FIELD_INVALID",
+            Self::PageTokenInvalid => "PAGE_TOKEN_INVALID",
+            Self::MemoryNotFound => "MEMORY_NOT_FOUND",
+            Self::ConversationNotFound => "CONVERSATION_NOT_FOUND",
+            Self::MessageNotFound => "MESSAGE_NOT_FOUND",
+            Self::ImportNotFound => "IMPORT_NOT_FOUND",
+            Self::ExportNotFound => "EXPORT_NOT_FOUND",
+            Self::PathNotFound => "PATH_NOT_FOUND",
+            Self::OutputExists => "OUTPUT_EXISTS",
+            Self::OutputRefused => "OUTPUT_REFUSED",
+            Self::BundleGone => "BUNDLE_GONE",
+            Self::BundleUnreadable => "BUNDLE_UNREADABLE",
+            Self::OffsetPastEnd => "OFFSET_PAST_END",
+            Self::NotOwner => "NOT_OWNER",
+            Self::LimitExceeded => "LIMIT_EXCEEDED",
+            Self::DiskFull => "DISK_FULL",
+            Self::Deadline => "DEADLINE",
+            Self::StoreCorrupt => "STORE_CORRUPT",
+            Self::StoreStopped => "STORE_STOPPED",
+            Self::ShuttingDown => "SHUTTING_DOWN",
+            Self::Internal => "INTERNAL",
+        }
+    }
+
+    /// Returns the code that goes with it.
+    #[must_use]
+    pub fn code(self) -> Code {
+        match self {
+            Self::FieldInvalid | Self::PageTokenInvalid => Code::InvalidArgument,
+            Self::MemoryNotFound
+            | Self::ConversationNotFound
+            | Self::MessageNotFound
+            | Self::ImportNotFound
+            | Self::ExportNotFound
+            | Self::PathNotFound => Code::NotFound,
+            Self::OutputExists | Self::OutputRefused | Self::BundleGone | Self::BundleUnreadable => {
+                Code::FailedPrecondition
+            }
+            Self::OffsetPastEnd => Code::OutOfRange,
+            Self::NotOwner => Code::PermissionDenied,
+            Self::LimitExceeded | Self::DiskFull => Code::ResourceExhausted,
+            Self::Deadline => Code::DeadlineExceeded,
+            Self::StoreCorrupt => Code::DataLoss,
+            Self::StoreStopped | Self::ShuttingDown => Code::Unavailable,
+            Self::Internal => Code::Internal,
+        }
+    }
+}
+
+/// What a thing that is not there would have been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Memory,
+    Conversation,
+    Message,
+    Import,
+    Export,
+    Path,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Conversation => "conversation",
+            Self::Message => "message",
+            Self::Import => "import",
+            Self::Export => "export",
+            Self::Path => "path",
+        }
+    }
+
+    fn reason(self) -> Reason {
+        match self {
+            Self::Memory => Reason::MemoryNotFound,
+            Self::Conversation => Reason::ConversationNotFound,
+            Self::Message => Reason::MessageNotFound,
+            Self::Import => Reason::ImportNotFound,
+            Self::Export => Reason::ExportNotFound,
+            Self::Path => Reason::PathNotFound,
+        }
+    }
+}
+
+/// Why a call is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// A field of the request does not hold.
+    #[error("{field} {problem}")]
+    Field { field: String, problem: String },
+    /// The page token does not open.
+    #[error("page_token {0}")]
+    PageToken(#[from] TokenError),
+    /// Nothing has this id.
+    #[error("there is no {} {id:?}", kind.word())]
+    Missing { kind: Kind, id: String },
+    /// An export would overwrite something.
+    #[error("{path:?} exists and is not an empty folder; choose another output")]
+    OutputExists { path: String },
+    /// The file system does not let an export be written.
+    #[error("cannot write an export to {path:?}: {problem}")]
+    OutputRefused { path: String, problem: String },
+    /// The bundle of an export is not where it was written, or not what was written.
+    #[error("the bundle is no longer at {path:?}; export again")]
+    BundleGone { path: String },
+    /// A bundle cannot be checked.
+    #[error("{problem}")]
+    BundleUnreadable { path: String, problem: String },
+    /// A download begins after the end.
+    #[error("offset {offset} lies behind the end, at {size}")]
+    OffsetPastEnd { offset: u64, size: u64 },
+    /// The caller is another user.
+    #[error("this socket serves only its owner's processes")]
+    NotOwner,
+    /// As much waits already as may wait.
+    #[error("{0}")]
+    Busy(String),
+    /// No room on the disk.
+    #[error("no space left on the disk; free some and try again")]
+    DiskFull,
+    /// The call took too long.
+    #[error("no answer within {seconds} s; ask for less, or set a deadline of your own")]
+    Deadline { seconds: u64 },
+    /// The daemon is about to stop.
+    #[error("the daemon is stopping")]
+    ShuttingDown,
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A mistake of ours; the cause goes to the log only.
+    #[error("an error that should not be; the daemon's log has it under this call's x-request-id")]
+    Internal(#[source] Box<dyn Error + Send + Sync>),
+}
+
+impl Fault {
+    /// Makes a [`Fault::Field`].
+    pub fn field(field: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Field { field: field.into(), problem: problem.into() }
+    }
+
+    /// Makes a [`Fault::Missing`].
+    pub fn missing(kind: Kind, id: impl Into<String>) -> Self {
+        Self::Missing { kind, id: id.into() }
+    }
+
+    /// Makes a [`Fault::Internal`].
+    pub fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Internal(cause.into())
+    }
+
+    fn reason(&self) -> Reason {
+        match self {
+            Self::Field { .. } => Reason::FieldInvalid,
+            Self::PageToken(_) => Reason::PageTokenInvalid,
+            Self::Missing { kind, .. } => kind.reason(),
+            Self::OutputExists { .. } => Reason::OutputExists,
+            Self::OutputRefused { .. } => Reason::OutputRefused,
+            Self::BundleGone { .. } => Reason::BundleGone,
+            Self::BundleUnreadable { .. } => Reason::BundleUnreadable,
+            Self::OffsetPastEnd { .. } => Reason::OffsetPastEnd,
+            Self::NotOwner => Reason::NotOwner,
+            Self::Busy(_) => Reason::LimitExceeded,
+            Self::DiskFull => Reason::DiskFull,
+            Self::Deadline { .. } => Reason::Deadline,
+            Self::ShuttingDown => Reason::ShuttingDown,
+            Self::Store(error) => store_reason(error),
+            Self::Internal(_) => Reason::Internal,
+        }
+    }
+
+    /// Makes the status: code and message, with the details that `proto/README.md` promises for its reason.
+    #[must_use]
+    pub fn into_status(self) -> Status {
+        let reason = self.reason();
+        let mut details = ErrorDetails::with_error_info(reason.word(), DOMAIN, self.facts());
+        self.add_details(reason, &mut details);
+        if matches!(reason, Reason::Internal | Reason::StoreCorrupt | Reason::StoreStopped) {
+            error!(reason = reason.word(), cause = crate::chain(&self), "a call failed");
+        }
+        Status::with_error_details(reason.code(), self.message(reason), details)
+    }
+
+    /// What the client reads. A mistake of ours, the store's too, shows nothing of its inside.
+    fn message(&self, reason: Reason) -> String {
+        match self {
+            Self::Store(_) if reason == Reason::Internal => Self::Internal("".into()).to_string(),
+            _ => self.to_string(),
+        }
+    }
+
+    fn facts(&self) -> HashMap<String, String> {
+        let facts: Vec<(&str, String)> = match self {
+            Self::OffsetPastEnd { offset, size } => {
+                vec![("offset", offset.to_string()), ("size", size.to_string())]
+            }
+            Self::Store(StoreError::TooLarge { limit, .. }) => vec![("limit", limit.to_string())],
+            _ => Vec::new(),
+        };
+        facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    fn add_details(&self, reason: Reason, details: &mut ErrorDetails) {
+        match self {
+            Self::Field { field, problem } => {
+                details.add_bad_request_violation(field, problem);
+            }
+            Self::PageToken(problem) => {
+                details.add_bad_request_violation("page_token", problem.to_string());
+            }
+            Self::Missing { kind, id } => {
+                details.set_resource_info(kind.word(), id, "", self.to_string());
+            }
+            Self::OutputExists { path }
+            | Self::OutputRefused { path, .. }
+            | Self::BundleGone { path }
+            | Self::BundleUnreadable { path, .. } => {
+                details.add_precondition_failure_violation(reason.word(), path, self.to_string());
+            }
+            _ => {}
+        }
+        if reason.code() == Code::ResourceExhausted {
+            details.add_quota_failure_violation(DOMAIN, self.to_string());
+        }
+        if matches!(reason, Reason::DiskFull | Reason::ShuttingDown) {
+            details.set_retry_info(Some(RETRY_AFTER));
+        }
+    }
+}
+
+impl From<Fault> for Status {
+    fn from(fault: Fault) -> Self {
+        fault.into_status()
+    }
+}
+
+impl From<IngestError> for Fault {
+    fn from(error: IngestError) -> Self {
+        match error {
+            IngestError::Store(error) => Self::Store(error),
+            IngestError::UnknownProvider { .. } => Self::field("provider", format!("is not known: {error}")),
+            IngestError::Busy => Self::Busy(error.to_string()),
+            IngestError::Plugins(_)
+            | IngestError::Intake(_)
+            | IngestError::Unencodable { .. }
+            | IngestError::Panicked => Self::internal(error),
+        }
+    }
+}
+
+impl From<PluginsError> for Fault {
+    fn from(error: PluginsError) -> Self {
+        Self::internal(error)
+    }
+}
+
+impl Fault {
+    /// Why the bundle at `path` could not be checked.
+    pub(super) fn unverified(path: &str, error: VerifyError) -> Self {
+        match error {
+            VerifyError::Intake(IntakeError::Missing { .. }) => Self::missing(Kind::Path, path),
+            VerifyError::BadSigner { .. } => Self::field("signer", format!("is not a key: {error}")),
+            VerifyError::Intake(_)
+            | VerifyError::NoStore { .. }
+            | VerifyError::Read { .. }
+            | VerifyError::TooLarge { .. } => {
+                Self::BundleUnreadable { path: path.to_owned(), problem: crate::chain(&error) }
+            }
+        }
+    }
+}
+
+impl From<ExportError> for Fault {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Store(error) => Self::Store(error),
+            ExportError::Occupied { path } => {
+                Self::OutputExists { path: path.to_string_lossy().into_owned() }
+            }
+            ExportError::BadOutput { .. } => Self::field("output", "must name a file or folder"),
+            ExportError::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Self::DiskFull
+            }
+            ExportError::Write { path, source } => {
+                Self::OutputRefused { path: path.to_string_lossy().into_owned(), problem: source.to_string() }
+            }
+            ExportError::Gone { path, .. } => Self::BundleGone { path: path.to_string_lossy().into_owned() },
+            ExportError::Key { .. } | ExportError::Unencodable { .. } => Self::internal(error),
+        }
+    }
+}
+
+fn store_reason(error: &StoreError) -> Reason {
+    match error {
+        StoreError::Full { .. } => Reason::DiskFull,
+        StoreError::TooLarge { .. } => Reason::LimitExceeded,
+        StoreError::Stopped { .. } | StoreError::Engine { .. } => Reason::StoreStopped,
+        StoreError::DamagedJournal { .. }
+        | StoreError::DamagedRecord { .. }
+        | StoreError::BadValue { .. }
+        | StoreError::Sealed { .. }
+        | StoreError::NewerFormat { .. } => Reason::StoreCorrupt,
+        // What is left are mistakes in what we asked of the store, and file errors with paths in them.
+        _ => Reason::Internal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const README: &str = include_str!("../../../proto/README.md");
+
+    #[test]
+    fn the_readme_lists_every_reason() {
+        let rows: Vec<(String, String)> = README
+            .lines()
+            .skip_while(|line| !line.starts_with("| Reason |"))
+            .skip(2)
+            .take_while(|line| line.starts_with('|'))
+            .map(|line| {
+                let cells: Vec<_> =
+                    line.split('|').map(|cell| cell.trim().trim_matches('`').to_owned()).collect();
+                (cells[1].clone(), cells[2].clone())
+            })
+            .collect();
+        let ours: Vec<(String, String)> =
+            Reason::ALL.map(|reason| (reason.word().to_owned(), code_word(reason.code()).to_owned())).into();
+        assert_eq!(rows, ours);
+    }
+
+    fn code_word(code: Code) -> &'static str {
+        match code {
+            Code::InvalidArgument => "INVALID_ARGUMENT",
+            Code::NotFound => "NOT_FOUND",
+            Code::FailedPrecondition => "FAILED_PRECONDITION",
+            Code::OutOfRange => "OUT_OF_RANGE",
+            Code::PermissionDenied => "PERMISSION_DENIED",
+            Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+            Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+            Code::DataLoss => "DATA_LOSS",
+            Code::Unavailable => "UNAVAILABLE",
+            Code::Internal => "INTERNAL",
+            _ => "not in the table",
+        }
+    }
+
+    #[test]
+    fn a_bad_field_is_named() {
+        let status = Fault::field("filter.types", "must not hold UNSPECIFIED").into_status();
+        assert_eq!(status.code(), Code::InvalidArgument);
+        let details = status.get_error_details();
+        assert_eq!(details.error_info().map(|info| info.reason.as_str()), Some("FIELD_INVALID"));
+        assert_eq!(details.error_info().map(|info| info.domain.as_str()), Some(DOMAIN));
+        let named = details
+            .bad_request()
+            .and_then(|bad| bad.field_violations.first())
+            .map(|first| first.field.as_str());
+        assert_eq!(named, Some("filter.types"));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let status = Fault::missing(Kind::Memory, "m1").into_status();
+        assert_eq!((status.code(), status.message()), (Code::NotFound, "there is no memory \"m1\""));
+        let details = status.get_error_details();
+        let resource =
+            details.resource_info().map(|info| (info.resource_type.as_str(), info.resource_name.as_str()));
+        assert_eq!(resource, Some(("memory", "m1")));
+    }
+
+    #[test]
+    fn our_own_mistakes_show_nothing_of_the_inside() {
+        let cause = std::io::Error::other("/home/ana/secret");
+        let store = StoreError::Twice { kind: "memory", id: "secret".to_owned() };
+        for fault in [Fault::internal(cause), Fault::Store(store)] {
+            let status = fault.into_status();
+            assert_eq!(status.code(), Code::Internal);
+            assert!(!status.message().contains("secret"), "{}", status.message());
+            assert!(!String::from_utf8_lossy(status.details()).contains("secret"));
+        }
+    }
+
+    #[test]
+    fn a_full_disk_says_when_to_try_again() {
+        let status = Fault::from(StoreError::Full { path: "journal/1.seg".into() }).into_status();
+        assert_eq!(status.code(), Code::ResourceExhausted);
+        let details = status.get_error_details();
+        assert_eq!(details.retry_info().and_then(|info| info.retry_delay), Some(RETRY_AFTER));
+        assert!(details.quota_failure().is_some());
+    }
+}

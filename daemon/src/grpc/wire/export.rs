@@ -1,0 +1,210 @@
+//! The ledger of exports, and what came of checking a bundle.
+
+use satchel_pam::issue::Severity;
+use satchel_proto::v1;
+
+use super::{
+    WireError,
+    scalar::{cut, enum_pair, required_time_from_wire, time_to_wire},
+};
+use crate::{
+    export::ExportRecord,
+    verify::{Finding, Report, Signed},
+};
+
+/// The only type so far, as the ledger writes it.
+const FULL: &str = "full";
+
+/// Findings of one answer.
+const MAX_FINDINGS: usize = 1_000;
+/// Longest text of a finding, in bytes.
+const MAX_TEXT_BYTES: usize = 1_024;
+
+enum_pair!(signed_to_wire, signed_from_wire, Signed, v1::SignatureState, [
+    Valid => Valid,
+    Invalid => Invalid,
+    Absent => Absent,
+    Unsupported => Unsupported,
+]);
+
+enum_pair!(severity_to_wire, severity_from_wire, Severity, v1::Severity, [
+    Error => Error,
+    Warning => Warning,
+]);
+
+/// Shows what came of checking a bundle: the first findings, long texts cut. The header is left empty.
+#[must_use]
+pub fn report_to_wire(report: Report) -> v1::VerifyExportResponse {
+    let Report { valid, signature, manifest, signer, issues, issues_found, memories, conversations } = report;
+    v1::VerifyExportResponse {
+        valid,
+        signature: signed_to_wire(signature),
+        manifest: signed_to_wire(manifest),
+        signer: signer.unwrap_or_default(),
+        issues: issues.into_iter().take(MAX_FINDINGS).map(finding_to_wire).collect(),
+        header: None,
+        issues_total: issues_found as u64,
+        memories,
+        conversations,
+    }
+}
+
+fn finding_to_wire(finding: Finding) -> v1::VerifyIssue {
+    let Finding { severity, check, path, message } = finding;
+    v1::VerifyIssue {
+        severity: severity_to_wire(severity),
+        check: cut(check, MAX_TEXT_BYTES),
+        path: cut(path, MAX_TEXT_BYTES),
+        message: cut(message, MAX_TEXT_BYTES),
+    }
+}
+
+/// Shows an export.
+#[must_use]
+pub fn export_to_wire(record: ExportRecord) -> v1::Export {
+    let ExportRecord {
+        export_id,
+        export_type: _,
+        base_export_id: _,
+        since: _,
+        export_date,
+        at_micros,
+        memories,
+        relations,
+        conversations,
+        withheld,
+        checksum,
+        manifest_sha256,
+        signer,
+        revision,
+        path,
+        bytes,
+    } = record;
+    v1::Export {
+        id: export_id,
+        // Incremental ones come with their base and their `since`.
+        r#type: v1::ExportType::Full.into(),
+        revision,
+        export_date,
+        memories,
+        relations,
+        conversations,
+        withheld,
+        size_bytes: bytes,
+        checksum,
+        manifest_sha256,
+        signer,
+        path,
+        created_at: Some(time_to_wire(at_micros)),
+    }
+}
+
+/// Reads an export.
+///
+/// # Errors
+/// A type that is not full, and a missing time.
+pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
+    let v1::Export {
+        id,
+        r#type,
+        revision,
+        export_date,
+        memories,
+        relations,
+        conversations,
+        withheld,
+        size_bytes,
+        checksum,
+        manifest_sha256,
+        signer,
+        path,
+        created_at,
+    } = wire;
+    if r#type != i32::from(v1::ExportType::Full) {
+        return Err(WireError::new("type", format!("holds {}, which is no known value", r#type)));
+    }
+    Ok(ExportRecord {
+        export_id: id,
+        export_type: FULL.to_owned(),
+        base_export_id: None,
+        since: None,
+        export_date,
+        at_micros: required_time_from_wire("created_at", created_at)?,
+        memories,
+        relations,
+        conversations,
+        withheld,
+        checksum,
+        manifest_sha256,
+        signer,
+        revision,
+        path,
+        bytes: size_bytes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    #[test]
+    fn the_states_of_a_signature_come_back() {
+        for state in [Signed::Valid, Signed::Invalid, Signed::Absent, Signed::Unsupported] {
+            assert_eq!(signed_from_wire("signature", signed_to_wire(state)), Ok(state));
+        }
+        for severity in [Severity::Error, Severity::Warning] {
+            assert_eq!(severity_from_wire("severity", severity_to_wire(severity)), Ok(severity));
+        }
+    }
+
+    #[test]
+    fn a_report_fits_its_answer() {
+        let text = "é".repeat(4_000);
+        let finding =
+            Finding { severity: Severity::Error, check: text.clone(), path: text.clone(), message: text };
+        let report = Report {
+            valid: false,
+            signature: Signed::Absent,
+            manifest: Signed::Absent,
+            signer: None,
+            issues: vec![finding; 3_000],
+            issues_found: 70_000,
+            memories: 1,
+            conversations: 2,
+        };
+        let wire = report_to_wire(report);
+        assert_eq!((wire.issues.len(), wire.issues_total), (MAX_FINDINGS, 70_000));
+        assert!(prost::Message::encoded_len(&wire) < 4 << 20);
+    }
+
+    proptest! {
+        #[test]
+        fn an_export_comes_back(
+            texts in vec(".{0,12}", 6),
+            numbers in any::<[u64; 6]>(),
+            at_micros in 0..4_000_000_000_000_000_i64,
+        ) {
+            let record = ExportRecord {
+                export_id: texts[0].clone(),
+                export_type: FULL.to_owned(),
+                base_export_id: None,
+                since: None,
+                export_date: texts[1].clone(),
+                at_micros,
+                memories: numbers[0],
+                relations: numbers[1],
+                conversations: numbers[2],
+                withheld: numbers[3],
+                checksum: texts[2].clone(),
+                manifest_sha256: texts[3].clone(),
+                signer: texts[4].clone(),
+                revision: numbers[4],
+                path: texts[5].clone(),
+                bytes: numbers[5],
+            };
+            prop_assert_eq!(export_from_wire(export_to_wire(record.clone())), Ok(record));
+        }
+    }
+}

@@ -1,0 +1,452 @@
+//! Receipts and jobs.
+
+use prost::Message as _;
+use satchel_pam::record::{RecordKind, Skip, Warning};
+use satchel_proto::v1;
+
+use super::{
+    WireError,
+    scalar::{cut, enum_pair, optional_time_from_wire, required_time_from_wire, time_to_wire},
+};
+use crate::{
+    grpc::call::PAGE_BYTES,
+    ingest::{
+        JobView, Phase,
+        receipt::{Counts, ImportRecord, ImportStatus},
+    },
+};
+
+/// Longest locator or reason in an answer, in bytes: a receipt lists a thousand of each.
+const MAX_TEXT_BYTES: usize = 1_024;
+
+enum_pair!(status_to_wire, status_from_wire, ImportStatus, v1::ImportStatus, [
+    Running => Running,
+    Completed => Completed,
+    CompletedWithSkips => CompletedWithSkips,
+    Unchanged => Unchanged,
+    Unrecognized => Unrecognized,
+    Failed => Failed,
+    Cancelled => Cancelled,
+]);
+
+enum_pair!(record_kind_to_wire, record_kind_from_wire, RecordKind, v1::RecordKind, [
+    Conversation => Conversation,
+    Message => Message,
+    Memory => Memory,
+    File => File,
+]);
+
+/// Shows the counts of one kind.
+#[must_use]
+pub fn counts_to_wire(counts: Counts) -> v1::RecordCounts {
+    let Counts { found, new, updated, unchanged, skipped } = counts;
+    v1::RecordCounts { found, new, updated, unchanged, skipped }
+}
+
+/// Reads the counts of one kind.
+///
+/// # Errors
+/// When they are missing.
+pub fn counts_from_wire(field: &str, wire: Option<v1::RecordCounts>) -> Result<Counts, WireError> {
+    let v1::RecordCounts { found, new, updated, unchanged, skipped } =
+        wire.ok_or_else(|| WireError::new(field, "is missing"))?;
+    Ok(Counts { found, new, updated, unchanged, skipped })
+}
+
+/// Shows a skip; long texts are cut.
+#[must_use]
+pub fn skip_to_wire(skip: Skip) -> v1::ImportIssue {
+    let Skip { kind, locator, reason } = skip;
+    v1::ImportIssue {
+        kind: v1::IssueKind::Skip.into(),
+        record: record_kind_to_wire(kind),
+        locator: cut(locator, MAX_TEXT_BYTES),
+        message: cut(reason, MAX_TEXT_BYTES),
+    }
+}
+
+/// Reads a skip.
+///
+/// # Errors
+/// A warning, or an unknown kind of record.
+pub fn skip_from_wire(wire: v1::ImportIssue) -> Result<Skip, WireError> {
+    let v1::ImportIssue { kind, record, locator, message } = wire;
+    if kind != i32::from(v1::IssueKind::Skip) {
+        return Err(WireError::new("kind", "is not a skip"));
+    }
+    Ok(Skip { kind: record_kind_from_wire("record", record)?, locator, reason: message })
+}
+
+/// Shows a warning; long texts are cut.
+#[must_use]
+pub fn warning_to_wire(warning: Warning) -> v1::ImportIssue {
+    let Warning { locator, message } = warning;
+    v1::ImportIssue {
+        kind: v1::IssueKind::Warning.into(),
+        record: v1::RecordKind::Unspecified.into(),
+        locator: cut(locator, MAX_TEXT_BYTES),
+        message: cut(message, MAX_TEXT_BYTES),
+    }
+}
+
+/// Reads a warning.
+///
+/// # Errors
+/// A skip.
+pub fn warning_from_wire(wire: v1::ImportIssue) -> Result<Warning, WireError> {
+    let v1::ImportIssue { kind, record, locator, message } = wire;
+    if kind != i32::from(v1::IssueKind::Warning) || record != 0 {
+        return Err(WireError::new("kind", "is not a warning"));
+    }
+    Ok(Warning { locator, message })
+}
+
+/// Shows a receipt.
+#[must_use]
+pub fn import_to_wire(record: ImportRecord) -> v1::Import {
+    let ImportRecord {
+        id,
+        job,
+        source,
+        path,
+        source_checksum,
+        provider,
+        importer,
+        plugin,
+        status,
+        reason,
+        conversations,
+        messages,
+        memories,
+        attachments,
+        skipped,
+        warnings,
+        warnings_found,
+        issue_pages,
+        revisions,
+        bytes,
+        started_at,
+        finished_at,
+        elapsed_ms,
+        dry_run,
+    } = record;
+    v1::Import {
+        id,
+        job_id: job,
+        source,
+        source_checksum: source_checksum.unwrap_or_default(),
+        provider: provider.unwrap_or_default(),
+        importer: importer.unwrap_or_default(),
+        status: status_to_wire(status),
+        conversations: Some(counts_to_wire(conversations)),
+        messages: Some(counts_to_wire(messages)),
+        memories: Some(counts_to_wire(memories)),
+        skipped: skipped.into_iter().map(skip_to_wire).collect(),
+        warnings: warnings.into_iter().map(warning_to_wire).collect(),
+        more_skipped: issue_pages > 0,
+        warnings_total: warnings_found,
+        revisions: revisions.map(|[first, last]| v1::RevisionRange { first, last }),
+        elapsed_ms,
+        reason: reason.unwrap_or_default(),
+        dry_run,
+        started_at: Some(time_to_wire(started_at)),
+        finished_at: finished_at.map(time_to_wire),
+        path,
+        plugin: plugin.unwrap_or_default(),
+        attachments,
+        bytes,
+    }
+}
+
+/// Reads a receipt. How many pages of further issues there are is the ledger's affair: one stands for some.
+///
+/// # Errors
+/// A field that no receipt of ours has.
+pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
+    let v1::Import {
+        id,
+        job_id,
+        source,
+        source_checksum,
+        provider,
+        importer,
+        status,
+        conversations,
+        messages,
+        memories,
+        skipped,
+        warnings,
+        more_skipped,
+        warnings_total,
+        revisions,
+        elapsed_ms,
+        reason,
+        dry_run,
+        started_at,
+        finished_at,
+        path,
+        plugin,
+        attachments,
+        bytes,
+    } = wire;
+    let given = |text: String| (!text.is_empty()).then_some(text);
+    Ok(ImportRecord {
+        id,
+        job: job_id,
+        source,
+        path,
+        source_checksum: given(source_checksum),
+        provider: given(provider),
+        importer: given(importer),
+        plugin: given(plugin),
+        status: status_from_wire("status", status)?,
+        reason: given(reason),
+        conversations: counts_from_wire("conversations", conversations)?,
+        messages: counts_from_wire("messages", messages)?,
+        memories: counts_from_wire("memories", memories)?,
+        attachments,
+        skipped: skipped.into_iter().map(skip_from_wire).collect::<Result<_, _>>()?,
+        warnings: warnings.into_iter().map(warning_from_wire).collect::<Result<_, _>>()?,
+        warnings_found: warnings_total,
+        issue_pages: more_skipped.into(),
+        revisions: revisions.map(|v1::RevisionRange { first, last }| [first, last]),
+        bytes,
+        started_at: required_time_from_wire("started_at", started_at)?,
+        finished_at: optional_time_from_wire("finished_at", finished_at)?,
+        elapsed_ms,
+        dry_run,
+    })
+}
+
+/// Shows a receipt without its issues, for lists and for progress.
+#[must_use]
+pub fn light_import_to_wire(record: ImportRecord) -> v1::Import {
+    let more_skipped = !record.skipped.is_empty() || record.issue_pages > 0;
+    let light = ImportRecord { skipped: Vec::new(), warnings: Vec::new(), ..record };
+    v1::Import { more_skipped, ..import_to_wire(light) }
+}
+
+/// Shows a job. The receipts carry their issues once it has ended, as far as the answer has room for them.
+#[must_use]
+pub fn job_to_wire(job: JobView) -> v1::ImportJob {
+    let JobView { id, path, phase, done, total, imports } = job;
+    let state = job_state(phase, &imports);
+    let records = imports
+        .iter()
+        .map(|import| import.conversations.found + import.messages.found + import.memories.found);
+    let progress = v1::ImportProgress {
+        phase: phase_to_wire(phase).into(),
+        bytes_done: done,
+        bytes_total: (total > 0).then_some(total),
+        records: records.sum(),
+    };
+    let mut room = if phase == Phase::Ended { PAGE_BYTES } else { 0 };
+    let imports = imports.into_iter().map(|import| import_within(import, &mut room)).collect();
+    v1::ImportJob {
+        id: id.to_string(),
+        state: state.into(),
+        path: path.to_string_lossy().into_owned(),
+        progress: Some(progress),
+        imports,
+    }
+}
+
+fn import_within(record: ImportRecord, room: &mut usize) -> v1::Import {
+    if *room == 0 {
+        return light_import_to_wire(record);
+    }
+    let whole = import_to_wire(record.clone());
+    match room.checked_sub(whole.encoded_len()) {
+        Some(left) => {
+            *room = left;
+            whole
+        }
+        None => light_import_to_wire(record),
+    }
+}
+
+fn job_state(phase: Phase, imports: &[ImportRecord]) -> v1::JobState {
+    let any = |status| imports.iter().any(|import| import.status == status);
+    match phase {
+        Phase::Waiting => v1::JobState::Queued,
+        Phase::Looking | Phase::Hashing | Phase::Reading | Phase::Settling => v1::JobState::Running,
+        // Cancelled while it waited: it never had an import.
+        Phase::Ended if imports.is_empty() || any(ImportStatus::Cancelled) => v1::JobState::Cancelled,
+        Phase::Ended if any(ImportStatus::Failed) => v1::JobState::Failed,
+        Phase::Ended => v1::JobState::Succeeded,
+    }
+}
+
+fn phase_to_wire(phase: Phase) -> v1::ImportPhase {
+    match phase {
+        Phase::Waiting | Phase::Ended => v1::ImportPhase::Unspecified,
+        Phase::Looking => v1::ImportPhase::Looking,
+        Phase::Hashing => v1::ImportPhase::Hashing,
+        Phase::Reading => v1::ImportPhase::Reading,
+        Phase::Settling => v1::ImportPhase::Settling,
+    }
+}
+
+#[cfg(test)]
+pub(in crate::grpc) mod tests {
+    use proptest::{collection::vec, option, prelude::*, sample::select};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn counts() -> impl Strategy<Value = Counts> {
+        any::<[u64; 5]>().prop_map(|[found, new, updated, unchanged, skipped]| Counts {
+            found,
+            new,
+            updated,
+            unchanged,
+            skipped,
+        })
+    }
+
+    fn skip() -> impl Strategy<Value = Skip> {
+        let kinds = [RecordKind::Conversation, RecordKind::Message, RecordKind::Memory, RecordKind::File];
+        (select(kinds.to_vec()), ".{0,20}", ".{0,20}").prop_map(|(kind, locator, reason)| Skip {
+            kind,
+            locator,
+            reason,
+        })
+    }
+
+    fn warning() -> impl Strategy<Value = Warning> {
+        (".{0,20}", ".{0,20}").prop_map(|(locator, message)| Warning { locator, message })
+    }
+
+    fn status() -> impl Strategy<Value = ImportStatus> {
+        select(vec![
+            ImportStatus::Running,
+            ImportStatus::Completed,
+            ImportStatus::CompletedWithSkips,
+            ImportStatus::Unchanged,
+            ImportStatus::Unrecognized,
+            ImportStatus::Failed,
+            ImportStatus::Cancelled,
+        ])
+    }
+
+    pub(in crate::grpc) fn record() -> impl Strategy<Value = ImportRecord> {
+        let texts = (vec(".{0,12}", 4), vec(option::of(".{1,12}"), 5));
+        let times = (0..4_000_000_000_000_000_i64, option::of(0..4_000_000_000_000_000_i64));
+        let numbers = (any::<[u64; 4]>(), 0..2_u32, option::of(any::<[u64; 2]>()), any::<bool>());
+        let issues = (vec(skip(), 0..4), vec(warning(), 0..4));
+        (texts, status(), (counts(), counts(), counts()), issues, numbers, times).prop_map(
+            |(
+                (names, mut notes),
+                status,
+                counts,
+                (skipped, warnings),
+                numbers,
+                (started_at, finished_at),
+            )| {
+                let ([attachments, warnings_found, bytes, elapsed_ms], issue_pages, revisions, dry_run) =
+                    numbers;
+                let mut note = || notes.pop().flatten();
+                ImportRecord {
+                    id: names[0].clone(),
+                    job: names[1].clone(),
+                    source: names[2].clone(),
+                    path: names[3].clone(),
+                    source_checksum: note(),
+                    provider: note(),
+                    importer: note(),
+                    plugin: note(),
+                    status,
+                    reason: note(),
+                    conversations: counts.0,
+                    messages: counts.1,
+                    memories: counts.2,
+                    attachments,
+                    skipped,
+                    warnings,
+                    warnings_found,
+                    issue_pages,
+                    revisions,
+                    bytes,
+                    started_at,
+                    finished_at,
+                    elapsed_ms,
+                    dry_run,
+                }
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn a_receipt_comes_back(record in record()) {
+            prop_assert_eq!(import_from_wire(import_to_wire(record.clone())), Ok(record));
+        }
+
+        #[test]
+        fn a_light_receipt_says_that_it_leaves_skips_out(record in record()) {
+            let light = light_import_to_wire(record.clone());
+            prop_assert!(light.skipped.is_empty() && light.warnings.is_empty());
+            prop_assert_eq!(light.more_skipped, !record.skipped.is_empty() || record.issue_pages > 0);
+        }
+    }
+
+    fn job(phase: Phase, imports: Vec<ImportRecord>) -> JobView {
+        JobView { id: Uuid::nil(), path: "/a/b.zip".into(), phase, done: 1, total: 0, imports }
+    }
+
+    fn long_receipt() -> ImportRecord {
+        let skip = Skip { kind: RecordKind::Message, locator: "l".repeat(2_000), reason: "r".repeat(2_000) };
+        let counts = counts_from_wire("c", Some(v1::RecordCounts::default())).unwrap_or_default();
+        ImportRecord {
+            id: String::new(),
+            job: String::new(),
+            source: String::new(),
+            path: String::new(),
+            source_checksum: None,
+            provider: None,
+            importer: None,
+            plugin: None,
+            status: ImportStatus::CompletedWithSkips,
+            reason: None,
+            conversations: counts,
+            messages: counts,
+            memories: counts,
+            attachments: 0,
+            skipped: vec![skip; 1_000],
+            warnings: Vec::new(),
+            warnings_found: 0,
+            issue_pages: 0,
+            revisions: None,
+            bytes: 0,
+            started_at: 0,
+            finished_at: None,
+            elapsed_ms: 0,
+            dry_run: false,
+        }
+    }
+
+    #[test]
+    fn a_job_fits_its_answer_whatever_its_receipts_list() {
+        let ended = job_to_wire(job(Phase::Ended, vec![long_receipt(); 5]));
+        assert!(ended.encoded_len() < 4 << 20);
+        assert_eq!(ended.imports.first().map(|import| import.skipped.len()), Some(1_000));
+        assert_eq!(
+            ended.imports.last().map(|import| (import.skipped.len(), import.more_skipped)),
+            Some((0, true))
+        );
+        let running = job_to_wire(job(Phase::Reading, vec![long_receipt()]));
+        assert!(running.imports.iter().all(|import| import.skipped.is_empty()));
+    }
+
+    #[test]
+    fn a_job_says_how_it_stands() {
+        let with = |status| vec![ImportRecord { status, ..long_receipt() }];
+        let state = |phase, imports| job_to_wire(job(phase, imports)).state();
+        assert_eq!(state(Phase::Waiting, Vec::new()), v1::JobState::Queued);
+        assert_eq!(state(Phase::Settling, with(ImportStatus::Running)), v1::JobState::Running);
+        assert_eq!(state(Phase::Ended, with(ImportStatus::Unchanged)), v1::JobState::Succeeded);
+        assert_eq!(state(Phase::Ended, with(ImportStatus::Failed)), v1::JobState::Failed);
+        assert_eq!(state(Phase::Ended, with(ImportStatus::Cancelled)), v1::JobState::Cancelled);
+        assert_eq!(state(Phase::Ended, Vec::new()), v1::JobState::Cancelled);
+    }
+}

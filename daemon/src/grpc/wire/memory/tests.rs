@@ -1,0 +1,183 @@
+//! Round trips and views of memories.
+
+use proptest::{collection::vec, option, prelude::*, sample::select};
+use satchel_store::{Origin, Revision, TimeRange};
+use serde_json::{Map, Value, json};
+
+use super::*;
+
+fn text() -> impl Strategy<Value = Option<String>> {
+    option::of(".{1,12}")
+}
+
+fn time() -> impl Strategy<Value = Timestamp> {
+    (0..4_000_000_000_000_000_i64)
+        .prop_map(|micros| Timestamp::from_micros(micros).unwrap_or(Timestamp::EPOCH))
+}
+
+fn confidence() -> impl Strategy<Value = Confidence> {
+    (option::of(0.0..=1.0), option::of(0.0..=1.0), option::of(select(DecayModel::ALL)), option::of(time()))
+        .prop_map(|(initial, current, decay_model, last_reinforced)| Confidence {
+            initial,
+            current,
+            decay_model,
+            last_reinforced,
+        })
+}
+
+fn temporal() -> impl Strategy<Value = Temporal> {
+    (time(), option::of(time()), option::of(time()), option::of(time()), text()).prop_map(
+        |(created_at, updated_at, valid_from, valid_until, superseded_by)| Temporal {
+            created_at,
+            updated_at,
+            valid_from,
+            valid_until,
+            superseded_by,
+        },
+    )
+}
+
+fn provenance() -> impl Strategy<Value = Provenance> {
+    (
+        "[a-z]{2,8}",
+        (text(), text(), text(), text()),
+        option::of(select(ExtractionMethod::ALL)),
+        option::of(time()),
+    )
+        .prop_map(|(platform, texts, extraction_method, extracted_at)| Provenance {
+            platform,
+            platform_user_id: texts.0,
+            conversation_ref: texts.1,
+            message_ref: texts.2,
+            extraction_method,
+            extracted_at,
+            extractor: texts.3,
+        })
+}
+
+fn access() -> impl Strategy<Value = Access> {
+    let grant = (".{1,8}", vec(select(Permission::ALL), 1..3))
+        .prop_map(|(entity, permissions)| AccessGrant { entity, permissions });
+    (select(Visibility::ALL), any::<bool>(), vec(grant, 0..3))
+        .prop_map(|(visibility, exportable, shared_with)| Access { visibility, exportable, shared_with })
+}
+
+fn metadata() -> impl Strategy<Value = Map<String, Value>> {
+    let value = prop_oneof![
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_filter("JSON has no infinities", |number| number.is_finite()).prop_map(Value::from),
+        ".{0,8}".prop_map(Value::from),
+        Just(json!({"a": [null, true]})),
+    ];
+    vec((".{0,6}", value), 0..4).prop_map(|pairs| pairs.into_iter().collect())
+}
+
+fn memory() -> impl Strategy<Value = Memory> {
+    let head = (".{1,12}", select(MemoryType::ALL), text(), select(Status::ALL), ".{1,40}", text());
+    let rest = (option::of(confidence()), temporal(), provenance(), option::of(access()), text(), metadata());
+    (head, vec("[a-z]{1,6}", 0..3), rest).prop_map(|(head, tags, rest)| Memory {
+        content_hash: ContentHash::of(&head.4),
+        id: head.0,
+        memory_type: head.1,
+        custom_type: head.2,
+        status: head.3,
+        content: head.4,
+        summary: head.5,
+        tags,
+        confidence: rest.0,
+        temporal: rest.1,
+        provenance: rest.2,
+        access: rest.3,
+        embedding_ref: rest.4,
+        metadata: rest.5,
+    })
+}
+
+fn range() -> impl Strategy<Value = TimeRange> {
+    (option::of(0..1_000_i64), option::of(1_000..2_000_i64))
+        .prop_map(|(from, until)| TimeRange { from, until })
+}
+
+fn query() -> impl Strategy<Value = MemoryQuery> {
+    let lists = (vec("[a-z]{1,5}", 0..3), vec(".{1,5}", 0..3), vec(".{1,5}", 0..3), vec(".{1,5}", 0..3));
+    (
+        vec(select(MemoryType::ALL), 0..3),
+        vec(select(Status::ALL), 1..3),
+        lists,
+        (text(), text()),
+        (range(), range()),
+    )
+        .prop_map(|(types, statuses, lists, (conversation, content_hash), (created, updated))| {
+            MemoryQuery {
+                types,
+                statuses,
+                platforms: lists.0,
+                accounts: lists.1,
+                tags_any: lists.2,
+                tags_all: lists.3,
+                conversation,
+                created,
+                updated,
+                content_hash,
+                ids: Vec::new(),
+                order: MemoryOrder::default(),
+            }
+        })
+}
+
+fn record(memory: Memory) -> MemoryRecord {
+    let (created_revision, revision) = (Revision::new(3), Revision::new(5));
+    MemoryRecord { memory, version: 2, created_revision, revision, origin: Origin::default() }
+}
+
+proptest! {
+    #[test]
+    fn a_memory_comes_back(memory in memory()) {
+        let wire = memory_to_wire(memory.clone()).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        prop_assert_eq!(memory_from_wire(wire), Ok(memory));
+    }
+
+    #[test]
+    fn a_filter_comes_back(query in query()) {
+        let back = filter_from_wire(Some(filter_to_wire(query.clone())));
+        // The query has no equality of its own.
+        prop_assert_eq!(format!("{back:?}"), format!("{:?}", Ok::<_, WireError>(query)));
+    }
+
+    #[test]
+    fn the_json_view_holds_the_memory_of_an_export(memory in memory()) {
+        let shown = record_to_wire(record(memory.clone()), View::PamJson)
+            .map_err(|error| TestCaseError::fail(error.to_string()))?;
+        prop_assert_eq!(&shown.pam_json, &serde_json::to_string(&memory).unwrap_or_default());
+        prop_assert_eq!((shown.create_revision, shown.mod_revision, shown.version), (3, 5, 2));
+    }
+
+    #[test]
+    fn any_memory_is_shown_within_its_room(memory in memory(), length in 0..3_000_000_usize) {
+        let long = Memory { content: "é".repeat(length / 2 + 1), ..memory };
+        for view in [View::Basic, View::Full, View::PamJson] {
+            let shown = record_to_wire(record(long.clone()), view)
+                .map_err(|error| TestCaseError::fail(error.to_string()))?;
+            prop_assert!(shown.encoded_len() <= MAX_ROW_BYTES);
+            prop_assert!(long.content.starts_with(&shown.content));
+            prop_assert!(shown.abridged || view == View::Basic || shown.content == long.content);
+        }
+    }
+}
+
+#[test]
+fn a_filter_without_statuses_asks_for_active_memories() {
+    let query = filter_from_wire(None).map(|query| query.statuses);
+    assert_eq!(query, Ok(vec![Status::Active]));
+}
+
+#[test]
+fn unknown_enum_values_are_refused_by_name() {
+    for number in [0, 99, -1] {
+        let filter = v1::MemoryFilter { types: vec![number], ..v1::MemoryFilter::default() };
+        let field = filter_from_wire(Some(filter)).err().map(|error| error.field);
+        assert_eq!(field.as_deref(), Some("filter.types"));
+    }
+    assert!(view_from_wire(9, View::Full).is_err());
+    assert!(order_from_wire(9).is_err());
+}

@@ -1,0 +1,107 @@
+//! Round trips and cuts of messages.
+
+use proptest::{collection::vec, option, prelude::*, sample::select};
+use satchel_pam::{conversation::Role, raw::RawObject, time::Timestamp};
+
+use super::*;
+
+fn text() -> impl Strategy<Value = Option<String>> {
+    option::of(".{1,12}")
+}
+
+fn object() -> impl Strategy<Value = RawObject> {
+    select(vec!["{}", r#"{"a":[1,null]}"#, r#"{"b":1.50,"b2":"é"}"#])
+        .prop_map(|text| RawObject::parse(text.to_owned()).unwrap_or_default())
+}
+
+fn content() -> impl Strategy<Value = Content> {
+    let part = (select(PartKind::ALL), text(), text(), text(), text()).prop_map(
+        |(kind, text, language, mime_type, reference)| Part { kind, text, language, mime_type, reference },
+    );
+    (select(ContentKind::ALL), text(), vec(part, 0..3)).prop_map(|(kind, text, parts)| Content {
+        kind,
+        text,
+        parts,
+    })
+}
+
+fn attachment() -> impl Strategy<Value = Attachment> {
+    (select(AttachmentKind::ALL), text(), text(), option::of(any::<u64>()), text(), text()).prop_map(
+        |(kind, name, mime_type, size_bytes, reference, provider_id)| Attachment {
+            kind,
+            name,
+            mime_type,
+            size_bytes,
+            reference,
+            provider_id,
+        },
+    )
+}
+
+fn call() -> impl Strategy<Value = ToolCall> {
+    let input = prop_oneof![".{0,8}".prop_map(ToolInput::Text), object().prop_map(ToolInput::Object)];
+    (text(), ".{1,8}", option::of(input), text()).prop_map(|(id, name, input, output)| ToolCall {
+        id,
+        name,
+        input,
+        output,
+    })
+}
+
+fn message() -> impl Strategy<Value = Message> {
+    let citation =
+        (text(), text(), text()).prop_map(|(title, url, snippet)| Citation { title, url, snippet });
+    let head = (".{1,12}", text(), select(Role::ALL), option::of(content()), 0..4_000_000_000_000_000_i64);
+    let tree = (text(), vec(".{1,6}", 0..3), text(), any::<bool>(), option::of(any::<u64>()));
+    let rest = (vec(attachment(), 0..3), vec(citation, 0..3), vec(call(), 0..3), option::of(object()));
+    (head, tree, rest).prop_map(|(head, tree, rest)| Message {
+        id: head.0,
+        provider_message_id: head.1,
+        role: head.2,
+        content: head.3,
+        created_at: Timestamp::from_micros(head.4).unwrap_or(Timestamp::EPOCH),
+        parent_id: tree.0,
+        children_ids: tree.1,
+        model: tree.2,
+        is_thought: tree.3,
+        token_count: tree.4,
+        attachments: rest.0,
+        citations: rest.1,
+        tool_calls: rest.2,
+        raw_metadata: rest.3,
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_message_comes_back(message in message()) {
+        prop_assert_eq!(message_from_wire(message_to_wire(message.clone())), Ok(message));
+    }
+
+    #[test]
+    fn any_message_is_shown_within_its_room(message in message(), lengths in vec(0..900_000_usize, 4)) {
+        let long = |index: usize| "x".repeat(lengths[index]);
+        let call = ToolCall {
+            id: None,
+            name: "run".to_owned(),
+            input: Some(ToolInput::Text(long(1))),
+            output: Some(long(2)),
+        };
+        let citation = Citation { snippet: Some(long(3)), ..Citation::default() };
+        let message = Message {
+            content: Some(Content::text(long(0))),
+            tool_calls: vec![call],
+            citations: vec![citation],
+            ..message
+        };
+        let shown = message_to_wire(message.clone());
+        prop_assert!(shown.encoded_len() <= MAX_ROW_BYTES);
+        prop_assert!(shown.abridged || message_from_wire(shown) == Ok(message));
+    }
+}
+
+#[test]
+fn an_abridged_message_is_not_read_as_whole() {
+    let wire = v1::Message { abridged: true, ..v1::Message::default() };
+    assert_eq!(message_from_wire(wire).err().map(|error| error.field), Some("abridged".to_owned()));
+}
