@@ -1,1 +1,32 @@
-//! .
+//! The daemon of Satchel: watches, imports, keeps, answers, exports.
+//!
+//! Floors, from the bottom: [`clock`], `plugins`, [`intake`] and [`plan`] · [`ingest`], [`export`] and [`verify`], which do not
+//! know each other · [`grpc`] · [`run`], which only wires · `cli`, a client like any other.
+
+pub mod clock;
+pub mod config;
+pub mod connect;
+pub mod export;
+pub mod grpc;
+pub mod ingest;
+pub mod intake;
+pub mod manifest;
+pub mod plan;
+pub mod plugins;
+mod run;
+pub mod serve;
+pub mod verify;
+
+pub use run::{Ready, RunError, run};
+
+/// An error and its causes in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}

@@ -1,0 +1,142 @@
+//! Settings: what was typed in `satchel.toml`, and what the program runs on.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::intake::Limits;
+
+/// MiB that the engine may keep in memory.
+const CACHE_MIB: u64 = 64;
+
+/// What the program runs on; every value is there and checked.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where everything is kept.
+    pub data_dir: PathBuf,
+    /// Where the socket goes when the data directory's path is too long for one.
+    pub runtime_dir: PathBuf,
+    /// What an import may unpack.
+    pub intake: Limits,
+    /// Bytes that the engine may keep in memory.
+    pub cache_bytes: u64,
+}
+
+/// The file as it was typed.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct Typed {
+    import: Import,
+    store: StoreSection,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct Import {
+    max_files: Option<usize>,
+    max_file_mib: Option<u64>,
+    max_total_mib: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct StoreSection {
+    cache_mib: Option<u64>,
+}
+
+/// Why the settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration {path:?}")]
+    Read { path: PathBuf, source: std::io::Error },
+    /// The file is not TOML, or has a key that is not known.
+    #[error("the configuration {path:?} is not valid: {problem}")]
+    Syntax { path: PathBuf, problem: String },
+    /// A value makes no sense.
+    #[error("{key} in the configuration must be {rule}, not {found}")]
+    Value { key: &'static str, rule: &'static str, found: u64 },
+}
+
+impl Config {
+    /// The defaults for a data directory.
+    pub fn new(data_dir: PathBuf, runtime_dir: PathBuf) -> Self {
+        Self { data_dir, runtime_dir, intake: Limits::default(), cache_bytes: CACHE_MIB << 20 }
+    }
+
+    /// Takes what `path` sets. A file that was not `named` by the person may be absent.
+    ///
+    /// # Errors
+    /// When the file cannot be read or used.
+    pub fn with_file(self, path: &Path, named: bool) -> Result<Self, ConfigError> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => self.with_text(&text, path),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !named => Ok(self),
+            Err(source) => Err(ConfigError::Read { path: path.to_owned(), source }),
+        }
+    }
+
+    fn with_text(mut self, text: &str, path: &Path) -> Result<Self, ConfigError> {
+        let typed: Typed = toml::from_str(text)
+            .map_err(|error| ConfigError::Syntax { path: path.to_owned(), problem: error.to_string() })?;
+        let default = Limits::default();
+        if let Some(files) = typed.import.max_files {
+            within("[import] max-files", files as u64, default.entries as u64)?;
+            self.intake.entries = files;
+        }
+        if let Some(mib) = typed.import.max_file_mib {
+            within("[import] max-file-mib", mib, 64 << 10)?;
+            self.intake.entry_bytes = mib << 20;
+        }
+        if let Some(mib) = typed.import.max_total_mib {
+            within("[import] max-total-mib", mib, 1 << 20)?;
+            self.intake.total_bytes = mib << 20;
+        }
+        if let Some(mib) = typed.store.cache_mib {
+            within("[store] cache-mib", mib, 4 << 10)?;
+            self.cache_bytes = mib << 20;
+        }
+        Ok(self)
+    }
+}
+
+fn within(key: &'static str, found: u64, most: u64) -> Result<(), ConfigError> {
+    if (1..=most).contains(&found) {
+        return Ok(());
+    }
+    let rule = match most {
+        100_000 => "1 to 100000",
+        4_096 => "1 to 4096",
+        65_536 => "1 to 65536",
+        _ => "1 to 1048576",
+    };
+    Err(ConfigError::Value { key, rule, found })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, ConfigError> {
+        Config::new("/d".into(), "/r".into()).with_text(text, Path::new("satchel.toml"))
+    }
+
+    #[test]
+    fn what_is_not_set_keeps_its_default() {
+        let config = parse("[import]\nmax-total-mib = 5\n").unwrap();
+        assert_eq!((config.intake.total_bytes, config.intake.entry_bytes), (5 << 20, Limits::default().entry_bytes));
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_and_the_known_ones_are_named() {
+        let error = parse("[import]\nmax-totl-mib = 5\n").unwrap_err().to_string();
+        assert!(error.contains("max-totl-mib") && error.contains("max-total-mib"), "{error}");
+    }
+
+    #[test]
+    fn a_value_out_of_range_is_refused() {
+        assert!(matches!(parse("[store]\ncache-mib = 0\n"), Err(ConfigError::Value { .. })));
+    }
+}

@@ -1,0 +1,437 @@
+//! One job: open the source, find the exports in it, import each.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+};
+
+use satchel_host::{CancelToken, Detection, Files as _, Plugin, RunError, Summary};
+use satchel_pam::{
+    conversation::ImportMetadata,
+    record::{RecordKind, Warning},
+    time::Timestamp,
+};
+use satchel_store::{Durability, Origin};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::{
+    ImportRequest, IngestError, Inner, JobView, Phase, REASON, ledger, memories,
+    receipt::{Counts, ImportRecord, ImportStatus},
+    run::Run,
+    write::Writer,
+};
+use crate::{
+    chain,
+    intake::{Bundle, Source},
+};
+
+/// Microseconds between two views of a running job; people do not read faster.
+const SHOW_EVERY: i64 = 100_000;
+/// Names that a message lists before it says how many more there are.
+const NAMED: usize = 8;
+
+pub(super) struct Task {
+    pub(super) inner: Arc<Inner>,
+    pub(super) id: Uuid,
+    pub(super) request: ImportRequest,
+    pub(super) cancel: CancelToken,
+    pub(super) view: watch::Sender<JobView>,
+}
+
+/// An export in the source, and who reads it.
+struct Found {
+    plugin: Plugin,
+    detection: Detection,
+}
+
+impl Task {
+    /// Runs the job to its end; whatever happens is told in the view.
+    pub(super) fn go(&self) {
+        self.show(|view| view.phase = Phase::Looking);
+        if let Err(error) = self.import() {
+            let mut record = self.blank(&self.request.path.display().to_string());
+            record.status = ImportStatus::Failed;
+            record.reason = Some(chain(&error));
+            self.end(record);
+        }
+        self.show(|view| view.phase = Phase::Ended);
+    }
+
+    fn import(&self) -> Result<(), IngestError> {
+        if self.cancel.cancelled() {
+            self.end(ImportRecord { status: ImportStatus::Cancelled, ..self.blank(&self.name()) });
+            return Ok(());
+        }
+        let source = Source::at(&self.request.path)?;
+        let bundle = source.open(&self.inner.limits)?;
+        for damaged in bundle.unread().iter().filter(|unread| unread.archive) {
+            let record = self.blank(&damaged.name);
+            self.end(ImportRecord { status: ImportStatus::Failed, reason: Some(damaged.reason.clone()), ..record });
+        }
+        let (found, mut notes) = self.detect(self.inner.plugins.all()?, &bundle);
+        if found.is_empty() {
+            if bundle.unread().iter().all(|unread| !unread.archive) || !bundle.list().is_empty() {
+                let reason = Some(unrecognized(&bundle, &notes));
+                self.end(ImportRecord { status: ImportStatus::Unrecognized, reason, ..self.blank(&source.name) });
+            }
+            return Ok(());
+        }
+        notes.extend(left_over(&bundle, &found));
+        let whole = if source.folder() { None } else { self.hash_file(&source)? };
+        for one in found {
+            self.import_one(&source, &bundle, one, whole.as_deref(), std::mem::take(&mut notes))?;
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        self.request.path.file_name().map_or_else(|| "?".into(), |name| name.to_string_lossy().into_owned())
+    }
+
+    /// Asks every importer; where two claim a file, the surer one gets it.
+    fn detect(&self, plugins: &[Plugin], bundle: &Bundle) -> (Vec<Found>, Vec<Warning>) {
+        let mut all = Vec::new();
+        let mut notes = Vec::new();
+        for plugin in plugins {
+            if self.request.provider.as_ref().is_some_and(|wanted| *wanted != plugin.info().platform) {
+                continue;
+            }
+            match plugin.detect(Arc::new(bundle.clone())) {
+                Ok(found) => all.extend(found.into_iter().map(|detection| Found { plugin: plugin.clone(), detection })),
+                Err(error) => {
+                    let message = format!("the importer could not look at the files: {}", chain(&error));
+                    notes.push(Warning { locator: plugin.info().name.clone(), message });
+                }
+            }
+        }
+        all.sort_by(|one, other| {
+            let key = |found: &Found| (std::cmp::Reverse(found.detection.confidence), found.plugin.info().name.clone());
+            key(one).cmp(&key(other))
+        });
+        let mut taken = BTreeSet::new();
+        for found in &mut all {
+            found.detection.files.retain(|file| taken.insert(file.clone()));
+        }
+        all.retain(|found| !found.detection.files.is_empty());
+        all.sort_by(|one, other| one.detection.files.cmp(&other.detection.files));
+        (all, notes)
+    }
+
+    fn hash_file(&self, source: &Source) -> Result<Option<String>, IngestError> {
+        let total = std::fs::metadata(&source.path).map_or(0, |metadata| metadata.len());
+        self.show(|view| (view.phase, view.done, view.total) = (Phase::Hashing, 0, total));
+        let digest = source.checksum(|bytes| self.hashed(bytes))?;
+        Ok(digest.map(|digest| digest.to_string()))
+    }
+
+    fn hashed(&self, bytes: u64) -> bool {
+        self.view.send_if_modified(|view| {
+            view.done += bytes;
+            false
+        });
+        !self.cancel.cancelled()
+    }
+
+    fn import_one(
+        &self,
+        source: &Source,
+        bundle: &Bundle,
+        found: Found,
+        whole: Option<&str>,
+        notes: Vec<Warning>,
+    ) -> Result<(), IngestError> {
+        let Found { plugin, detection } = found;
+        let files = bundle.subset(&detection.files);
+        let mut record = self.describe(source, &plugin, &detection, files.bytes());
+        notes.into_iter().for_each(|note| record.warn(note));
+        let checksum = match whole {
+            Some(checksum) => Some(checksum.to_owned()),
+            None if source.folder() => {
+                self.show(|view| (view.phase, view.done, view.total) = (Phase::Hashing, 0, files.bytes()));
+                files.checksum(|bytes| self.hashed(bytes))?.map(|digest| digest.to_string())
+            }
+            None => None,
+        };
+        let Some(checksum) = checksum.filter(|_| !self.cancel.cancelled()) else {
+            self.end(ImportRecord { status: ImportStatus::Cancelled, ..record });
+            return Ok(());
+        };
+        let identity = ledger::identity(&checksum, record.plugin.as_deref().unwrap_or_default(), &detection.files);
+        record.source_checksum = Some(checksum);
+        if !self.request.again {
+            if let Some(earlier) = ledger::earlier(&self.inner.store, &identity)? {
+                self.end(unchanged(record, &earlier));
+                return Ok(());
+            }
+        }
+        self.read(&plugin, files, &detection.format, record, &identity, source)
+    }
+
+    fn read(
+        &self,
+        plugin: &Plugin,
+        files: Bundle,
+        format: &str,
+        mut record: ImportRecord,
+        identity: &str,
+        source: &Source,
+    ) -> Result<(), IngestError> {
+        if !self.request.dry_run {
+            ledger::put(&self.inner.store, &record, Durability::WithNextCommit)?;
+        }
+        self.show(|view| {
+            (view.phase, view.done, view.total) = (Phase::Reading, 0, record.bytes);
+            view.imports.push(record.clone());
+        });
+        let mut writer = self.writer(&record, plugin);
+        let run = Run {
+            store: &self.inner.store,
+            plugin,
+            bundle: files,
+            format,
+            limits: &self.inner.plugin_limits,
+            cancel: &self.cancel,
+            dry_run: self.request.dry_run,
+        };
+        let shown = AtomicI64::new(0);
+        let outcome = run
+            .go(&mut writer, &mut record, &|done, total, record| self.progress(&shown, done, total, record))
+            .and_then(|(tail, outcome)| {
+                self.show(|view| view.phase = Phase::Settling);
+                memories::settle(&self.inner.store, &mut writer, tail, &mut record)?;
+                writer.spill_page(&mut record)?;
+                Ok(outcome)
+            });
+        drop(writer);
+        conclude(&mut record, outcome, source);
+        let done = matches!(record.status, ImportStatus::Completed | ImportStatus::CompletedWithSkips);
+        self.replace_last(record.clone());
+        let record = self.finish(record);
+        if !self.request.dry_run {
+            ledger::put(&self.inner.store, &record, Durability::Now)?;
+            if done {
+                ledger::put_source(&self.inner.store, identity, &record)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn writer(&self, record: &ImportRecord, plugin: &Plugin) -> Writer<'_> {
+        let info = plugin.info();
+        let origin = Origin {
+            import: Uuid::parse_str(&record.id).ok(),
+            actor: format!("{}/{}", info.name, info.version),
+            reason: REASON.to_owned(),
+            at_micros: record.started_at,
+        };
+        let import = ImportMetadata {
+            importer: Some(format!("{}/{}", info.name, info.version)),
+            importer_version: record.importer.clone(),
+            imported_at: Some(Timestamp::saturating(record.started_at)),
+            source_file: Some(record.source.clone()),
+            source_checksum: record.source_checksum.as_deref().and_then(|text| text.parse().ok()),
+        };
+        Writer::new(&self.inner.store, &self.inner.turn, origin, info.platform.clone(), import, self.request.dry_run)
+    }
+
+    fn progress(&self, shown: &AtomicI64, done: u64, total: u64, record: &ImportRecord) {
+        let now = self.inner.clock.now_micros();
+        if now - shown.load(Ordering::Relaxed) < SHOW_EVERY {
+            return;
+        }
+        shown.store(now, Ordering::Relaxed);
+        self.show(|view| {
+            (view.done, view.total) = (done, total);
+            if let Some(last) = view.imports.last_mut() {
+                last.conversations = record.conversations;
+                last.messages = record.messages;
+            }
+        });
+    }
+
+    fn blank(&self, source: &str) -> ImportRecord {
+        ImportRecord {
+            id: Uuid::new_v4().to_string(),
+            job: self.id.to_string(),
+            source: source.to_owned(),
+            path: self.request.path.display().to_string(),
+            source_checksum: None,
+            provider: None,
+            importer: None,
+            plugin: None,
+            status: ImportStatus::Running,
+            reason: None,
+            conversations: Counts::default(),
+            messages: Counts::default(),
+            memories: Counts::default(),
+            attachments: 0,
+            skipped: Vec::new(),
+            warnings: Vec::new(),
+            warnings_found: 0,
+            issue_pages: 0,
+            revisions: None,
+            bytes: 0,
+            started_at: self.inner.clock.now_micros(),
+            finished_at: None,
+            elapsed_ms: 0,
+            dry_run: self.request.dry_run,
+        }
+    }
+
+    fn describe(&self, source: &Source, plugin: &Plugin, detection: &Detection, bytes: u64) -> ImportRecord {
+        ImportRecord {
+            provider: Some(plugin.info().platform.clone()),
+            importer: Some(detection.format.clone()),
+            plugin: Some(format!("{}/{}", plugin.info().name, plugin.info().version)),
+            bytes,
+            ..self.blank(&source.name)
+        }
+    }
+
+    /// Ends an import that wrote nothing and shows it.
+    fn end(&self, record: ImportRecord) {
+        let record = self.finish(record);
+        if !self.request.dry_run && record.status != ImportStatus::Unchanged {
+            if let Err(error) = ledger::put(&self.inner.store, &record, Durability::Now) {
+                tracing::error!(import = record.id, error = chain(&error), "the import is not in the ledger");
+            }
+        }
+        self.show(|view| {
+            view.imports.retain(|known| known.ended());
+            view.imports.push(record.clone());
+        });
+    }
+
+    fn finish(&self, mut record: ImportRecord) -> ImportRecord {
+        let now = self.inner.clock.now_micros();
+        record.finished_at = Some(now);
+        record.elapsed_ms = u64::try_from((now - record.started_at) / 1_000).unwrap_or(0);
+        self.replace_last(record.clone());
+        record
+    }
+
+    fn replace_last(&self, record: ImportRecord) {
+        self.show(|view| {
+            if let Some(last) = view.imports.last_mut().filter(|last| last.id == record.id) {
+                *last = record;
+            }
+        });
+    }
+
+    fn show(&self, change: impl FnOnce(&mut JobView)) {
+        self.view.send_modify(change);
+    }
+}
+
+fn unchanged(record: ImportRecord, earlier: &ImportRecord) -> ImportRecord {
+    let seen = |counts: &Counts| {
+        let stored = counts.found - counts.skipped;
+        Counts { found: counts.found, new: 0, updated: 0, unchanged: stored, skipped: counts.skipped }
+    };
+    ImportRecord {
+        status: ImportStatus::Unchanged,
+        reason: Some(format!("these bytes were imported before, as {}", earlier.id)),
+        conversations: seen(&earlier.conversations),
+        messages: seen(&earlier.messages),
+        memories: seen(&earlier.memories),
+        skipped: earlier.skipped.clone(),
+        ..record
+    }
+}
+
+/// Puts how the run ended into the receipt.
+fn conclude(record: &mut ImportRecord, outcome: Result<Result<Summary, RunError>, IngestError>, source: &Source) {
+    let changed = source.unchanged().err();
+    match outcome {
+        Ok(Ok(summary)) => {
+            add_uncounted(record, &summary);
+            record.status = match (changed, record_skips(record)) {
+                (Some(error), _) => failed(record, &error),
+                (None, true) => ImportStatus::CompletedWithSkips,
+                (None, false) => ImportStatus::Completed,
+            };
+            if record.status == ImportStatus::Completed && nothing(record) {
+                record.status = ImportStatus::CompletedWithSkips;
+                record.reason = Some("the export holds no conversation and no memory".into());
+            }
+        }
+        Ok(Err(RunError::Cancelled)) => {
+            record.status = ImportStatus::Cancelled;
+            record.reason = Some("it was cancelled; what is stored stays, importing again completes it".into());
+        }
+        Ok(Err(error)) => record.status = failed(record, &error),
+        Err(error) => record.status = failed(record, &error),
+    }
+}
+
+fn failed(record: &mut ImportRecord, error: &dyn std::error::Error) -> ImportStatus {
+    record.reason = Some(chain(error));
+    ImportStatus::Failed
+}
+
+fn nothing(record: &ImportRecord) -> bool {
+    record.conversations.found + record.messages.found + record.memories.found == 0
+}
+
+fn record_skips(record: &ImportRecord) -> bool {
+    !record.skipped.is_empty() || record.conversations.skipped + record.messages.skipped + record.memories.skipped > 0
+}
+
+/// Skips past the host's limit are counted there only.
+fn add_uncounted(record: &mut ImportRecord, summary: &Summary) {
+    for (kind, counts) in [
+        (RecordKind::Conversation, &mut record.conversations),
+        (RecordKind::Message, &mut record.messages),
+        (RecordKind::Memory, &mut record.memories),
+    ] {
+        let told = summary.skipped.get(&kind).copied().unwrap_or(0);
+        let more = told.saturating_sub(counts.skipped);
+        counts.found += more;
+        counts.skipped += more;
+    }
+}
+
+fn unrecognized(bundle: &Bundle, notes: &[Warning]) -> String {
+    let names: Vec<&str> = bundle.list().iter().map(|entry| entry.path.as_str()).collect();
+    let mut reason = match names.as_slice() {
+        [] => "there is no file in it".to_owned(),
+        names => format!("no importer knows these files: {}", listed(names)),
+    };
+    for unread in bundle.unread().iter().take(NAMED) {
+        reason.push_str(&format!("; {:?} was left out, as {}", unread.name, unread.reason));
+    }
+    for note in notes {
+        reason.push_str(&format!("; {}: {}", note.locator, note.message));
+    }
+    reason
+}
+
+/// Files that no importer claimed are named, so that nothing is left out in silence.
+fn left_over(bundle: &Bundle, found: &[Found]) -> Vec<Warning> {
+    let claimed: BTreeSet<&str> =
+        found.iter().flat_map(|found| found.detection.files.iter().map(String::as_str)).collect();
+    let rest: Vec<&str> =
+        bundle.list().iter().map(|entry| entry.path.as_str()).filter(|path| !claimed.contains(path)).collect();
+    let mut notes = Vec::new();
+    if !rest.is_empty() {
+        let message = format!("not read, as no importer knows them: {}", listed(&rest));
+        notes.push(Warning { locator: "files".into(), message });
+    }
+    notes.extend(bundle.unread().iter().filter(|unread| !unread.archive).map(|unread| Warning {
+        locator: unread.name.clone(),
+        message: format!("not read: {}", unread.reason),
+    }));
+    notes
+}
+
+fn listed(names: &[&str]) -> String {
+    let mut list = names.iter().take(NAMED).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    if names.len() > NAMED {
+        list.push_str(&format!(" and {} more", names.len() - NAMED));
+    }
+    list
+}

@@ -1,0 +1,102 @@
+//! Imports in the store's ledger: what was read, when, and how it ended.
+
+use satchel_pam::record::Skip;
+use satchel_store::{Cursor, Durability, Ledger, LedgerEntry, LedgerWrite, Page, Store};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::{
+    IngestError,
+    receipt::{ImportRecord, ImportStatus},
+};
+
+/// Issues of one page: at most about 100 bytes each, so that a page stays under the store's 64 KiB.
+pub(super) const ISSUES_PER_PAGE: usize = 100;
+
+/// Writes an import as it stands.
+pub(super) fn put(store: &Store, record: &ImportRecord, durability: Durability) -> Result<(), IngestError> {
+    let value = serde_json::to_vec(record).map_err(|_| IngestError::Unencodable { what: "a receipt" })?;
+    let write =
+        LedgerWrite::Entry { ledger: Ledger::Import, id: record.id.clone(), at_micros: record.started_at, value };
+    Ok(store.put_ledger(write, durability)?)
+}
+
+/// Remembers that these bytes were imported, so that they need not be parsed again.
+pub(super) fn put_source(store: &Store, identity: &str, record: &ImportRecord) -> Result<(), IngestError> {
+    let value = record.id.clone().into_bytes();
+    let write =
+        LedgerWrite::Entry { ledger: Ledger::Source, id: identity.to_owned(), at_micros: record.started_at, value };
+    Ok(store.put_ledger(write, Durability::Now)?)
+}
+
+/// The import that read these bytes, if one did and ended well.
+pub(super) fn earlier(store: &Store, identity: &str) -> Result<Option<ImportRecord>, IngestError> {
+    let Some(entry) = store.ledger_get(Ledger::Source, identity)? else { return Ok(None) };
+    let id = String::from_utf8_lossy(&entry.value).into_owned();
+    get(store, &id)
+}
+
+/// One import.
+pub(super) fn get(store: &Store, id: &str) -> Result<Option<ImportRecord>, IngestError> {
+    store.ledger_get(Ledger::Import, id)?.map(|entry| read(&entry)).transpose()
+}
+
+/// Imports, newest first.
+pub(super) fn list(store: &Store, after: Option<&Cursor>, limit: usize) -> Result<Page<ImportRecord>, IngestError> {
+    let page = store.ledger_list(Ledger::Import, after, limit)?;
+    let items = page.items.iter().map(read).collect::<Result<_, _>>()?;
+    Ok(Page { items, next: page.next })
+}
+
+fn read(entry: &LedgerEntry) -> Result<ImportRecord, IngestError> {
+    serde_json::from_slice(&entry.value).map_err(|_| IngestError::Unencodable { what: "a stored receipt" })
+}
+
+/// Writes one page of issues that a receipt has no room for.
+pub(super) fn put_issues(store: &Store, import: Option<Uuid>, page: u32, issues: &[Skip]) -> Result<(), IngestError> {
+    let Some(import) = import else { return Ok(()) };
+    let value = serde_json::to_vec(issues).map_err(|_| IngestError::Unencodable { what: "a page of issues" })?;
+    Ok(store.put_ledger(LedgerWrite::Issues { import, page, value }, Durability::WithNextCommit)?)
+}
+
+/// Reads one page of issues.
+pub(super) fn issues(store: &Store, import: &str, page: u32) -> Result<Vec<Skip>, IngestError> {
+    let Ok(import) = Uuid::parse_str(import) else { return Ok(Vec::new()) };
+    match store.issues(import, page)? {
+        Some(bytes) => {
+            serde_json::from_slice(&bytes).map_err(|_| IngestError::Unencodable { what: "a stored page of issues" })
+        }
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Who an import is: the source's bytes, the files of the export in it, and the importer's version.
+pub(super) fn identity(checksum: &str, plugin: &str, files: &[String]) -> String {
+    let mut hasher = Sha256::new();
+    for part in [checksum, plugin].into_iter().chain(files.iter().map(String::as_str)) {
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part);
+    }
+    let digest: [u8; 32] = hasher.finalize().into();
+    satchel_pam::hash::Sha256Digest::from_bytes(digest).to_string()
+}
+
+/// Marks imports that a stopped program left behind.
+pub(super) fn close_interrupted(store: &Store, now: i64) -> Result<usize, IngestError> {
+    let mut closed = 0;
+    let mut after = None;
+    loop {
+        let page = list(store, after.as_ref(), 100)?;
+        for mut record in page.items.into_iter().filter(|record| record.status == ImportStatus::Running) {
+            record.status = ImportStatus::Failed;
+            record.reason = Some("the program stopped before the import ended; import it again to complete it".into());
+            record.finished_at = Some(now);
+            put(store, &record, Durability::Now)?;
+            closed += 1;
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(closed);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Gives the records of an importer their ids, times and encoded bodies. Pure but for attachments, which it stores.
+
+use satchel_pam::{
+    ids,
+    record::{AttachmentRecord, ConversationRecord, Evidence, MessageRecord},
+    raw::RawObject,
+};
+
+use crate::plan::{
+    body::Body,
+    conversation::{Report, ReportedNode},
+    evidence::Witness,
+};
+
+/// Who reads the export.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    /// PAM platform.
+    pub platform: String,
+    /// The plugin, `name/x.y.z`.
+    pub extractor: String,
+}
+
+/// A conversation with Satchel's ids.
+pub struct Conversation {
+    pub id: String,
+    pub report: Report,
+    pub nodes: Vec<ReportedNode>,
+    pub locator: String,
+    /// Bytes that it holds in memory, roughly.
+    pub weight: usize,
+}
+
+/// Stores the bytes of an attachment: the PAM `ref` under which they are found, and their length.
+pub type Keep<'a> = dyn FnMut(AttachmentRecord) -> satchel_pam::conversation::Attachment + 'a;
+
+impl Reader {
+    /// The id of a conversation; one without a provider's id is told apart by account.
+    pub fn conversation_id(&self, key: &str, natural: bool, account: Option<&str>) -> uuid::Uuid {
+        ids::conversation_id(&self.platform, account.filter(|_| natural), key)
+    }
+
+    /// Normalises one conversation.
+    ///
+    /// # Errors
+    /// When a message cannot be written as JSON.
+    pub fn conversation(&self, record: ConversationRecord, keep: &mut Keep<'_>) -> serde_json::Result<Conversation> {
+        let natural = record.provider_conversation_id.is_none();
+        let id = self.conversation_id(&record.id, natural, record.account.as_deref());
+        let node = |key: &str| ids::message_id(id, key).to_string();
+        let report = Report {
+            provider_conversation_id: record.provider_conversation_id,
+            account: record.account,
+            format: record.export_format_version,
+            title: record.title,
+            created_at: record.created_at,
+            updated_at: record.updated_at,
+            participants: record.participants,
+            model: record.model,
+            system_instruction: record.system_instruction,
+            is_archived: record.is_archived,
+            tags: record.tags,
+            current: record.current.as_deref().map(node),
+            raw_metadata: record.raw_metadata,
+        };
+        let mut nodes = Vec::with_capacity(record.messages.len());
+        for message in record.messages {
+            let id = node(&message.id);
+            let parent = message.parent.as_deref().map(node);
+            let body = body(message, keep);
+            let (bytes, digest) = body.encode()?;
+            nodes.push(ReportedNode { id, parent, body, bytes, digest });
+        }
+        let weight = nodes.iter().map(|node| node.bytes.len() * 2 + 256).sum();
+        Ok(Conversation { id: id.to_string(), report, nodes, locator: record.locator, weight })
+    }
+
+    /// Normalises a piece of evidence; `newest` is the time of one that has none.
+    pub fn evidence(&self, record: Evidence, newest: i64, natural: bool) -> Witness {
+        let account = record.account;
+        let conversation = record.conversation.as_deref().map(|key| self.conversation_id(key, natural, account.as_deref()));
+        let message = conversation
+            .zip(record.message.as_deref())
+            .map(|(conversation, key)| ids::message_id(conversation, key).to_string());
+        Witness {
+            id: ids::evidence_id(&self.platform, account.as_deref(), &record.id).to_string(),
+            platform: self.platform.clone(),
+            at: record.at.unwrap_or(newest),
+            conversation: conversation.map(|id| id.to_string()),
+            message,
+            method: record.extraction_method,
+            extractor: self.extractor.clone(),
+            claim: record.claim,
+            account,
+        }
+    }
+}
+
+fn body(message: MessageRecord, keep: &mut Keep<'_>) -> Body {
+    let MessageRecord {
+        id: _,
+        provider_message_id,
+        role,
+        content,
+        created_at,
+        parent: _,
+        model,
+        is_thought,
+        token_count,
+        attachments,
+        citations,
+        tool_calls,
+        raw_metadata,
+    } = message;
+    Body {
+        provider_message_id,
+        role,
+        content,
+        created_at,
+        model,
+        is_thought,
+        token_count,
+        attachments: attachments.into_iter().map(keep).collect(),
+        citations,
+        tool_calls,
+        raw_metadata: raw_metadata.filter(|raw: &RawObject| raw.as_str() != "{}"),
+    }
+}

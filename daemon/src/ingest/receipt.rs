@@ -1,0 +1,154 @@
+//! The account of one import: every record found is new, updated, unchanged or skipped.
+//!
+//! **Invariant:** `found = new + updated + unchanged + skipped` for each kind (`receipts_balance` in `tests/`, counted by an
+//! independent reader).
+
+use std::collections::BTreeMap;
+
+use satchel_pam::record::{RecordKind, Skip, Warning};
+use serde::{Deserialize, Serialize};
+
+/// Skips that stand in the receipt itself; the rest is listed by `imports issues`.
+pub const LISTED_SKIPS: usize = 1_000;
+/// Warnings that stand in the receipt itself.
+pub const LISTED_WARNINGS: usize = 100;
+
+/// How an import ended, or where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ImportStatus {
+    /// Records arrive.
+    Running,
+    /// All records are stored.
+    Completed,
+    /// All but those listed are stored.
+    CompletedWithSkips,
+    /// These bytes were imported before; nothing was done.
+    Unchanged,
+    /// No importer knows the files.
+    Unrecognized,
+    /// It broke off; whole records may be stored.
+    Failed,
+    /// The person stopped it; whole records may be stored.
+    Cancelled,
+}
+
+/// Records of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    pub found: u64,
+    pub new: u64,
+    pub updated: u64,
+    pub unchanged: u64,
+    pub skipped: u64,
+}
+
+impl Counts {
+    /// Whether every record found is accounted for.
+    pub fn balanced(&self) -> bool {
+        self.found == self.new + self.updated + self.unchanged + self.skipped
+    }
+}
+
+/// What the ledger keeps of one import; one for each export found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ImportRecord {
+    /// UUID v4 of this import.
+    pub id: String,
+    /// The job that found it.
+    pub job: String,
+    /// Name of the file or folder.
+    pub source: String,
+    /// Where it lay.
+    pub path: String,
+    /// `sha256:…` of the source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_checksum: Option<String>,
+    /// PAM platform.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The format that was found, such as `chatgpt-importer/2026.07`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub importer: Option<String>,
+    /// The plugin, `name/x.y.z`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
+    /// How it ended.
+    pub status: ImportStatus,
+    /// Why it ended so, where that needs saying.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    pub conversations: Counts,
+    pub messages: Counts,
+    pub memories: Counts,
+    /// Attachments whose bytes were stored.
+    pub attachments: u64,
+    /// The first [`LISTED_SKIPS`].
+    pub skipped: Vec<Skip>,
+    /// The first [`LISTED_WARNINGS`].
+    pub warnings: Vec<Warning>,
+    /// How many warnings there were.
+    pub warnings_found: u64,
+    /// Pages of further issues in the ledger.
+    pub issue_pages: u32,
+    /// First and last revision that it wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revisions: Option<[u64; 2]>,
+    /// Bytes of the export.
+    pub bytes: u64,
+    /// Microseconds since the Unix epoch.
+    pub started_at: i64,
+    /// Microseconds since the Unix epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<i64>,
+    /// Milliseconds.
+    pub elapsed_ms: u64,
+    /// Whether nothing was to be stored.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+}
+
+impl ImportRecord {
+    /// Takes a skip into account; false if the receipt itself has no room to list it.
+    pub fn skip(&mut self, skip: Skip) -> Option<Skip> {
+        let counts = match skip.kind {
+            RecordKind::Conversation => Some(&mut self.conversations),
+            RecordKind::Message => Some(&mut self.messages),
+            RecordKind::Memory => Some(&mut self.memories),
+            RecordKind::File => None,
+        };
+        if let Some(counts) = counts {
+            counts.found += 1;
+            counts.skipped += 1;
+        }
+        if self.skipped.len() < LISTED_SKIPS {
+            self.skipped.push(skip);
+            return None;
+        }
+        Some(skip)
+    }
+
+    /// Takes a warning into account.
+    pub fn warn(&mut self, warning: Warning) {
+        self.warnings_found += 1;
+        if self.warnings.len() < LISTED_WARNINGS {
+            self.warnings.push(warning);
+        }
+    }
+
+    /// Skipped records by reason, the most frequent first.
+    pub fn reasons(&self) -> Vec<(String, u64)> {
+        let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
+        for skip in &self.skipped {
+            *reasons.entry(&skip.reason).or_default() += 1;
+        }
+        let mut reasons: Vec<_> = reasons.into_iter().map(|(reason, count)| (reason.to_owned(), count)).collect();
+        reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        reasons
+    }
+
+    /// Whether it is over.
+    pub fn ended(&self) -> bool {
+        self.status != ImportStatus::Running
+    }
+}

@@ -1,0 +1,266 @@
+//! Runs one importer over one export: the sandbox on its thread, ids and encoding on a second, the store on a third.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Read,
+    sync::Arc,
+    thread,
+};
+
+use satchel_host::{
+    CancelToken, Emitted, Files, Limits, Plugin, RunError, Summary, Verdict,
+    channel::{self, Receiver, Sender, Weight},
+};
+use satchel_pam::{
+    conversation::Attachment,
+    hash::Sha256Digest,
+    record::{AttachmentRecord, EmbeddingRecord, Evidence, RecordKind, RelationRecord, Skip, Source, Warning},
+};
+use satchel_store::Store;
+
+use super::{
+    IngestError,
+    normalise::{Conversation, Reader},
+    receipt::ImportRecord,
+    write::Writer,
+};
+use crate::{intake::Bundle, plan::evidence::Witness};
+
+/// Encoded records between the second and the third thread.
+const QUEUE_BYTES: usize = 16 << 20;
+
+/// What is read, by whom, and how.
+pub(super) struct Run<'a> {
+    pub(super) store: &'a Store,
+    pub(super) plugin: &'a Plugin,
+    pub(super) bundle: Bundle,
+    pub(super) format: &'a str,
+    pub(super) limits: &'a Limits,
+    pub(super) cancel: &'a CancelToken,
+    pub(super) dry_run: bool,
+}
+
+/// What the second thread hands to the third.
+pub(super) enum Normalised {
+    Conversation(Box<Conversation>),
+    Evidence(Vec<Witness>),
+    Skip(Skip),
+    Warning(Warning),
+    Stored,
+}
+
+/// Relations and embeddings name items by keys that only the whole run knows.
+#[derive(Default)]
+pub(super) struct Tail {
+    pub(super) relations: Vec<RelationRecord>,
+    pub(super) embeddings: Vec<EmbeddingRecord>,
+    /// Memory ids by item key.
+    pub(super) keys: BTreeMap<String, String>,
+}
+
+impl Weight for Normalised {
+    fn weight(&self) -> usize {
+        match self {
+            Self::Conversation(conversation) => conversation.weight,
+            Self::Evidence(witnesses) => witnesses.len() * 1024,
+            Self::Skip(_) | Self::Warning(_) | Self::Stored => 256,
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Reads it all; `record` is kept up to date, `progress` hears of bytes done and in all.
+    ///
+    /// # Errors
+    /// When the store refuses a write; how the plugin ended is the second part of the answer.
+    pub(super) fn go(
+        self,
+        writer: &mut Writer<'_>,
+        record: &mut ImportRecord,
+        progress: &(dyn Fn(u64, u64, &ImportRecord) + Sync),
+    ) -> Result<(Tail, Result<Summary, RunError>), IngestError> {
+        let reader = Reader {
+            platform: self.plugin.info().platform.clone(),
+            extractor: format!("{}/{}", self.plugin.info().name, self.plugin.info().version),
+        };
+        let (sender, receiver) = channel::bounded(QUEUE_BYTES);
+        let bytes = std::sync::atomic::AtomicU64::new(0);
+        let total = self.bundle.bytes();
+        thread::scope(|scope| {
+            let shown = &bytes;
+            let reading = scope.spawn(move || self.read(&reader, &sender, shown));
+            let written = write_all(&receiver, writer, record, &|record| {
+                progress(bytes.load(std::sync::atomic::Ordering::Relaxed), total, record);
+            });
+            // With the receiver gone, the reading thread ends at its next record.
+            drop(receiver);
+            let read = reading.join().map_err(|_| IngestError::Panicked)?;
+            written.map(|()| read)
+        })
+    }
+
+    fn read(
+        self,
+        reader: &Reader,
+        sender: &Sender<Normalised>,
+        bytes: &std::sync::atomic::AtomicU64,
+    ) -> (Tail, Result<Summary, RunError>) {
+        let mut stage = Stage {
+            store: self.store,
+            bundle: &self.bundle,
+            reader,
+            sender,
+            dry_run: self.dry_run,
+            tail: Tail::default(),
+            newest: i64::MIN,
+            undated: Vec::new(),
+            natural: BTreeSet::new(),
+            fault: None,
+        };
+        let files: Arc<dyn Files> = Arc::new(self.bundle.clone());
+        let outcome = self.plugin.run(files, self.format, self.limits, self.cancel, &mut |emitted| {
+            if let Emitted::Progress { done, .. } = &emitted {
+                bytes.store(*done, std::sync::atomic::Ordering::Relaxed);
+                return Verdict::Proceed;
+            }
+            if stage.take(emitted) { Verdict::Proceed } else { Verdict::Stop }
+        });
+        stage.finish();
+        (stage.tail, outcome)
+    }
+}
+
+fn write_all(
+    receiver: &Receiver<Normalised>,
+    writer: &mut Writer<'_>,
+    record: &mut ImportRecord,
+    progress: &dyn Fn(&ImportRecord),
+) -> Result<(), IngestError> {
+    while let Some(item) = receiver.recv() {
+        writer.take(item, record)?;
+        progress(record);
+    }
+    writer.flush(record)
+}
+
+struct Stage<'a> {
+    store: &'a Store,
+    bundle: &'a Bundle,
+    reader: &'a Reader,
+    sender: &'a Sender<Normalised>,
+    dry_run: bool,
+    tail: Tail,
+    newest: i64,
+    /// Evidence without a time waits for the newest time of the export.
+    undated: Vec<Evidence>,
+    /// Conversations whose key is not the provider's.
+    natural: BTreeSet<String>,
+    fault: Option<String>,
+}
+
+impl Stage<'_> {
+    /// False once nobody listens any more.
+    fn take(&mut self, emitted: Emitted) -> bool {
+        match emitted {
+            Emitted::Conversation(record) => self.conversation(*record),
+            Emitted::Evidence(evidence) => {
+                let (dated, undated): (Vec<_>, Vec<_>) = evidence.into_iter().partition(|one| one.at.is_some());
+                self.undated.extend(undated);
+                self.evidence(dated)
+            }
+            Emitted::Relations(relations) => {
+                self.tail.relations.extend(relations);
+                true
+            }
+            Emitted::Embeddings(embeddings) => {
+                self.tail.embeddings.extend(embeddings);
+                true
+            }
+            Emitted::Skip(skip) => self.send(Normalised::Skip(skip)),
+            Emitted::Warning(warning) => self.send(Normalised::Warning(warning)),
+            Emitted::Progress { .. } => true,
+        }
+    }
+
+    fn conversation(&mut self, record: satchel_pam::record::ConversationRecord) -> bool {
+        let times = record.messages.iter().filter_map(|message| message.created_at);
+        self.newest = times.chain(record.created_at).chain(record.updated_at).fold(self.newest, i64::max);
+        if record.provider_conversation_id.is_none() {
+            self.natural.insert(record.id.clone());
+        }
+        let locator = record.locator.clone();
+        let mut notes = Vec::new();
+        let normalised = self.reader.conversation(record, &mut |file| self.keep(file, &locator, &mut notes));
+        let sent = notes.into_iter().all(|note| self.send(note));
+        sent && match normalised {
+            Ok(conversation) => self.send(Normalised::Conversation(Box::new(conversation))),
+            Err(error) => {
+                let reason = format!("it cannot be written as JSON: {error}");
+                self.send(Normalised::Skip(Skip { kind: RecordKind::Conversation, locator, reason }))
+            }
+        }
+    }
+
+    fn evidence(&mut self, evidence: Vec<Evidence>) -> bool {
+        if evidence.is_empty() {
+            return true;
+        }
+        let newest = if self.newest == i64::MIN { 0 } else { self.newest };
+        let witnesses = evidence.into_iter().map(|one| {
+            let natural = one.conversation.as_ref().is_some_and(|key| self.natural.contains(key));
+            self.reader.evidence(one, newest, natural)
+        });
+        let witnesses: Vec<Witness> = witnesses.collect();
+        for item in witnesses.iter().flat_map(|witness| crate::plan::evidence::items_of(&witness.claim)) {
+            if let Some(key) = &item.key {
+                self.tail.keys.insert(key.clone(), crate::plan::evidence::memory_id(item));
+            }
+        }
+        self.send(Normalised::Evidence(witnesses))
+    }
+
+    fn finish(&mut self) {
+        let undated = std::mem::take(&mut self.undated);
+        self.evidence(undated);
+        self.fault = None;
+    }
+
+    fn send(&self, item: Normalised) -> bool {
+        self.sender.send(item).is_ok()
+    }
+
+    /// Stores the bytes of an attachment by their hash, so that they outlive the export.
+    fn keep(&self, file: AttachmentRecord, locator: &str, notes: &mut Vec<Normalised>) -> Attachment {
+        let AttachmentRecord { mut attachment, source } = file;
+        let stored = match &source {
+            None | Some(Source::Uri(_)) => None,
+            Some(_) if self.dry_run => None,
+            Some(Source::Bytes(bytes)) => Some(self.store.blob_put(&mut bytes.as_slice())),
+            Some(Source::Path(path)) => match self.bundle.open(path, 0) {
+                Ok(mut bytes) => Some(self.store.blob_put(&mut bytes as &mut dyn Read)),
+                Err(error) => {
+                    let message = format!("the bytes of the attachment {path:?} cannot be read: {error}");
+                    notes.push(Normalised::Warning(Warning { locator: locator.to_owned(), message }));
+                    None
+                }
+            },
+        };
+        match stored {
+            Some(Ok(blob)) => {
+                attachment.reference = Some(format!("attachments/{}", Sha256Digest::from_bytes(blob.sha256).to_hex()));
+                attachment.size_bytes = Some(blob.len);
+                notes.push(Normalised::Stored);
+            }
+            Some(Err(error)) => {
+                let message = format!("an attachment could not be stored: {error}");
+                notes.push(Normalised::Warning(Warning { locator: locator.to_owned(), message }));
+            }
+            None => {
+                if let (None, Some(Source::Uri(uri))) = (&attachment.reference, source) {
+                    attachment.reference = Some(uri);
+                }
+            }
+        }
+        attachment
+    }
+}

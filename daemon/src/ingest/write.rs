@@ -1,0 +1,228 @@
+//! Plans and commits what a run gives, in bounded batches of whole conversations, and counts it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use satchel_pam::conversation::ImportMetadata;
+use satchel_store::{Batch, Change, ConversationRecord, EvidenceWrite, Origin, Store};
+use uuid::Uuid;
+
+use super::{IngestError, normalise::Conversation, receipt::ImportRecord, run::Normalised};
+use crate::plan::{
+    assemble::{self, Labels},
+    body::Body,
+    conversation::unite,
+    evidence::{Witness, memories_of},
+};
+
+/// Encoded bytes of one batch; each is one revision and one fsync.
+const BATCH_BYTES: usize = 8 << 20;
+/// Conversations of one batch.
+const BATCH_CONVERSATIONS: usize = 256;
+
+/// Looks a conversation up and commits its union, with nobody in between.
+pub(super) struct Writer<'a> {
+    store: &'a Store,
+    /// Guards the way from a look-up to its commit: two imports may hold the same conversation.
+    turn: &'a Mutex<()>,
+    held: Option<MutexGuard<'a, ()>>,
+    pub(super) origin: Origin,
+    pub(super) platform: String,
+    pub(super) import: ImportMetadata,
+    pub(super) dry_run: bool,
+    changes: Vec<Change>,
+    bytes: usize,
+    pending: BTreeSet<String>,
+    /// Conversations and messages as a dry run would leave them, so that a record met twice counts once as new.
+    pub(super) touched: BTreeSet<String>,
+    /// All evidence of a dry run, which is stored nowhere.
+    pub(super) witnesses: Vec<Witness>,
+    pub(super) evidence: u64,
+    spilled: Vec<satchel_pam::record::Skip>,
+    pages: u32,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(
+        store: &'a Store,
+        turn: &'a Mutex<()>,
+        origin: Origin,
+        platform: String,
+        import: ImportMetadata,
+        dry_run: bool,
+    ) -> Self {
+        Self {
+            store,
+            turn,
+            held: None,
+            origin,
+            platform,
+            import,
+            dry_run,
+            changes: Vec::new(),
+            bytes: 0,
+            pending: BTreeSet::new(),
+            touched: BTreeSet::new(),
+            witnesses: Vec::new(),
+            evidence: 0,
+            spilled: Vec::new(),
+            pages: 0,
+        }
+    }
+
+    /// Takes one record into the batch.
+    pub(super) fn take(&mut self, item: Normalised, record: &mut ImportRecord) -> Result<(), IngestError> {
+        match item {
+            Normalised::Conversation(conversation) => self.conversation(*conversation, record)?,
+            Normalised::Evidence(witnesses) => self.evidence(witnesses)?,
+            Normalised::Skip(skip) => {
+                if let Some(skip) = record.skip(skip) {
+                    self.spill(skip, record)?;
+                }
+            }
+            Normalised::Warning(warning) => record.warn(warning),
+            Normalised::Stored => record.attachments += 1,
+        }
+        if self.bytes >= BATCH_BYTES || self.pending.len() >= BATCH_CONVERSATIONS {
+            self.flush(record)?;
+        }
+        Ok(())
+    }
+
+    fn conversation(&mut self, conversation: Conversation, record: &mut ImportRecord) -> Result<(), IngestError> {
+        let Conversation { id, report, nodes, locator: _, weight } = conversation;
+        if self.pending.contains(&id) {
+            self.flush(record)?;
+        }
+        self.hold();
+        let stored = self.store.conversation(&id, None)?;
+        let known = stored.as_ref().map(assemble::known);
+        let fresh = known.is_none();
+        let found = nodes.len() as u64;
+        let mut bodies = StoredBodies { store: self.store, record: stored.as_ref(), loaded: None };
+        let planned = unite(report, nodes, known, &mut |message| bodies.get(message))?;
+        record.conversations.found += 1;
+        record.messages.found += found;
+        record.messages.new += planned.messages.new;
+        record.messages.updated += planned.messages.updated;
+        record.messages.unchanged += planned.messages.unchanged;
+        match (fresh, planned.changed) {
+            (true, _) => record.conversations.new += 1,
+            (false, true) => record.conversations.updated += 1,
+            (false, false) => record.conversations.unchanged += 1,
+        }
+        if planned.changed && !self.dry_run {
+            let labels = Labels { id: &id, platform: &self.platform, fallback: 0, import: self.import.clone() };
+            self.changes.push(Change::Conversation(Box::new(assemble::to_write(planned, labels))));
+            self.bytes += weight;
+            self.pending.insert(id);
+        }
+        Ok(())
+    }
+
+    fn evidence(&mut self, witnesses: Vec<Witness>) -> Result<(), IngestError> {
+        for witness in witnesses {
+            self.evidence += 1;
+            self.touched.extend(memories_of(&witness.claim));
+            if self.dry_run {
+                self.witnesses.push(witness);
+                continue;
+            }
+            let json = serde_json::to_vec(&witness).map_err(|_| IngestError::Unencodable { what: "evidence" })?;
+            let id = Uuid::parse_str(&witness.id).map_err(|_| IngestError::Unencodable { what: "an evidence id" })?;
+            self.bytes += json.len();
+            self.changes.push(Change::Evidence(EvidenceWrite { id: id.into_bytes(), json }));
+        }
+        Ok(())
+    }
+
+    /// Commits the batch. Durable when this returns.
+    pub(super) fn flush(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
+        let changes = std::mem::take(&mut self.changes);
+        self.bytes = 0;
+        self.pending.clear();
+        if !changes.is_empty() {
+            self.commit(changes, record)?;
+        }
+        self.held = None;
+        Ok(())
+    }
+
+    /// Commits `changes` as they are.
+    pub(super) fn commit(&mut self, changes: Vec<Change>, record: &mut ImportRecord) -> Result<(), IngestError> {
+        let changes = last_of_each(changes);
+        let batch = Batch { origin: self.origin.clone(), changes };
+        let raises = batch.raises_revision();
+        let revision = self.store.commit(batch)?;
+        if raises {
+            let revision = revision.get();
+            let first = record.revisions.map_or(revision, |[first, _]| first);
+            record.revisions = Some([first, revision]);
+        }
+        Ok(())
+    }
+
+    pub(super) fn hold(&mut self) {
+        if self.held.is_none() {
+            self.held = Some(self.turn.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    fn spill(&mut self, skip: satchel_pam::record::Skip, record: &mut ImportRecord) -> Result<(), IngestError> {
+        self.spilled.push(skip);
+        if self.spilled.len() >= super::ledger::ISSUES_PER_PAGE {
+            self.spill_page(record)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left of the issues.
+    pub(super) fn spill_page(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
+        let page = std::mem::take(&mut self.spilled);
+        if !page.is_empty() && !self.dry_run {
+            super::ledger::put_issues(self.store, self.origin.import, self.pages, &page)?;
+            self.pages += 1;
+            record.issue_pages = self.pages;
+        }
+        Ok(())
+    }
+}
+
+/// The bodies of a stored conversation, read at once when the first of them is needed.
+struct StoredBodies<'a> {
+    store: &'a Store,
+    record: Option<&'a ConversationRecord>,
+    loaded: Option<HashMap<String, Vec<u8>>>,
+}
+
+impl StoredBodies<'_> {
+    fn get(&mut self, message: &str) -> Result<Body, IngestError> {
+        let loaded = match &mut self.loaded {
+            Some(loaded) => loaded,
+            empty => {
+                let bodies = self.record.into_iter().flat_map(|record| self.store.all_bodies(record));
+                empty.insert(bodies.collect::<Result<_, _>>()?)
+            }
+        };
+        let bytes = loaded.get(message).map(Vec::as_slice).unwrap_or_default();
+        Body::decode(bytes).map_err(|_| IngestError::Unencodable { what: "a stored message" })
+    }
+}
+
+/// Evidence that an export repeats stands in a batch once, as the last one says.
+fn last_of_each(changes: Vec<Change>) -> Vec<Change> {
+    let mut evidence = BTreeMap::new();
+    let mut rest = Vec::with_capacity(changes.len());
+    for change in changes {
+        match change {
+            Change::Evidence(write) => {
+                evidence.insert(write.id, write);
+            }
+            other => rest.push(other),
+        }
+    }
+    rest.extend(evidence.into_values().map(Change::Evidence));
+    rest
+}

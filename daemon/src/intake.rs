@@ -1,0 +1,76 @@
+//! Opens what a person points at (a file, a folder, a ZIP) as named, bounded, read-only files.
+//!
+//! **Invariant:** a name from an archive is only ever a lookup key, never a path of the machine
+//! (`names_from_an_archive_never_become_paths` in `tests/`).
+
+mod archive;
+mod bundle;
+mod entry;
+mod source;
+mod tree;
+
+pub use bundle::{Bundle, Unread};
+pub use source::{Source, SourceStamp};
+
+use std::{io, path::PathBuf};
+
+/// What may be unpacked, in real bytes and counted entries. Configurable downwards.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Entries of one archive and files of one folder.
+    pub entries: usize,
+    /// Bytes that one entry may unpack to.
+    pub entry_bytes: u64,
+    /// Bytes that all entries together may unpack to in one run.
+    pub total_bytes: u64,
+    /// Unpacked bytes for each packed byte, checked once an entry has given `RATIO_AFTER` bytes.
+    pub ratio: u64,
+    /// Levels of folders below the one that was named.
+    pub depth: usize,
+}
+
+impl Default for Limits {
+    /// The largest exports known are a few GiB; these leave room for ten times that.
+    fn default() -> Self {
+        Self { entries: 100_000, entry_bytes: 4 << 30, total_bytes: 32 << 30, ratio: 200, depth: 32 }
+    }
+}
+
+/// Small entries of spaces compress beyond any ratio and hurt nobody.
+const RATIO_AFTER: u64 = 10 << 20;
+
+/// Why a source could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IntakeError {
+    /// Nothing is there.
+    #[error("{path:?} does not exist; check the spelling, or whether the download has finished")]
+    Missing { path: PathBuf },
+    /// A device, a socket or the like.
+    #[error("{path:?} is neither a file nor a folder")]
+    Special { path: PathBuf },
+    /// The file system refused.
+    #[error("cannot read {path:?}")]
+    Read { path: PathBuf, source: io::Error },
+    /// Somebody wrote to it between the two looks at it.
+    #[error("{path:?} changed while it was read; wait until the download has finished and import it again")]
+    Changed { path: PathBuf },
+    /// Not a whole ZIP.
+    #[error("{path:?} is a damaged or incomplete ZIP ({problem}); download it again")]
+    DamagedArchive { path: PathBuf, problem: String },
+    /// Made to mislead a reader.
+    #[error("{path:?} is refused: {problem}")]
+    HostileArchive { path: PathBuf, problem: String },
+    /// More files than anyone exports.
+    #[error("{path:?} holds more than {limit} files; import the folder of the export itself")]
+    TooManyFiles { path: PathBuf, limit: usize },
+}
+
+impl IntakeError {
+    fn read(path: &std::path::Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| match source.kind() {
+            io::ErrorKind::NotFound => Self::Missing { path: path.to_owned() },
+            _ => Self::Read { path: path.to_owned(), source },
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! One source as a flat list of named files, whatever it lies in: folder, ZIP, or ZIPs inside either.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use satchel_host::{Entry, Files};
+use satchel_pam::hash::Sha256Digest;
+
+use super::{
+    IntakeError, Limits, Source,
+    archive::{self, Listed, Packed, SharedFile},
+    entry::{self, Unpacked},
+    source, tree,
+};
+
+/// The first bytes of a ZIP with entries, and of an empty one.
+const ZIP_MAGIC: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
+/// ZIPs inside a ZIP that providers make: one for each category of data.
+const NESTED: [&str; 7] =
+    ["conversations", "projects", "memories", "light_metadata", "design_chats", "frames", "feedback"];
+
+/// A file that could not be taken in, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// Its name in the source.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+    /// Whether it is an archive, so that what it held is unknown.
+    pub archive: bool,
+}
+
+#[derive(Clone)]
+enum Place {
+    Plain(PathBuf),
+    Packed(Packed),
+}
+
+/// Named files, read where they lie.
+#[derive(Clone)]
+pub struct Bundle {
+    entries: Vec<Entry>,
+    places: Arc<BTreeMap<String, Place>>,
+    unread: Vec<Unread>,
+    limits: Limits,
+    unpacked: Unpacked,
+}
+
+impl Bundle {
+    pub(super) fn open(source: &Source, limits: &Limits) -> Result<Self, IntakeError> {
+        let mut builder = Builder::default();
+        if source.folder() {
+            tree::walk(&source.path, limits, &mut builder)?;
+        } else if is_zip(&source.path).map_err(IntakeError::read(&source.path))? {
+            let file = File::open(&source.path).and_then(SharedFile::new).map_err(IntakeError::read(&source.path))?;
+            builder.archive("", file, &source.path, limits, true)?;
+        } else {
+            builder.file(source.name.clone(), source.path.clone(), limits)?;
+        }
+        Ok(builder.finish(limits))
+    }
+
+    /// Only the files named.
+    #[must_use]
+    pub fn subset(&self, names: &[String]) -> Self {
+        let wanted: std::collections::BTreeSet<&str> = names.iter().map(String::as_str).collect();
+        let entries = self.entries.iter().filter(|entry| wanted.contains(entry.path.as_str())).cloned().collect();
+        Self { entries, unpacked: Unpacked::default(), unread: Vec::new(), ..self.clone() }
+    }
+
+    /// What could not be taken in.
+    pub fn unread(&self) -> &[Unread] {
+        &self.unread
+    }
+
+    /// Bytes of all files, as their containers state them.
+    pub fn bytes(&self) -> u64 {
+        self.entries.iter().map(|entry| entry.size).fold(0, u64::saturating_add)
+    }
+
+    /// The SHA-256 over the names and hashes of all files, in the order of their names; none if `progress`, which is
+    /// told of bytes, answers false.
+    pub fn checksum(&self, mut progress: impl FnMut(u64) -> bool) -> Result<Option<Sha256Digest>, IntakeError> {
+        let mut list = String::new();
+        for entry in &self.entries {
+            let mut reader = self.open(&entry.path, 0).map_err(IntakeError::read(Path::new(&entry.path)))?;
+            let hash = source::hash(&mut reader, &mut progress).map_err(IntakeError::read(Path::new(&entry.path)))?;
+            let Some(hash) = hash else { return Ok(None) };
+            list.push_str(&format!("{hash} {}\n", entry.path));
+        }
+        let hash = source::hash(&mut list.as_bytes(), &mut |_| true).map_err(IntakeError::read(Path::new("the list")))?;
+        Ok(hash)
+    }
+}
+
+impl Files for Bundle {
+    fn list(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    fn open(&self, path: &str, offset: u64) -> io::Result<Box<dyn Read + Send>> {
+        match self.places.get(path) {
+            Some(Place::Plain(place)) => entry::plain(place, offset),
+            Some(Place::Packed(packed)) => entry::packed(packed, offset, &self.limits, &self.unpacked),
+            None => Err(io::Error::new(io::ErrorKind::NotFound, format!("the export holds no file {path:?}"))),
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Builder {
+    places: BTreeMap<String, (u64, Place)>,
+    unread: Vec<Unread>,
+}
+
+impl Builder {
+    pub(super) fn unread(&mut self, name: String, reason: impl Into<String>) {
+        self.unread.push(Unread { name, reason: reason.into(), archive: false });
+    }
+
+    fn unopened(&mut self, name: String, error: &IntakeError) {
+        self.unread.push(Unread { name, reason: error.to_string(), archive: true });
+    }
+
+    /// Adds a file of the machine under `name`; a ZIP is opened and its files stand under `name/`.
+    pub(super) fn file(&mut self, name: String, path: PathBuf, limits: &Limits) -> Result<(), IntakeError> {
+        let zipped = match is_zip(&path) {
+            Ok(zipped) => zipped,
+            Err(error) => {
+                self.unread(name, format!("it cannot be read: {error}"));
+                return Ok(());
+            }
+        };
+        if zipped {
+            let opened = File::open(&path).and_then(SharedFile::new).map_err(IntakeError::read(&path));
+            if let Err(error) = opened.and_then(|file| self.archive(&format!("{name}/"), file, &path, limits, true)) {
+                self.unopened(name, &error);
+            }
+            return Ok(());
+        }
+        let size = fs::metadata(&path).map_err(IntakeError::read(&path))?.len();
+        self.add(name, size, Place::Plain(path), limits)
+    }
+
+    /// Adds the files of an archive under `prefix`, and those of ZIPs inside it, one level deep.
+    fn archive(
+        &mut self,
+        prefix: &str,
+        file: SharedFile,
+        path: &Path,
+        limits: &Limits,
+        outermost: bool,
+    ) -> Result<(), IntakeError> {
+        for line in archive::list(file, path, limits)? {
+            match line {
+                Listed::Unread { name, reason } => self.unread(format!("{prefix}{name}"), reason),
+                Listed::File { name, packed } if outermost && category(&name) => {
+                    let inner = format!("{prefix}{name}");
+                    let opened = spill(&packed, limits).map_err(IntakeError::read(Path::new(&inner)));
+                    let added = opened.and_then(|file| {
+                        self.archive(&format!("{inner}/"), file, Path::new(&inner), limits, false)
+                    });
+                    if let Err(error) = added {
+                        self.unopened(inner, &error);
+                    }
+                }
+                Listed::File { name, packed } => {
+                    self.add(format!("{prefix}{name}"), packed.unpacked, Place::Packed(packed), limits)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, name: String, size: u64, place: Place, limits: &Limits) -> Result<(), IntakeError> {
+        if self.places.len() >= limits.entries {
+            return Err(IntakeError::TooManyFiles { path: PathBuf::from(name), limit: limits.entries });
+        }
+        self.places.insert(name, (size, place));
+        Ok(())
+    }
+
+    fn finish(self, limits: &Limits) -> Bundle {
+        let entries =
+            self.places.iter().map(|(name, (size, _))| Entry { path: name.clone(), size: *size }).collect();
+        let places = self.places.into_iter().map(|(name, (_, place))| (name, place)).collect();
+        Bundle {
+            entries,
+            places: Arc::new(places),
+            unread: self.unread,
+            limits: limits.clone(),
+            unpacked: Unpacked::default(),
+        }
+    }
+}
+
+fn is_zip(path: &Path) -> io::Result<bool> {
+    let mut head = Vec::new();
+    File::open(path)?.take(4).read_to_end(&mut head)?;
+    Ok(ZIP_MAGIC.contains(&head.as_slice()))
+}
+
+/// Whether a ZIP inside a ZIP is one that a provider makes: `conversations-000.zip`, `Conversations__1.zip`.
+fn category(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
+    file.strip_suffix(".zip").is_some_and(|stem| {
+        NESTED.iter().any(|known| stem.strip_prefix(known).is_some_and(|rest| rest.starts_with(['-', '_'])))
+    })
+}
+
+/// Unpacks an inner archive to a file without a name, for its directory stands at its end.
+fn spill(packed: &Packed, limits: &Limits) -> io::Result<SharedFile> {
+    let mut file = tempfile::tempfile()?;
+    io::copy(&mut entry::packed(packed, 0, limits, &Unpacked::default())?, &mut file)?;
+    SharedFile::new(file)
+}

@@ -1,0 +1,125 @@
+//! Readers of single files, packed or plain, that count real bytes and check what the container claims.
+
+use std::{
+    fs::File,
+    io::{self, Read, Seek, SeekFrom},
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use crc32fast::Hasher;
+use flate2::read::DeflateDecoder;
+
+use super::{Limits, RATIO_AFTER, archive::Packed};
+
+/// Bytes of a ZIP's local file header before the name.
+const LOCAL_HEADER: usize = 30;
+const SKIP_CHUNK: usize = 64 << 10;
+
+/// The bytes that one run has unpacked so far.
+#[derive(Clone, Default)]
+pub(super) struct Unpacked(Arc<AtomicU64>);
+
+/// Opens a file of a folder at `offset`.
+pub(super) fn plain(path: &Path, offset: u64) -> io::Result<Box<dyn Read + Send>> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    Ok(Box::new(file))
+}
+
+/// Opens a packed entry at `offset` of its unpacked bytes.
+pub(super) fn packed(entry: &Packed, offset: u64, limits: &Limits, sum: &Unpacked) -> io::Result<Box<dyn Read + Send>> {
+    let mut header = [0; LOCAL_HEADER];
+    let mut local = entry.file.at(entry.header);
+    local.read_exact(&mut header)?;
+    let name = u64::from(u16::from_le_bytes([header[26], header[27]]));
+    let extra = u64::from(u16::from_le_bytes([header[28], header[29]]));
+    let data = entry.file.at(entry.header + LOCAL_HEADER as u64 + name + extra).take(entry.packed);
+    let bytes: Box<dyn Read + Send> = if entry.deflated { Box::new(DeflateDecoder::new(data)) } else { Box::new(data) };
+    let mut reader = Checked {
+        bytes,
+        read: 0,
+        hasher: Hasher::new(),
+        packed: entry.packed.max(1),
+        unpacked: entry.unpacked,
+        crc32: entry.crc32,
+        limits: limits.clone(),
+        sum: sum.clone(),
+    };
+    skip(&mut reader, offset)?;
+    Ok(Box::new(reader))
+}
+
+fn skip(reader: &mut dyn Read, mut bytes: u64) -> io::Result<()> {
+    let mut chunk = vec![0; SKIP_CHUNK];
+    while bytes > 0 {
+        let want = usize::try_from(bytes).unwrap_or(SKIP_CHUNK).min(SKIP_CHUNK);
+        let read = reader.read(&mut chunk[..want])?;
+        if read == 0 {
+            return Ok(());
+        }
+        bytes -= read as u64;
+    }
+    Ok(())
+}
+
+struct Checked {
+    bytes: Box<dyn Read + Send>,
+    read: u64,
+    hasher: Hasher,
+    packed: u64,
+    unpacked: u64,
+    crc32: u32,
+    limits: Limits,
+    sum: Unpacked,
+}
+
+impl Read for Checked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        let read = self.bytes.read(buffer).map_err(|error| damaged(&format!("cannot be unpacked: {error}")))?;
+        if read == 0 {
+            self.at_end()?;
+            return Ok(0);
+        }
+        self.hasher.update(&buffer[..read]);
+        self.read += read as u64;
+        let sum = self.sum.0.fetch_add(read as u64, Ordering::Relaxed) + read as u64;
+        self.within_limits(sum)?;
+        Ok(read)
+    }
+}
+
+impl Checked {
+    fn within_limits(&self, sum: u64) -> io::Result<()> {
+        if self.read > self.limits.entry_bytes {
+            return Err(damaged(&format!("unpacks to more than {} bytes", self.limits.entry_bytes)));
+        }
+        if sum > self.limits.total_bytes {
+            return Err(damaged(&format!("makes the archive unpack to more than {} bytes", self.limits.total_bytes)));
+        }
+        if self.read > RATIO_AFTER && self.read / self.packed > self.limits.ratio {
+            return Err(damaged(&format!("unpacks to more than {} times its size, as a ZIP bomb does", self.limits.ratio)));
+        }
+        Ok(())
+    }
+
+    fn at_end(&self) -> io::Result<()> {
+        if self.read != self.unpacked {
+            return Err(damaged(&format!("holds {} bytes where the archive says {}", self.read, self.unpacked)));
+        }
+        if self.hasher.clone().finalize() != self.crc32 {
+            return Err(damaged("does not match its checksum; download the archive again"));
+        }
+        Ok(())
+    }
+}
+
+fn damaged(problem: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("the packed file {problem}"))
+}

@@ -1,0 +1,45 @@
+//! Walks a folder without ever leaving it: symbolic links, devices and sockets are listed, not followed.
+
+use std::{fs, path::Path};
+
+use super::{IntakeError, Limits, bundle::Builder};
+
+/// Names that operating systems leave behind.
+pub(super) fn litter(name: &str) -> bool {
+    name == ".DS_Store" || name == "Thumbs.db" || name == "desktop.ini" || name == "__MACOSX" || name.starts_with("._")
+}
+
+/// Adds every file below `root` to `builder`, in the order of their names.
+pub(super) fn walk(root: &Path, limits: &Limits, builder: &mut Builder) -> Result<(), IntakeError> {
+    let mut folders = vec![(root.to_owned(), String::new(), 0_usize)];
+    while let Some((folder, prefix, depth)) = folders.pop() {
+        let mut children = fs::read_dir(&folder)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(IntakeError::read(&folder))?;
+        children.sort_by_key(fs::DirEntry::file_name);
+        for child in children {
+            let path = child.path();
+            let Some(name) = child.file_name().to_str().map(str::to_owned) else {
+                builder.unread(format!("{prefix}{}", child.file_name().to_string_lossy()), "its name is not UTF-8");
+                continue;
+            };
+            if litter(&name) {
+                continue;
+            }
+            let kind = child.file_type().map_err(IntakeError::read(&path))?;
+            let key = format!("{prefix}{name}");
+            if kind.is_symlink() {
+                builder.unread(key, "symbolic links are not followed");
+            } else if kind.is_dir() && depth >= limits.depth {
+                builder.unread(key, "it lies too many folders deep");
+            } else if kind.is_dir() {
+                folders.push((path, format!("{key}/"), depth + 1));
+            } else if kind.is_file() {
+                builder.file(key, path, limits)?;
+            } else {
+                builder.unread(key, "it is neither a file nor a folder");
+            }
+        }
+    }
+    Ok(())
+}

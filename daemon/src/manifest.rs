@@ -1,0 +1,69 @@
+//! `satchel-manifest.json`: what PAM's own signature leaves out — every file, the base, the revisions, the filter.
+
+use satchel_pam::{
+    hash::Sha256Digest,
+    jcs::{self, JcsError},
+};
+use serde::{Deserialize, Serialize};
+
+/// The manifest's file name in a bundle.
+pub const MANIFEST: &str = "satchel-manifest.json";
+/// Its signature's.
+pub const SIGNATURE: &str = "satchel-manifest.sig";
+/// The only version so far.
+pub const VERSION: u32 = 1;
+
+/// The manifest; its file holds the RFC 8785 form.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// [`VERSION`].
+    pub version: u32,
+    /// PAM `export_id`.
+    pub export_id: String,
+    /// `full` or `incremental`.
+    pub export_type: String,
+    /// The full export that an incremental one builds on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_export_id: Option<String>,
+    /// First revision that it may differ in from its base; 0 in a full export.
+    pub from_revision: u64,
+    /// The revision that it shows.
+    pub to_revision: u64,
+    /// What was left out.
+    pub filter: Filter,
+    /// Every other file of the bundle but the signature, by path.
+    pub files: Vec<ManifestFile>,
+}
+
+/// What was left out of a bundle.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Filter {
+    /// Whether conversations are in it.
+    pub conversations: bool,
+    /// Whether the bytes of attachments are in it.
+    pub attachments: bool,
+}
+
+/// One file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ManifestFile {
+    /// Its path in the bundle, `/` between folders.
+    pub path: String,
+    /// `sha256:…`
+    pub sha256: Sha256Digest,
+    /// Its length.
+    pub bytes: u64,
+}
+
+impl Manifest {
+    /// The bytes that are signed.
+    ///
+    /// # Errors
+    /// When a number is beyond what RFC 8785 can write.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, JcsError> {
+        jcs::write(self)
+    }
+}

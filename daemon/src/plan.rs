@@ -1,0 +1,10 @@
+//! Decides what an import, a merge or a sync changes: facts in, changes out. Pure.
+//!
+//! Everything here is a join: commutative, associative and idempotent, so that the order in which exports arrive does not
+//! matter (`the_order_of_arrival_never_matters` in `plan::conversation`).
+
+pub mod body;
+pub mod assemble;
+pub mod conversation;
+pub mod evidence;
+pub mod tree;

@@ -1,0 +1,248 @@
+//! Between a planned conversation and what the store keeps of it, both ways; and from the store's record to PAM.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use satchel_pam::{
+    conversation::{ConversationHeader, ConversationTemporal, ImportMetadata, Message, Provider},
+    time::Timestamp,
+};
+use satchel_store::{ConversationRecord, ConversationWrite, MessageHead, MessageWrite};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    body::{Body, Place},
+    conversation::{Known, KnownNode, Planned, PlannedNode, Report, Stamps, report_of},
+    tree::{Placed, TimeSource, newest_leaf},
+};
+
+/// What the store keeps with a conversation for the next union.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Memo {
+    #[serde(default)]
+    stamps: Stamps,
+    /// The creation time that an export gave.
+    #[serde(default)]
+    created_at: Option<i64>,
+}
+
+/// What the store keeps with a head; nothing if the node has its own time and was always seen below the same parent.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct HeadMemo {
+    #[serde(default, rename = "t", skip_serializing_if = "Option::is_none")]
+    source: Option<u8>,
+    #[serde(default, rename = "p", skip_serializing_if = "Option::is_none")]
+    parents: Option<Vec<String>>,
+}
+
+const SOURCES: [TimeSource; 4] = [TimeSource::Own, TimeSource::Parent, TimeSource::Child, TimeSource::Conversation];
+
+/// What a write needs beside the plan.
+pub struct Labels<'a> {
+    pub id: &'a str,
+    pub platform: &'a str,
+    /// Where a conversation without any time is put, microseconds.
+    pub fallback: i64,
+    pub import: ImportMetadata,
+}
+
+/// The write that makes the store hold `planned`.
+pub fn to_write(planned: Planned, labels: Labels<'_>) -> ConversationWrite {
+    let Planned { report, stamps, nodes, .. } = planned;
+    let memo = Memo { stamps, created_at: report.created_at };
+    let first = nodes.iter().filter(|node| node.source != TimeSource::Conversation).map(|node| node.time).min();
+    let created = report.created_at.or(first).or(report.updated_at).unwrap_or(labels.fallback);
+    let current = report.current.clone();
+    let header = header_of(report, created, &labels);
+    let messages = nodes.into_iter().map(|node| message_write(node, created)).collect();
+    ConversationWrite { header, current, opaque: serde_json::to_vec(&memo).unwrap_or_default(), messages }
+}
+
+fn header_of(report: Report, created: i64, labels: &Labels<'_>) -> ConversationHeader {
+    let Report {
+        provider_conversation_id,
+        account,
+        format,
+        title,
+        created_at: _,
+        updated_at,
+        participants,
+        model,
+        system_instruction,
+        is_archived,
+        tags,
+        current: _,
+        raw_metadata,
+    } = report;
+    ConversationHeader {
+        id: labels.id.to_owned(),
+        provider: Provider {
+            name: labels.platform.to_owned(),
+            conversation_id: provider_conversation_id,
+            account_id: account,
+            export_format_version: format,
+        },
+        title,
+        temporal: ConversationTemporal {
+            created_at: Timestamp::saturating(created),
+            updated_at: updated_at.map(Timestamp::saturating),
+        },
+        participants,
+        model,
+        system_instruction,
+        is_archived,
+        tags,
+        raw_metadata,
+        import_metadata: Some(labels.import.clone()),
+    }
+}
+
+fn message_write(node: PlannedNode, created: i64) -> MessageWrite {
+    let PlannedNode { known, parent, time, source, body } = node;
+    let usual = source == TimeSource::Own && known.parents.as_slice() == parent.as_slice();
+    let opaque = if usual { Vec::new() } else { head_memo(source, &known.parents, parent.as_ref()) };
+    let time = if source == TimeSource::Conversation { created } else { time };
+    let head = MessageHead {
+        id: known.id,
+        parent,
+        role: known.role,
+        created_at_micros: time,
+        hidden: known.hidden,
+        thought: known.thought,
+        digest: known.digest,
+        opaque,
+    };
+    match body {
+        Some(body) => MessageWrite::Put { head, body },
+        None => MessageWrite::Keep { head },
+    }
+}
+
+fn head_memo(source: TimeSource, parents: &[String], parent: Option<&String>) -> Vec<u8> {
+    let memo = HeadMemo {
+        source: SOURCES.iter().position(|one| *one == source).and_then(|at| u8::try_from(at).ok()).filter(|at| *at > 0),
+        parents: (parents != parent.map(std::slice::from_ref).unwrap_or_default()).then(|| parents.to_vec()),
+    };
+    serde_json::to_vec(&memo).unwrap_or_default()
+}
+
+fn read_head(head: &MessageHead) -> (TimeSource, Vec<String>) {
+    let memo: HeadMemo = serde_json::from_slice(&head.opaque).unwrap_or_default();
+    let source = memo.source.and_then(|at| SOURCES.get(usize::from(at)).copied()).unwrap_or(TimeSource::Own);
+    (source, memo.parents.unwrap_or_else(|| head.parent.iter().cloned().collect()))
+}
+
+/// What the store holds, as a plan wants it.
+pub fn known(record: &ConversationRecord) -> Known {
+    let memo: Memo = serde_json::from_slice(&record.opaque).unwrap_or_default();
+    let mut report = report_of(&record.header, record.current.as_deref());
+    report.created_at = memo.created_at;
+    let nodes = record
+        .heads
+        .iter()
+        .map(|head| {
+            let (source, parents) = read_head(head);
+            KnownNode {
+                id: head.id.clone(),
+                parents,
+                time: (source == TimeSource::Own).then_some(head.created_at_micros),
+                role: head.role,
+                hidden: head.hidden,
+                thought: head.thought,
+                digest: head.digest,
+            }
+        })
+        .collect();
+    Known { report, stamps: memo.stamps, nodes }
+}
+
+/// The header as PAM shows it: with the leaf that the person last saw, and where a time that no export had comes from.
+pub fn shown_header(record: &ConversationRecord) -> ConversationHeader {
+    let memo: Memo = serde_json::from_slice(&record.opaque).unwrap_or_default();
+    let mut header = record.header.clone();
+    if memo.created_at.is_none() {
+        let raw = header.raw_metadata.take().unwrap_or_default();
+        header.raw_metadata = Some(raw.with("created_at_source", &"messages".into()));
+    }
+    if let Some(leaf) = leaf(record) {
+        let raw = header.raw_metadata.take().unwrap_or_default();
+        header.raw_metadata = Some(raw.with("current_message", &leaf.into()));
+    }
+    header
+}
+
+/// The leaf of the branch that the person last saw: the one the provider named, else the newest.
+pub fn leaf(record: &ConversationRecord) -> Option<&str> {
+    let ids: Vec<&str> = record.heads.iter().map(|head| head.id.as_str()).collect();
+    if let Some(current) = record.current.as_deref().filter(|current| ids.contains(current)) {
+        return Some(current);
+    }
+    let index: HashMap<&str, usize> = ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();
+    let placed: Vec<Placed> = record
+        .heads
+        .iter()
+        .enumerate()
+        .map(|(node, head)| Placed {
+            node,
+            parent: head.parent.as_deref().and_then(|parent| index.get(parent).copied()),
+            time: head.created_at_micros,
+            source: TimeSource::Own,
+        })
+        .collect();
+    newest_leaf(&placed, &ids).map(|at| ids[at])
+}
+
+/// The messages from the root down to `leaf`.
+pub fn branch<'a>(record: &'a ConversationRecord, leaf: &str) -> Vec<&'a str> {
+    let heads: HashMap<&str, &MessageHead> = record.heads.iter().map(|head| (head.id.as_str(), head)).collect();
+    let mut path = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut at = heads.get(leaf).copied();
+    while let Some(head) = at.filter(|head| seen.insert(head.id.as_str())) {
+        path.push(head.id.as_str());
+        at = head.parent.as_deref().and_then(|parent| heads.get(parent).copied());
+    }
+    path.reverse();
+    path
+}
+
+/// Where each message of `record` stands; computed once, asked for each.
+pub struct Places<'a> {
+    children: BTreeMap<&'a str, Vec<String>>,
+    active: BTreeSet<&'a str>,
+}
+
+impl<'a> Places<'a> {
+    /// Of all messages.
+    pub fn of(record: &'a ConversationRecord) -> Self {
+        let mut children: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for head in &record.heads {
+            if let Some(parent) = head.parent.as_deref() {
+                children.entry(parent).or_default().push(head.id.clone());
+            }
+        }
+        let active = leaf(record).map(|leaf| branch(record, leaf).into_iter().collect()).unwrap_or_default();
+        Self { children, active }
+    }
+
+    /// Whether the message is on the branch that the person last saw.
+    pub fn active(&self, id: &str) -> bool {
+        self.active.contains(id)
+    }
+
+    /// The PAM message of `head`, whose stored body is `body`.
+    ///
+    /// # Errors
+    /// When the bytes are not a body.
+    pub fn message(&self, head: &MessageHead, body: &[u8]) -> serde_json::Result<Message> {
+        let (source, _) = read_head(head);
+        let place = Place {
+            id: head.id.clone(),
+            parent: head.parent.clone(),
+            children: self.children.get(head.id.as_str()).cloned().unwrap_or_default(),
+            time: Timestamp::saturating(head.created_at_micros),
+            source,
+            active: self.active(&head.id),
+        };
+        Ok(Body::decode(body)?.into_message(place))
+    }
+}

@@ -1,0 +1,260 @@
+//! What an export says of one message, whoever its neighbours are; and the union of two such reports.
+
+use std::collections::BTreeMap;
+
+use satchel_pam::{
+    conversation::{Attachment, Citation, Content, Message, Role, ToolCall},
+    raw::RawObject,
+    time::Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use super::tree::TimeSource;
+
+/// A message without its place in the tree. This is what the store keeps once, as compact JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Body {
+    /// The provider's id, verbatim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_message_id: Option<String>,
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Content>,
+    /// Microseconds, if the export has a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<i64>,
+    /// The model that answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Reasoning, not an answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_thought: bool,
+    /// Tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_count: Option<u64>,
+    /// Files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+    /// Sources.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub citations: Vec<Citation>,
+    /// Calls, with their output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// What has no place above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_metadata: Option<RawObject>,
+}
+
+/// Tells whether two bodies are the same without reading them: the first half of their SHA-256.
+pub type Digest16 = [u8; 16];
+
+impl Body {
+    /// The bytes to store, and their digest.
+    ///
+    /// # Errors
+    /// None in practice: every field is text, a number or a list of such.
+    pub fn encode(&self) -> serde_json::Result<(Vec<u8>, Digest16)> {
+        let mut bytes = Vec::with_capacity(512);
+        serde_json::to_writer(&mut bytes, self)?;
+        let digest = digest(&bytes);
+        Ok((bytes, digest))
+    }
+
+    /// Reads stored bytes back.
+    ///
+    /// # Errors
+    /// When the bytes are not a body.
+    pub fn decode(bytes: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(bytes)
+    }
+
+    /// Whether the provider hid it from the person.
+    pub fn hidden(&self) -> bool {
+        self.raw_metadata.as_ref().is_some_and(|raw| {
+            // The key stands in few messages; looking for its text first spares the parse in all others.
+            raw.as_str().contains("\"hidden\"") && raw.to_map().get("hidden") == Some(&serde_json::Value::Bool(true))
+        })
+    }
+
+    /// The union of two reports of one message: in each field the richer value, never an empty one over a full one.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        Self {
+            provider_message_id: richer(&self.provider_message_id, &other.provider_message_id),
+            role: self.role.max(other.role),
+            content: richer(&self.content, &other.content),
+            created_at: earlier(self.created_at, other.created_at),
+            model: richer(&self.model, &other.model),
+            is_thought: self.is_thought || other.is_thought,
+            token_count: self.token_count.max(other.token_count),
+            attachments: union_of_attachments(&self.attachments, &other.attachments),
+            citations: richer(&self.citations, &other.citations),
+            tool_calls: richer(&self.tool_calls, &other.tool_calls),
+            raw_metadata: union_of_raw(self.raw_metadata.as_ref(), other.raw_metadata.as_ref()),
+        }
+    }
+
+    /// The PAM message at its place in the tree.
+    pub fn into_message(self, place: Place) -> Message {
+        let raw = match place.source {
+            TimeSource::Own => self.raw_metadata,
+            source => Some(with(self.raw_metadata, "created_at_source", &source_name(source).into())),
+        };
+        Message {
+            id: place.id,
+            provider_message_id: self.provider_message_id,
+            role: self.role,
+            content: self.content,
+            created_at: place.time,
+            parent_id: place.parent,
+            children_ids: place.children,
+            model: self.model,
+            is_thought: self.is_thought,
+            token_count: self.token_count,
+            attachments: self.attachments,
+            citations: self.citations,
+            tool_calls: self.tool_calls,
+            raw_metadata: Some(with(raw, "active_path", &place.active.into())),
+        }
+    }
+}
+
+/// Where a message stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Satchel's id.
+    pub id: String,
+    /// Satchel's id of the parent.
+    pub parent: Option<String>,
+    /// Those of the children.
+    pub children: Vec<String>,
+    /// Its time.
+    pub time: Timestamp,
+    /// Where the time comes from.
+    pub source: TimeSource,
+    /// Whether it is on the branch that the person last saw.
+    pub active: bool,
+}
+
+/// The digest of stored bytes.
+pub fn digest(bytes: &[u8]) -> Digest16 {
+    let whole: [u8; 32] = Sha256::digest(bytes).into();
+    let mut half = [0; 16];
+    half.copy_from_slice(&whole[..16]);
+    half
+}
+
+fn source_name(source: TimeSource) -> &'static str {
+    match source {
+        TimeSource::Own => "message",
+        TimeSource::Parent => "parent",
+        TimeSource::Child => "child",
+        TimeSource::Conversation => "conversation",
+    }
+}
+
+fn with(raw: Option<RawObject>, key: &str, value: &serde_json::Value) -> RawObject {
+    raw.unwrap_or_default().with(key, value)
+}
+
+/// The value with more in it; among equals the greater text, so that either order gives the same.
+pub(super) fn richer<T: Serialize + Clone + PartialEq>(one: &T, other: &T) -> T {
+    if one == other {
+        return one.clone();
+    }
+    let text = |value: &T| serde_json::to_string(value).map_or((0, String::new()), |text| (text.len(), text));
+    let empty = |text: &(usize, String)| matches!(text.1.as_str(), "null" | "[]" | "\"\"" | "{}");
+    let (left, right) = (text(one), text(other));
+    match (empty(&left), empty(&right)) {
+        (false, true) => one.clone(),
+        (true, false) => other.clone(),
+        _ if left >= right => one.clone(),
+        _ => other.clone(),
+    }
+}
+
+pub(super) fn earlier(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Files of both, one for each provider id or name.
+fn union_of_attachments(one: &[Attachment], other: &[Attachment]) -> Vec<Attachment> {
+    if one == other || other.is_empty() {
+        return one.to_vec();
+    }
+    if one.is_empty() {
+        return other.to_vec();
+    }
+    let key = |file: &Attachment| file.provider_id.clone().or_else(|| file.name.clone()).or_else(|| file.reference.clone());
+    let mut all: BTreeMap<Option<String>, Attachment> = BTreeMap::new();
+    for file in one.iter().chain(other) {
+        all.entry(key(file)).and_modify(|known| *known = join(known, file)).or_insert_with(|| file.clone());
+    }
+    let all: Vec<Attachment> = all.into_values().collect();
+    if same_set(&all, one) {
+        one.to_vec()
+    } else if same_set(&all, other) {
+        other.to_vec()
+    } else {
+        all
+    }
+}
+
+fn same_set(all: &[Attachment], some: &[Attachment]) -> bool {
+    all.len() == some.len() && all.iter().all(|file| some.contains(file))
+}
+
+fn join(one: &Attachment, other: &Attachment) -> Attachment {
+    Attachment {
+        kind: if richer(&one.kind, &other.kind) == one.kind { one.kind } else { other.kind },
+        name: richer(&one.name, &other.name),
+        mime_type: richer(&one.mime_type, &other.mime_type),
+        size_bytes: one.size_bytes.max(other.size_bytes),
+        reference: richer(&one.reference, &other.reference),
+        provider_id: richer(&one.provider_id, &other.provider_id),
+    }
+}
+
+/// All keys of both, in each the richer value.
+pub(super) fn union_of_raw(one: Option<&RawObject>, other: Option<&RawObject>) -> Option<RawObject> {
+    let (one, other) = match (one, other) {
+        (Some(one), Some(other)) if one.as_str() != other.as_str() => (one, other),
+        (one, other) => return one.or(other).cloned(),
+    };
+    let (Some(left), Some(right)) = (keys(one), keys(other)) else {
+        return Some(richer(one, other));
+    };
+    let mut all = left.clone();
+    for (key, value) in &right {
+        let known = all.entry(key.clone()).or_insert_with(|| value.clone());
+        if rank(value) > rank(known) {
+            known.clone_from(value);
+        }
+    }
+    let same = |some: &BTreeMap<String, Box<RawValue>>| {
+        some.len() == all.len() && some.iter().all(|(key, value)| all[key].get() == value.get())
+    };
+    match (same(&left), same(&right)) {
+        (true, false) => Some(one.clone()),
+        (false, true) => Some(other.clone()),
+        (true, true) => Some(if one.as_str() >= other.as_str() { one.clone() } else { other.clone() }),
+        (false, false) => serde_json::to_string(&all).ok().and_then(|text| RawObject::parse(text).ok()),
+    }
+}
+
+fn keys(raw: &RawObject) -> Option<BTreeMap<String, Box<RawValue>>> {
+    serde_json::from_str(raw.as_str()).ok()
+}
+
+fn rank(value: &RawValue) -> (bool, usize, &str) {
+    let text = value.get();
+    (!matches!(text, "null" | "[]" | "\"\"" | "{}" | "false"), text.len(), text)
+}

@@ -1,0 +1,285 @@
+//! Checks a PAM bundle of anybody: rules, checksum, signature, manifest. Works without a data directory.
+
+mod manifest;
+
+use std::{
+    collections::BTreeSet,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use satchel_host::Files;
+use satchel_pam::{
+    issue::{Issue, Severity},
+    parse::{self, ChecksumReading},
+    sign::{PublicKey, SignatureCheck},
+    validate::{self, BundleCheck},
+};
+
+use crate::intake::{Bundle, IntakeError, Limits, Source};
+
+/// The file that every bundle has.
+const STORE: &str = "memory-store.json";
+const EMBEDDINGS: &str = "embeddings.json";
+/// Longest document that is read, in bytes; it is held in memory.
+const MAX_DOCUMENT: u64 = 2 << 30;
+/// Issues that are reported one by one.
+const MAX_ISSUES: usize = 10_000;
+
+/// How strict to be.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The only key that may have signed: multibase, `did:key` or base58.
+    pub signer: Option<String>,
+    /// The key of the data directory; a bundle that it signed must have a manifest.
+    pub own_key: Option<String>,
+    /// Refuse what is only warned of: no signature, an unknown algorithm, warnings.
+    pub strict: bool,
+}
+
+/// What came of checking a signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signed {
+    /// It is of this key over this content.
+    Valid,
+    /// It is not.
+    Invalid,
+    /// There is none.
+    Absent,
+    /// We cannot tell.
+    Unsupported,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Whether it alone makes the bundle invalid.
+    pub severity: Severity,
+    /// The rule or check.
+    pub check: String,
+    /// The file, and where in it.
+    pub path: String,
+    /// For people.
+    pub message: String,
+}
+
+/// What came of checking a bundle.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Whether all of it holds.
+    pub valid: bool,
+    /// PAM's signature.
+    pub signature: Signed,
+    /// The manifest's.
+    pub manifest: Signed,
+    /// Who signed, multibase; set if PAM's signature is valid.
+    pub signer: Option<String>,
+    /// What is wrong, errors first.
+    pub issues: Vec<Finding>,
+    /// How many issues there are, those past the first 10,000 too.
+    pub issues_found: usize,
+    /// Memories of the store.
+    pub memories: u64,
+    /// Conversation files that were read.
+    pub conversations: u64,
+}
+
+/// Why nothing could be checked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// The path.
+    #[error(transparent)]
+    Intake(#[from] IntakeError),
+    /// Not a bundle.
+    #[error("{path:?} holds no memory-store.json, so it is no PAM bundle")]
+    NoStore { path: PathBuf },
+    /// A file of the bundle.
+    #[error("cannot read {name:?} of the bundle")]
+    Read { name: String, source: io::Error },
+    /// A file larger than any real one.
+    #[error("{name:?} has more than {MAX_DOCUMENT} bytes")]
+    TooLarge { name: String },
+    /// The key that was asked for.
+    #[error("{text:?} is not a public key; give the z6Mk… that `satchel verify` shows, or a did:key")]
+    BadSigner { text: String },
+}
+
+/// Checks the bundle at `path`: a folder, a ZIP, or a single PAM document.
+///
+/// # Errors
+/// When it cannot be read, or is no PAM bundle at all.
+pub fn path(path: &Path, options: &Options) -> Result<Report, VerifyError> {
+    let wanted = options.signer.as_deref().map(key).transpose()?;
+    let source = Source::at(path)?;
+    let bundle = source.open(&Limits::default())?;
+    if let Some(lone) = lone_document(&bundle)? {
+        return Ok(conclude(lone, Signed::Absent, options, wanted.as_ref(), 1));
+    }
+    let root = root_of(&bundle).ok_or_else(|| VerifyError::NoStore { path: path.to_owned() })?;
+    let (report, conversations) = check_documents(&bundle, &root)?;
+    let mut report = report;
+    let (manifest, findings) = manifest::check(&bundle, &root, &report)?;
+    report.issues.extend(findings);
+    for unread in bundle.unread() {
+        report.issues.push(Issue::error("files", unread.name.clone(), format!("cannot be checked: {}", unread.reason)));
+    }
+    Ok(conclude(report, manifest, options, wanted.as_ref(), conversations))
+}
+
+fn key(text: &str) -> Result<PublicKey, VerifyError> {
+    PublicKey::parse(text).map_err(|_| VerifyError::BadSigner { text: text.to_owned() })
+}
+
+/// A path that names one conversation or embeddings document, not a bundle.
+fn lone_document(bundle: &Bundle) -> Result<Option<validate::Report>, VerifyError> {
+    let [entry] = bundle.list() else { return Ok(None) };
+    let bytes = read(bundle, &entry.path)?;
+    let issues = match parse::schema_of(&bytes).as_deref() {
+        Some("portable-ai-memory-conversation") => {
+            let (document, mut issues) = parse::conversation(&bytes);
+            issues.extend(document.iter().flat_map(validate::conversation));
+            issues
+        }
+        Some("portable-ai-memory-embeddings") => {
+            let (document, mut issues) = parse::embeddings(&bytes);
+            issues.extend(document.iter().flat_map(validate::embeddings));
+            issues
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(validate::Report {
+        store: None,
+        issues,
+        checksum: ChecksumReading::Absent,
+        signature: SignatureCheck::Absent,
+    }))
+}
+
+/// The folder of the bundle in its container, with a final `/` or empty: where the outermost memory store lies.
+fn root_of(bundle: &Bundle) -> Option<String> {
+    if let [entry] = bundle.list() {
+        // A store that was renamed is still a store.
+        return entry.path.rsplit_once('/').map_or(Some(String::new()), |(folder, _)| Some(format!("{folder}/")));
+    }
+    let stores = bundle.list().iter().map(|entry| entry.path.as_str());
+    let roots = stores.filter_map(|path| path.strip_suffix(STORE).filter(|root| root.is_empty() || root.ends_with('/')));
+    roots.min_by_key(|root| (root.matches('/').count(), root.len())).map(str::to_owned)
+}
+
+fn check_documents(bundle: &Bundle, root: &str) -> Result<(validate::Report, u64), VerifyError> {
+    let store = match bundle.list() {
+        [entry] => entry.path.clone(),
+        _ => format!("{root}{STORE}"),
+    };
+    let mut check = BundleCheck::new(&read(bundle, &store)?);
+    let mut conversations = 0;
+    let folder = format!("{root}conversations/");
+    for entry in bundle.list() {
+        let Some(name) = entry.path.strip_prefix(root) else { continue };
+        if entry.path.starts_with(&folder) && has_json_extension(name) {
+            conversations += 1;
+            check.conversation(name, &read(bundle, &entry.path)?);
+        } else if name == EMBEDDINGS {
+            check.embeddings(name, &read(bundle, &entry.path)?);
+        }
+    }
+    Ok((check.finish(), conversations))
+}
+
+fn has_json_extension(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
+}
+
+fn read(bundle: &Bundle, name: &str) -> Result<Vec<u8>, VerifyError> {
+    let failed = |source| VerifyError::Read { name: name.to_owned(), source };
+    let mut bytes = Vec::new();
+    let reader = bundle.open(name, 0).map_err(failed)?;
+    reader.take(MAX_DOCUMENT + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > MAX_DOCUMENT {
+        return Err(VerifyError::TooLarge { name: name.to_owned() });
+    }
+    Ok(bytes)
+}
+
+fn conclude(
+    report: validate::Report,
+    manifest: Signed,
+    options: &Options,
+    wanted: Option<&PublicKey>,
+    conversations: u64,
+) -> Report {
+    let validate::Report { store, issues, checksum: _, signature } = report;
+    let mut findings: Vec<Finding> = issues.into_iter().map(finding).collect();
+    let signer = match &signature {
+        SignatureCheck::Valid { key } => Some(key.multibase()),
+        SignatureCheck::Invalid(_) | SignatureCheck::Absent | SignatureCheck::Unsupported(_) => None,
+    };
+    findings.extend(missing(&signature, options.strict));
+    findings.extend(wrong_signer(&signature, wanted));
+    let own = options.own_key.is_some() && options.own_key == signer;
+    if manifest == Signed::Absent && (wanted.is_some() || own) {
+        findings.push(error("manifest", "satchel-manifest.json", "is missing, so relations and conversations are not signed"));
+    }
+    let worst = |finding: &Finding| finding.severity == Severity::Error || options.strict;
+    let valid = !findings.iter().any(worst);
+    let issues_found = findings.len();
+    findings.sort_by_key(|finding| finding.severity);
+    findings.truncate(MAX_ISSUES);
+    Report {
+        valid,
+        signature: state(&signature),
+        manifest,
+        signer,
+        issues: findings,
+        issues_found,
+        memories: store.map_or(0, |store| store.memories.len() as u64),
+        conversations,
+    }
+}
+
+fn finding(issue: Issue) -> Finding {
+    let Issue { severity, rule, path, message } = issue;
+    Finding { severity, check: rule.to_owned(), path, message }
+}
+
+fn error(check: &str, path: &str, message: &str) -> Finding {
+    Finding { severity: Severity::Error, check: check.into(), path: path.into(), message: message.into() }
+}
+
+/// A signature that is not there or cannot be checked is no fault of the bundle, but worth a word.
+fn missing(signature: &SignatureCheck, strict: bool) -> Option<Finding> {
+    let severity = if strict { Severity::Error } else { Severity::Warning };
+    let message = match signature {
+        SignatureCheck::Absent => "is absent: nobody vouches for the content".to_owned(),
+        SignatureCheck::Unsupported(reason) => format!("cannot be checked: {reason}"),
+        SignatureCheck::Valid { .. } | SignatureCheck::Invalid(_) => return None,
+    };
+    Some(Finding { severity, check: "R-18.1".into(), path: "$.signature".into(), message })
+}
+
+fn wrong_signer(signature: &SignatureCheck, wanted: Option<&PublicKey>) -> Option<Finding> {
+    let wanted = wanted?;
+    match signature {
+        SignatureCheck::Valid { key } if key == wanted => None,
+        SignatureCheck::Valid { key } => {
+            let message = format!("is of {}, not of {}", key.multibase(), wanted.multibase());
+            Some(error("signer", "$.signature", &message))
+        }
+        _ => Some(error("signer", "$.signature", "is not there to tell who signed")),
+    }
+}
+
+fn state(signature: &SignatureCheck) -> Signed {
+    match signature {
+        SignatureCheck::Valid { .. } => Signed::Valid,
+        SignatureCheck::Invalid(_) => Signed::Invalid,
+        SignatureCheck::Absent => Signed::Absent,
+        SignatureCheck::Unsupported(_) => Signed::Unsupported,
+    }
+}
+
+/// Every file of the bundle, by its name in it.
+fn names<'a>(bundle: &'a Bundle, root: &str) -> BTreeSet<&'a str> {
+    bundle.list().iter().filter_map(|entry| entry.path.strip_prefix(root)).collect()
+}

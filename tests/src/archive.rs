@@ -1,0 +1,175 @@
+//! A data directory under test, driven through the same rooms as the daemon's.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context as _, Result, bail};
+use satchel_daemon::{
+    clock::{Clock, SystemClock},
+    export::{ExportRecord, ExportRequest, Exports},
+    ingest::{ImportRequest, Imports, Phase, receipt::ImportRecord},
+    intake::Limits,
+    plugins::Plugins,
+};
+use satchel_store::{OpenOptions, Store};
+use serde_json::Value;
+
+/// An opened data directory.
+pub struct Archive {
+    /// The store.
+    pub store: Store,
+    /// Imports into it.
+    pub imports: Imports,
+    /// Exports of it.
+    pub exports: Exports,
+}
+
+impl Archive {
+    /// Opens, or makes, the data directory `dir`.
+    ///
+    /// # Errors
+    /// When the store does not open.
+    pub fn open(dir: &Path) -> Result<Self> {
+        Self::with_limits(dir, Limits::default())
+    }
+
+    /// Opens `dir` with limits of its own.
+    ///
+    /// # Errors
+    /// When the store does not open.
+    pub fn with_limits(dir: &Path, limits: Limits) -> Result<Self> {
+        let store = Store::open(dir, OpenOptions::default(), &mut |_| {})?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        // One cache for all tests: compiling the importers anew for each would take most of their time.
+        let plugins = Arc::new(Plugins::built_in(Some(cache())));
+        let imports =
+            Imports::new(store.clone(), plugins, Arc::clone(&clock), limits, satchel_host::Limits::default())?;
+        let exports = Exports::new(store.clone(), clock, dir.join("keys"));
+        Ok(Self { store, imports, exports })
+    }
+
+    /// Imports `path` and waits for the end.
+    ///
+    /// # Errors
+    /// When the job cannot be started.
+    pub fn import(&self, path: &Path) -> Result<Vec<ImportRecord>> {
+        self.run(ImportRequest { path: path.to_owned(), provider: None, again: false, dry_run: false })
+    }
+
+    /// Imports `path` even if it was imported before.
+    ///
+    /// # Errors
+    /// When the job cannot be started.
+    pub fn import_again(&self, path: &Path) -> Result<Vec<ImportRecord>> {
+        self.run(ImportRequest { path: path.to_owned(), provider: None, again: true, dry_run: false })
+    }
+
+    /// Runs any import.
+    ///
+    /// # Errors
+    /// When the job cannot be started.
+    pub fn run(&self, request: ImportRequest) -> Result<Vec<ImportRecord>> {
+        let job = self.imports.start(request)?;
+        let mut view = self.imports.subscribe(job).context("the job is gone")?;
+        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+        let ended = runtime.block_on(view.wait_for(|view| view.phase == Phase::Ended))?.clone();
+        Ok(ended.imports)
+    }
+
+    /// Writes a full bundle to `output`.
+    ///
+    /// # Errors
+    /// When the export fails.
+    pub fn export(&self, output: &Path) -> Result<ExportRecord> {
+        let request = ExportRequest { output: output.to_owned(), conversations: true, attachments: false };
+        Ok(self.exports.create(&request)?)
+    }
+
+    /// All that the store shows, as documents without what differs by time and place: memories and relations as they
+    /// stand, conversations without `import_metadata`.
+    ///
+    /// # Errors
+    /// When the export fails.
+    pub fn state(&self) -> Result<State> {
+        let dir = tempfile::tempdir()?;
+        let bundle = dir.path().join("bundle");
+        self.export(&bundle)?;
+        State::of(&bundle)
+    }
+
+    /// Closes the store in order.
+    ///
+    /// # Errors
+    /// When the last bytes cannot be written.
+    pub fn close(self) -> Result<()> {
+        self.imports.stop();
+        let Self { store, imports, exports } = self;
+        drop((imports, exports));
+        Ok(store.close()?)
+    }
+}
+
+/// What a bundle holds, comparable between data directories.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct State {
+    /// The text of `memories`.
+    pub memories: Vec<Value>,
+    /// The relations.
+    pub relations: Vec<Value>,
+    /// By file name.
+    pub conversations: BTreeMap<String, Value>,
+}
+
+impl State {
+    /// Reads it off a bundle.
+    ///
+    /// # Errors
+    /// When the bundle is not whole.
+    pub fn of(bundle: &Path) -> Result<Self> {
+        let store: Value = serde_json::from_slice(&std::fs::read(bundle.join("memory-store.json"))?)?;
+        let list = |key: &str| store[key].as_array().cloned().unwrap_or_default();
+        let mut conversations = BTreeMap::new();
+        let folder = bundle.join("conversations");
+        if folder.is_dir() {
+            for entry in std::fs::read_dir(folder)? {
+                let path = entry?.path();
+                let mut conversation: Value = serde_json::from_slice(&std::fs::read(&path)?)?;
+                if let Some(object) = conversation.as_object_mut() {
+                    object.remove("import_metadata");
+                }
+                let name = path.file_name().context("a file has a name")?.to_string_lossy().into_owned();
+                conversations.insert(name, conversation);
+            }
+        }
+        Ok(Self { memories: list("memories"), relations: list("relations"), conversations })
+    }
+}
+
+/// The only import of a job.
+///
+/// # Errors
+/// When there are none or several.
+pub fn only(imports: Vec<ImportRecord>) -> Result<ImportRecord> {
+    match <[ImportRecord; 1]>::try_from(imports) {
+        Ok([import]) => Ok(import),
+        Err(imports) => bail!("one import was expected, not {imports:?}"),
+    }
+}
+
+/// The folder of sample exports that stands beside the repository where it is developed.
+pub fn samples() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/fixtures");
+    folder.is_dir().then_some(folder)
+}
+
+/// The sample exports that the program carries for its demonstration.
+pub fn demo() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../daemon/demo")
+}
+
+fn cache() -> PathBuf {
+    std::env::temp_dir().join(format!("satchel-test-cache-{}", rustix::process::geteuid().as_raw()))
+}

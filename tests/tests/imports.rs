@@ -1,0 +1,252 @@
+//! What people rely on when they import: receipts that add up, nothing twice, nothing lost, whatever the order.
+
+use std::{fs, io::Write as _, path::Path};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::ingest::receipt::{ImportRecord, ImportStatus};
+use satchel_tests::archive::{Archive, demo, only, samples};
+use serde_json::Value;
+
+fn balanced(import: &ImportRecord) -> Result<()> {
+    for (kind, counts) in
+        [("conversations", import.conversations), ("messages", import.messages), ("memories", import.memories)]
+    {
+        ensure!(counts.balanced(), "{kind} of {} do not balance: {counts:?}", import.source);
+    }
+    Ok(())
+}
+
+/// Conversations and messages of a ChatGPT file, counted without any of our code.
+fn count_chatgpt(file: &Path) -> Result<(u64, u64)> {
+    let all: Value = serde_json::from_slice(&fs::read(file)?)?;
+    let all = all.as_array().context("an array")?;
+    let nodes = all.iter().filter_map(|one| one["mapping"].as_object()).flat_map(|mapping| mapping.values());
+    let messages = nodes.filter(|node| !node["message"].is_null()).count();
+    Ok((all.len() as u64, messages as u64))
+}
+
+/// Conversations and messages of a Claude file; each thought is a message of its own.
+fn count_claude(file: &Path) -> Result<(u64, u64)> {
+    let all: Value = serde_json::from_slice(&fs::read(file)?)?;
+    let all = all.as_array().context("an array")?;
+    let mut messages = 0;
+    for message in all.iter().filter_map(|one| one["chat_messages"].as_array()).flatten() {
+        let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+        messages += 1 + blocks.iter().filter(|block| block["type"] == "thinking").count() as u64;
+    }
+    Ok((all.len() as u64, messages))
+}
+
+#[test]
+fn receipts_balance_and_agree_with_an_independent_count() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let archive = Archive::open(&dir.path().join("data"))?;
+    let (chatgpt, claude) = (dir.path().join("chatgpt"), dir.path().join("claude"));
+    satchel_tests::generate::chatgpt(&chatgpt, 2_000_000, 7)?;
+    satchel_tests::generate::claude(&claude, 2_000_000, 7)?;
+    for (folder, counted) in [
+        (&chatgpt, count_chatgpt(&chatgpt.join("conversations.json"))?),
+        (&claude, count_claude(&claude.join("conversations.json"))?),
+        (&demo().join("chatgpt-export"), count_chatgpt(&demo().join("chatgpt-export/conversations.json"))?),
+        (&demo().join("claude-export"), count_claude(&demo().join("claude-export/conversations.json"))?),
+    ] {
+        let import = only(archive.import(folder)?)?;
+        balanced(&import)?;
+        let found = (import.conversations.found, import.messages.found);
+        assert_eq!(found, counted, "{folder:?}: {:?}", import.skipped);
+    }
+    Ok(())
+}
+
+#[test]
+fn importing_twice_changes_nothing() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let archive = Archive::open(&dir.path().join("data"))?;
+    for sample in ["chatgpt-export", "claude-export"] {
+        let path = demo().join(sample);
+        let first = only(archive.import(&path)?)?;
+        assert!(first.conversations.new > 0 && first.memories.new > 0, "{first:?}");
+        let revision = archive.store.revision();
+        let second = only(archive.import(&path)?)?;
+        assert_eq!(second.status, ImportStatus::Unchanged);
+        let third = only(archive.import_again(&path)?)?;
+        balanced(&third)?;
+        let changed = [third.conversations, third.messages, third.memories].map(|counts| counts.new + counts.updated);
+        assert_eq!((changed, archive.store.revision()), ([0; 3], revision), "{third:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_same_content_in_another_container_is_known() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let archive = Archive::open(&dir.path().join("data"))?;
+    let folder = demo().join("chatgpt-export");
+    archive.import(&folder)?;
+    let revision = archive.store.revision();
+    let zip = dir.path().join("again.zip");
+    zip_folder(&folder, &zip)?;
+    let import = only(archive.import(&zip)?)?;
+    balanced(&import)?;
+    assert_eq!(import.conversations.unchanged + import.conversations.skipped, import.conversations.found);
+    assert_eq!(archive.store.revision(), revision);
+    Ok(())
+}
+
+fn zip_folder(folder: &Path, zip: &Path) -> Result<()> {
+    let mut writer = zip::ZipWriter::new(fs::File::create(zip)?);
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        writer.start_file(path.file_name().context("a name")?.to_string_lossy(), zip::write::SimpleFileOptions::default())?;
+        writer.write_all(&fs::read(&path)?)?;
+    }
+    writer.finish()?;
+    Ok(())
+}
+
+#[test]
+fn full_and_slim_exports_of_one_conversation_unite_in_either_order() -> Result<()> {
+    let Some(samples) = samples() else {
+        eprintln!("skipped: the sample exports are not beside the repository");
+        return Ok(());
+    };
+    let full = samples.join("authored/chatgpt/full-all-content-types");
+    let slim = samples.join("authored/chatgpt/slim-same-conversation");
+    let dir = tempfile::tempdir()?;
+    let one = Archive::open(&dir.path().join("one"))?;
+    one.import(&full)?;
+    let alone = one.state()?;
+    one.import(&slim)?;
+    let two = Archive::open(&dir.path().join("two"))?;
+    two.import(&slim)?;
+    two.import(&full)?;
+    let (one, two) = (one.state()?, two.state()?);
+    assert_eq!(one.memories, two.memories);
+    assert_eq!(one.conversations, two.conversations);
+    for (name, conversation) in &alone.conversations {
+        let texts = |value: &Value| value["messages"].as_array().map_or(0, Vec::len);
+        assert!(texts(&one.conversations[name]) >= texts(conversation), "{name} lost messages");
+    }
+    Ok(())
+}
+
+#[test]
+fn two_data_directories_hold_equal_bytes_whatever_the_order() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let generated = dir.path().join("generated");
+    satchel_tests::generate::chatgpt(&generated, 500_000, 3)?;
+    let mut exports = vec![demo().join("chatgpt-export"), demo().join("claude-export"), generated];
+    let mut states = Vec::new();
+    for round in 0..3 {
+        let archive = Archive::open(&dir.path().join(format!("data-{round}")))?;
+        for export in &exports {
+            archive.import(export)?;
+        }
+        let bundle = dir.path().join(format!("bundle-{round}"));
+        archive.export(&bundle)?;
+        let text = fs::read_to_string(bundle.join("memory-store.json"))?;
+        let start = text.find("\"memories\"").context("memories")?;
+        let end = text.find("\"conversations_index\"").context("index")?;
+        states.push((text[start..end].to_owned(), archive.state()?));
+        exports.rotate_left(1);
+    }
+    assert!(states[0].1.memories.len() > 3);
+    assert_eq!(states[0].0, states[1].0);
+    assert_eq!(states[0].1, states[1].1);
+    assert_eq!(states[0].1, states[2].1);
+    Ok(())
+}
+
+#[test]
+fn every_sample_of_both_providers_imports_or_says_why() -> Result<()> {
+    let Some(samples) = samples() else {
+        eprintln!("skipped: the sample exports are not beside the repository");
+        return Ok(());
+    };
+    let dir = tempfile::tempdir()?;
+    let archive = Archive::open(&dir.path().join("data"))?;
+    let mut paths = Vec::new();
+    for folder in ["chatgpt", "claude", "authored/chatgpt", "authored/claude"] {
+        for entry in fs::read_dir(samples.join(folder))? {
+            paths.push(entry?.path());
+        }
+    }
+    paths.sort();
+    let mut stored = 0;
+    for path in paths {
+        let imports = archive.import(&path)?;
+        ensure!(!imports.is_empty(), "{path:?} gave no receipt");
+        for import in imports {
+            balanced(&import)?;
+            match import.status {
+                ImportStatus::Completed => stored += 1,
+                ImportStatus::CompletedWithSkips => {
+                    stored += 1;
+                    ensure!(!import.skipped.is_empty() || import.reason.is_some(), "{path:?} does not say what it skipped");
+                }
+                ImportStatus::Unchanged | ImportStatus::Unrecognized => {
+                    ensure!(import.reason.is_some(), "{path:?} does not say why");
+                }
+                other => anyhow::bail!("{path:?} ended as {other:?}: {:?}", import.reason),
+            }
+        }
+    }
+    assert!(stored >= 20, "only {stored} samples were stored");
+    let report = satchel_daemon::verify::path(&{
+        let bundle = dir.path().join("bundle");
+        archive.export(&bundle)?;
+        bundle
+    }, &satchel_daemon::verify::Options::default())?;
+    assert!(report.valid, "{:?}", report.issues);
+    Ok(())
+}
+
+#[test]
+fn a_truncated_file_gives_its_whole_records_and_says_where_it_ends() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let archive = Archive::open(&dir.path().join("data"))?;
+    let whole = fs::read(demo().join("chatgpt-export/conversations.json"))?;
+    let cut = dir.path().join("conversations.json");
+    fs::write(&cut, &whole[..whole.len() - 700])?;
+    let import = only(archive.import(&cut)?)?;
+    balanced(&import)?;
+    assert_eq!(import.status, ImportStatus::CompletedWithSkips);
+    assert!(import.conversations.new >= 1, "{import:?}");
+    assert!(import.skipped.iter().any(|skip| skip.locator.contains("conversations.json")), "{:?}", import.skipped);
+    Ok(())
+}
+
+#[test]
+fn a_dry_run_says_what_an_import_would_do_and_stores_nothing() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let archive = Archive::open(&dir.path().join("data"))?;
+    let request = satchel_daemon::ingest::ImportRequest {
+        path: demo().join("claude-export"),
+        provider: None,
+        again: false,
+        dry_run: true,
+    };
+    let dry = only(archive.run(request)?)?;
+    assert_eq!(archive.store.revision().get(), 0);
+    let real = only(archive.import(&demo().join("claude-export"))?)?;
+    let counts = |import: &ImportRecord| (import.conversations, import.messages, import.memories);
+    assert_eq!(counts(&dry), counts(&real));
+    Ok(())
+}
+
+#[test]
+fn attachments_are_kept_by_their_hash() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let archive = Archive::open(&dir.path().join("data"))?;
+    let import = only(archive.import(&demo().join("chatgpt-export"))?)?;
+    assert_eq!(import.attachments, 1);
+    let photo = fs::read(demo().join("chatgpt-export/file_hivephoto01-frame 7.png"))?;
+    let digest = satchel_pam::hash::Sha256Digest::of(&photo);
+    let state = archive.state()?;
+    let text = serde_json::to_string(&state.conversations.values().collect::<Vec<_>>())?;
+    assert!(text.contains(&format!("attachments/{}", digest.to_hex())));
+    let mut stored = Vec::new();
+    std::io::Read::read_to_end(&mut archive.store.blob_open(&digest)?.context("the blob")?, &mut stored)?;
+    assert_eq!(stored, photo);
+    Ok(())
+}
