@@ -14,6 +14,9 @@ pub(crate) mod project;
 mod prose;
 pub(crate) mod stored;
 
+/// Pieces of evidence from one element; what is more cannot be real and would not fit into the sandbox.
+const MAX_EVIDENCE: usize = 20_000;
+
 /// What holds for all records of an export.
 pub(crate) struct Origin<'o> {
     /// Whose they are, where they do not say so.
@@ -30,9 +33,37 @@ pub(crate) struct Found {
     pub(crate) skipped: Vec<(String, String)>,
     /// Locator and message.
     pub(crate) warnings: Vec<(String, String)>,
+    /// Evidence was left out.
+    full: bool,
 }
 
 impl Found {
+    /// Takes a piece of evidence, unless there are more than can be real.
+    fn push(&mut self, evidence: Evidence) {
+        if self.evidence.len() < MAX_EVIDENCE {
+            self.evidence.push(evidence);
+        } else if !self.full {
+            self.full = true;
+            self.skipped.push((
+                evidence.locator,
+                format!("there are more than {MAX_EVIDENCE} memories; the rest is left out"),
+            ));
+        }
+    }
+
+    /// Notes what cannot be read; a flood of it only as far as `MAX_EVIDENCE`.
+    fn skip(&mut self, locator: String, reason: &str) {
+        if self.skipped.len() < MAX_EVIDENCE {
+            self.skipped.push((locator, reason.to_owned()));
+        } else if !self.full {
+            self.full = true;
+            self.warnings.push((
+                locator,
+                format!("there are more than {MAX_EVIDENCE} mistakes; the rest is not listed"),
+            ));
+        }
+    }
+
     /// The newest time in it.
     pub(crate) fn newest(&self) -> Option<i64> {
         self.evidence.iter().filter_map(|evidence| evidence.at).max()

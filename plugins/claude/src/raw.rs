@@ -13,6 +13,14 @@ pub(crate) use file::File;
 
 use crate::time;
 
+/// Messages of one conversation. Real ones have thousands at most; the largest conversation must fit into the memory of
+/// the sandbox several times.
+const MAX_MESSAGES: usize = 100_000;
+/// Blocks or files of one message, for the same reason.
+const MAX_LIST: usize = 5_000;
+/// Blocks and files of one conversation.
+const MAX_ITEMS: usize = 200_000;
+
 /// One conversation.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation<'a> {
@@ -135,16 +143,23 @@ impl<'a> Conversation<'a> {
         if !self.rest.array(key, json)? {
             return Ok(());
         }
-        let mut index = 0;
+        let (mut index, mut items) = (0, 0);
         while json.item()? {
             if json.null()? {
                 self.gaps.push((index, "it is null"));
             } else if let Some(message) = read(index, json)? {
+                items += message.blocks.len() + message.attachments.len() + message.files.len();
                 self.messages.push(message);
             } else {
                 self.gaps.push((index, "it is not an object"));
             }
             index += 1;
+            if index > MAX_MESSAGES || items > MAX_ITEMS {
+                return Err(JsonError {
+                    offset: json.offset(),
+                    problem: "more messages or blocks than the limit",
+                });
+            }
         }
         Ok(())
     }
@@ -194,6 +209,12 @@ impl<'a> Message<'a> {
         }
         Ok(())
     }
+}
+
+/// Refuses a list that is too long to be real.
+fn check_length(length: usize, json: &Parser<'_>) -> Result<(), JsonError> {
+    let problem = "a list of blocks or files is longer than the limit";
+    if length > MAX_LIST { Err(JsonError { offset: json.offset(), problem }) } else { Ok(()) }
 }
 
 /// Takes a key of a record: a string that is not empty.

@@ -190,3 +190,29 @@ fn json_in_a_string_may_nest_as_deep_as_json_may() {
     let lines = read("conversations.json", text.as_bytes());
     assert_eq!(conversations(&lines)[0].messages[0].tool_calls.len(), 1);
 }
+
+#[test]
+fn lists_too_long_to_be_real_spoil_one_conversation_only() {
+    let nulls = vec!["null"; 100_001].join(",");
+    let blocks = vec!["7"; 5_001].join(",");
+    let text = format!(
+        r#"[{{"uuid":"c-1","chat_messages":[{nulls}]}},{{"uuid":"c-2","chat_messages":[{{"content":[{blocks}]}}]}},{{"uuid":"c-3","chat_messages":[{{"files":[{blocks}]}}]}},{{"uuid":"c-4","chat_messages":[]}}]"#
+    );
+    let lines = read("conversations.json", text.as_bytes());
+    assert_eq!(conversations(&lines).iter().map(|record| record.id.as_str()).collect::<Vec<_>>(), ["c-4"]);
+    assert_eq!(lines.iter().filter(|line| matches!(line, Line::Skip(_))).count(), 3);
+}
+
+#[test]
+fn a_flood_of_memories_ends_with_a_word() {
+    let headings: Vec<String> = (0..30_000).map(|number| format!("**{number}**\\nx")).collect();
+    let text = format!(r#"{{"conversations_memory":"{}"}}"#, headings.join("\\n"));
+    let lines = read("memories.json", text.as_bytes());
+    assert_eq!(lines.iter().filter(|line| matches!(line, Line::Evidence(_))).count(), 20_000);
+    assert_eq!(lines.iter().filter(|line| matches!(line, Line::Skip(_))).count(), 1);
+
+    let flood = vec!["7"; 30_000].join(",");
+    let lines = read("memories.json", format!(r#"{{"memory_files":[{flood}]}}"#).as_bytes());
+    assert_eq!(lines.iter().filter(|line| matches!(line, Line::Skip(_))).count(), 20_000);
+    assert_eq!(lines.iter().filter(|line| matches!(line, Line::Warning(_))).count(), 1);
+}

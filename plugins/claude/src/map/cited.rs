@@ -4,12 +4,17 @@ use std::borrow::Cow;
 
 use satchel_importer::{Arena, Citation, JsonError, Parser, json::Kind};
 
+/// Sources of one message; the block keeps all of them. The bound is one of the sandbox's memory.
+const MAX_CITATIONS: usize = 10_000;
+
 /// Appends the sources of a text. What cannot be read is left out here; the block keeps all of it.
 pub(super) fn read<'a>(json: &mut Parser<'a>, citations: &mut Vec<Citation<'a>>) {
     let mut walk = || {
         if json.enter_array()? {
             while json.item()? {
-                citations.extend(citation(json)?);
+                if citations.len() < MAX_CITATIONS {
+                    citations.extend(citation(json)?);
+                }
             }
         }
         Ok::<(), JsonError>(())

@@ -49,7 +49,7 @@ impl<'a> Tree<'a> {
     }
 
     pub(super) fn repeated(&self, at: usize) -> bool {
-        self.repeated.contains(&at)
+        self.repeated.binary_search(&at).is_ok()
     }
 
     pub(super) fn cut(&self) -> &[usize] {

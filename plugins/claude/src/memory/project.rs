@@ -61,7 +61,7 @@ pub(crate) fn read(json: &mut Parser<'_>, origin: &Origin<'_>, locator: &str) ->
     let mut evidence = snapshot(format!("project_prompt/{uuid}"), vec![item], at, locator);
     evidence.account = project.creator.or(origin.owner).map(ToOwned::to_owned);
     evidence.extraction_method = ExtractionMethod::ExplicitUserInput;
-    found.evidence.push(evidence);
+    found.push(evidence);
     Ok(found)
 }
 

@@ -1,5 +1,7 @@
 //! The texts in which Claude writes memories down: sections under bold headings, and lists with a mark on each line.
 
+use std::collections::BTreeMap;
+
 /// A section of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Section<'t> {
@@ -12,13 +14,15 @@ pub(super) struct Section<'t> {
 /// empty ones left out.
 pub(super) fn sections(text: &str) -> Vec<Section<'_>> {
     let mut sections: Vec<Section<'_>> = Vec::new();
+    let mut places: BTreeMap<Option<&str>, usize> = BTreeMap::new();
     let mut current: Option<&str> = None;
     for line in text.lines() {
         if let Some(found) = heading(line) {
             current = Some(found);
             continue;
         }
-        match sections.iter_mut().find(|section| section.heading == current) {
+        let next = sections.len();
+        match sections.get_mut(*places.entry(current).or_insert(next)) {
             Some(section) => {
                 section.text.push('\n');
                 section.text.push_str(line);

@@ -112,7 +112,7 @@ impl Reader<'_> {
         let series =
             heading.map_or_else(|| CONVERSATIONS.to_owned(), |heading| format!("{CONVERSATIONS}/{heading}"));
         let locator = format!("{}.conversations_memory", self.locator);
-        self.found.evidence.push(snapshot(series, vec![item], self.origin.observed, locator));
+        self.found.push(snapshot(series, vec![item], self.origin.observed, locator));
     }
 
     /// One memory for each project: headings differ from project to project.
@@ -135,7 +135,7 @@ impl Reader<'_> {
                         item.scope = Some(format!("project:{project}"));
                         let locator = format!("{}{place}", self.locator);
                         let series = format!("{PROJECTS}/{project}");
-                        self.found.evidence.push(snapshot(series, vec![item], self.origin.observed, locator));
+                        self.found.push(snapshot(series, vec![item], self.origin.observed, locator));
                     }
                 }
                 _ => self.skip(&place, "it is not a text"),
@@ -218,12 +218,12 @@ impl Reader<'_> {
             let at = updated.or(self.origin.observed);
             let mut evidence = snapshot(series, items, at, format!("{}{place}", self.locator));
             evidence.extraction_method = method;
-            self.found.evidence.push(evidence);
+            self.found.push(evidence);
         }
     }
 
     fn skip(&mut self, place: &str, reason: &str) {
-        self.found.skipped.push((format!("{}{place}", self.locator), reason.to_owned()));
+        self.found.skip(format!("{}{place}", self.locator), reason);
     }
 
     fn warn(&mut self, place: &str, message: String) {

@@ -2,8 +2,7 @@
 
 use satchel_importer::{Arena, JsonError, Leftover, Parser, json::Kind};
 
-use super::{flag, json_text, keep};
-use crate::raw::id;
+use super::{check_length, flag, id, json_text, keep};
 
 /// One block. Which fields count depends on its type; [`Block::put_back`] keeps those that do not.
 #[derive(Debug, Default)]
@@ -35,6 +34,7 @@ impl<'a> Block<'a> {
         if json.enter_array()? {
             while json.item()? {
                 blocks.push(Self::read(json)?);
+                check_length(blocks.len(), json)?;
             }
         }
         Ok(blocks)

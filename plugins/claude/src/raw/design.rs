@@ -2,7 +2,7 @@
 
 use satchel_importer::{JsonError, Leftover, Parser, json::Kind};
 
-use super::{Block, Conversation, File, Message, id, json_text, keep};
+use super::{Block, Conversation, File, Message, check_length, id, json_text, keep};
 use crate::time;
 
 impl<'a> Conversation<'a> {
@@ -69,6 +69,7 @@ impl<'a> Message<'a> {
 
     fn read_design_blocks(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
         while json.item()? {
+            check_length(self.blocks.len(), json)?;
             if json.kind()? != Kind::Object {
                 self.blocks.push(Block::read(json)?);
                 continue;

@@ -2,7 +2,7 @@
 
 use satchel_importer::{JsonError, Leftover, Parser};
 
-use super::{id, keep};
+use super::{check_length, id, keep};
 
 /// A file that came with a message.
 #[derive(Debug, Default)]
@@ -30,6 +30,7 @@ impl<'a> File<'a> {
         if rest.array(key, json)? {
             while json.item()? {
                 files.push(Self::read(json)?);
+                check_length(files.len(), json)?;
             }
         }
         Ok(files)
