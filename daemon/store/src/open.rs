@@ -68,6 +68,7 @@ pub(crate) fn open(
     let lock = lock(dir)?;
     let folder = dir.join("journal");
     disk.create_folders(&folder).map_err(StoreError::io("create", &folder))?;
+    sweep(dir)?;
     let (segments, journal_is_new) = match segments(disk.as_ref(), folder.clone())? {
         Some(segments) => (segments, false),
         None => (begin(disk.as_ref(), folder)?, true),
@@ -96,6 +97,17 @@ pub(crate) fn open(
         closing,
         lock,
     ))
+}
+
+/// Removes the blobs that a stop left unfinished.
+fn sweep(dir: &Path) -> Result<(), StoreError> {
+    let folder = dir.join("blobs").join("tmp");
+    match fs::remove_dir_all(&folder) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(StoreError::Io { action: "empty", path: folder, source })
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// Takes the lock file and writes our process id into it.

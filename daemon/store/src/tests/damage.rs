@@ -229,6 +229,12 @@ fn a_blob_that_changed_is_found() {
     assert_eq!(store.stats().unwrap().blob_bytes, 700_000);
     let report = store.check(true, &mut |_| {}).unwrap();
     assert_eq!((report.blobs, report.clean()), (1, true));
+    let unfinished = dir.path().join("blobs/tmp/1-0");
+    fs::create_dir_all(unfinished.parent().unwrap()).unwrap();
+    fs::write(&unfinished, "half").unwrap();
+    drop(store);
+    let (store, _) = open_real(dir.path(), "boot").unwrap();
+    assert!(!unfinished.exists());
     flip(&crate::blob::blob_path(dir.path(), &blob.sha256), 77);
     assert_eq!(store.check(true, &mut |_| {}).unwrap().blob_problems.len(), 1);
 }
