@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Conversation, Element, Evidence, ImportError, Message};
+use satchel_importer::{Conversation, Element, Evidence, ImportError, Message, pam::hash::Sha256Digest};
 
 use crate::{
     assets::Assets,
@@ -121,16 +121,15 @@ fn conversation<'a>(
     }
 }
 
-/// The provider's id; some files give none, then what does not change from export to export.
+/// The provider's id; some files give none, then a hash of what does not change from export to export.
 fn conversation_id<'a>(
     raw: &raw::Conversation<'a>,
     read: &Messages<'a>,
     context: &Context<'_>,
 ) -> Cow<'a, str> {
-    match [raw.address, raw.id].into_iter().flatten().find(|id| !id.is_empty()) {
-        Some(id) => Cow::Borrowed(id),
-        None => {
-            serde_json::json!([context.account, raw.created, raw.title, read.first_key()]).to_string().into()
-        }
+    if let Some(id) = [raw.address, raw.id].into_iter().flatten().find(|id| !id.is_empty()) {
+        return Cow::Borrowed(id);
     }
+    let natural = serde_json::json!([context.account, raw.created, raw.title, read.first_key()]).to_string();
+    Sha256Digest::of(natural.as_bytes()).to_string().into()
 }
