@@ -4,7 +4,8 @@
 
 use crate::{
     jcs::{self, JcsError},
-    memory::{Access, Confidence, Memory, Provenance, Temporal},
+    memory::{Access, Confidence, DecayModel, ExtractionMethod, Memory, Provenance, Temporal},
+    ordered,
     time::Timestamp,
 };
 
@@ -39,7 +40,7 @@ pub(crate) fn memory(out: &mut Vec<u8>, memory: &Memory) -> Result<(), JcsError>
     object.optional("custom_type", custom_type.as_deref());
     object.optional("embedding_ref", embedding_ref.as_deref());
     object.string("id", id);
-    if !metadata.is_empty() {
+    if !ordered::is_empty(metadata) {
         // Nulls at its top level are left out, as in normal form.
         let entries = metadata.iter().filter(|(_, value)| !value.is_null());
         jcs::write_object(
@@ -77,7 +78,7 @@ fn write_confidence(out: &mut Vec<u8>, confidence: &Confidence) -> Result<(), Jc
     if let Some(current) = confidence.current {
         jcs::write_float(object.key("current"), current)?;
     }
-    object.optional("decay_model", confidence.decay_model.map(|model| model.as_str()));
+    object.optional("decay_model", confidence.decay_model.map(DecayModel::as_str));
     if let Some(initial) = confidence.initial {
         jcs::write_float(object.key("initial"), initial)?;
     }
@@ -90,7 +91,7 @@ fn write_provenance(out: &mut Vec<u8>, provenance: &Provenance) {
     let mut object = ObjectPen::open(out);
     object.optional("conversation_ref", provenance.conversation_ref.as_deref());
     object.time("extracted_at", provenance.extracted_at);
-    object.optional("extraction_method", provenance.extraction_method.map(|method| method.as_str()));
+    object.optional("extraction_method", provenance.extraction_method.map(ExtractionMethod::as_str));
     object.optional("extractor", provenance.extractor.as_deref());
     object.optional("message_ref", provenance.message_ref.as_deref());
     object.string("platform", &provenance.platform);

@@ -153,7 +153,7 @@ pub struct Memory {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedding_ref: Option<String>,
     /// `language`, `domain` and anything else; written in key order, without nulls at its top level.
-    #[serde(default, skip_serializing_if = "Map::is_empty", serialize_with = "ordered::metadata")]
+    #[serde(default, skip_serializing_if = "ordered::is_empty", serialize_with = "ordered::metadata")]
     pub metadata: Map<String, Value>,
 }
 

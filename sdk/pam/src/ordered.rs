@@ -5,6 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+/// Whether nothing of a memory's metadata would be written.
+pub(crate) fn is_empty(metadata: &Map<String, Value>) -> bool {
+    metadata.values().all(Value::is_null)
+}
+
 /// For `serialize_with` of a memory's metadata: keys in code point order; nulls at the top level left out, as in
 /// normal form.
 pub(crate) fn metadata<S: Serializer>(

@@ -221,14 +221,12 @@ fn write_node(out: &mut String, node: &Node<'_>) {
 fn splice(text: &str, key: &str, value: &str) -> String {
     let close = text.rfind('}').unwrap_or(text.len());
     let quoted = Value::String(key.to_owned()).to_string();
-    match value_span(text, key) {
-        Some((start, end)) => [&text[..start], value, &text[end..]].concat(),
-        None => {
-            let body = text[..close].trim_end();
-            let comma = if body.ends_with('{') { "" } else { "," };
-            [body, comma, &quoted, ":", value, "}"].concat()
-        }
+    if let Some((start, end)) = value_span(text, key) {
+        return [&text[..start], value, &text[end..]].concat();
     }
+    let body = text[..close].trim_end();
+    let comma = if body.ends_with('{') { "" } else { "," };
+    [body, comma, &quoted, ":", value, "}"].concat()
 }
 
 /// Where the value of a top-level key stands, with the white space before it.

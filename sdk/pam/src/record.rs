@@ -1,4 +1,5 @@
 //! What an importer hands over: PAM's fields with the provider's own keys, before Satchel derives ids.
+//!
 //! The same records cross the sandbox as WIT types, stand in `expected.json` of a fixture, and are the lines of
 //! `emit-json`. Times are microseconds since the Unix epoch, UTC.
 
@@ -15,6 +16,7 @@ use crate::{
 /// One line of `emit-json`, one step of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[expect(clippy::large_enum_variant, reason = "lines are read and handed on one by one, never kept in lists")]
 pub enum Line {
     /// A conversation with all its messages.
     Conversation(Box<ConversationRecord>),

@@ -3,7 +3,8 @@
 //! Nothing else is covered: not relations, index, base or conversations. Show it so.
 
 use base64::{
-    Engine, engine::general_purpose::URL_SAFE_NO_PAD, engine::general_purpose::URL_SAFE_PAD_INDIFFERENT,
+    Engine,
+    engine::general_purpose::{URL_SAFE, URL_SAFE_NO_PAD},
 };
 use ed25519_dalek::Signer as _;
 pub use ed25519_dalek::{SigningKey, VerifyingKey};
@@ -182,11 +183,17 @@ pub fn sign_bytes(key: &SigningKey, bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(key.sign(bytes).to_bytes())
 }
 
+/// base64url with whole padding or none.
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let engine = if text.ends_with('=') { URL_SAFE } else { URL_SAFE_NO_PAD };
+    engine.decode(text).ok()
+}
+
 /// Checks a detached signature, base64url with or without padding.
 ///
 /// # Errors
 /// If the text is no signature, or one of another key or other bytes.
 pub fn verify_bytes(key: &PublicKey, bytes: &[u8], signature: &str) -> Result<(), SignatureError> {
-    let signature = URL_SAFE_PAD_INDIFFERENT.decode(signature).map_err(|_| SignatureError::Form)?;
+    let signature = decode(signature).ok_or(SignatureError::Form)?;
     key.verify(bytes, &signature)
 }

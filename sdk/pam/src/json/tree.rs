@@ -211,7 +211,7 @@ fn number(text: &str) -> Option<Number> {
     text.parse().ok().and_then(Number::from_f64)
 }
 
-impl<'a> Tree for Node<'a> {
+impl Tree for Node<'_> {
     fn view(&self) -> View<'_, Self> {
         match self {
             Self::Null => View::Null,

@@ -101,7 +101,7 @@ impl Document {
                     values::list(node, &path, "R-25.4", sink, participant).unwrap_or_default();
             }
             "is_archived" => {
-                self.is_archived = values::boolean(node, &path, "R-25.1", sink).unwrap_or_default()
+                self.is_archived = values::boolean(node, &path, "R-25.1", sink).unwrap_or_default();
             }
             "tags" => self.tags = values::texts(node, &path, "R-4.4", sink).unwrap_or_default(),
             "raw_metadata" => self.raw_metadata = values::raw(node, &path, "R-25.8", sink),
@@ -158,14 +158,14 @@ fn provider(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sin
 
 fn participant(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Participant> {
     let mut fields = Fields::open(node, path, rule, sink, &["role", "name", "provider_id"])?;
-    let role = role(&mut fields);
+    let speaker = read_role(&mut fields);
     let name = fields.nullable("name", rule, values::text);
     let provider_id = fields.nullable("provider_id", rule, values::text);
-    Some(Participant { role: role?, name, provider_id })
+    Some(Participant { role: speaker?, name, provider_id })
 }
 
 /// A role of a later version speaks for the system: shown, and put into nobody's mouth.
-fn role(fields: &mut Fields<'_, '_>) -> Option<Role> {
+fn read_role(fields: &mut Fields<'_, '_>) -> Option<Role> {
     let known = fields.required("role", "R-25.4", values::name);
     known.or(fields.has("role").then_some(Role::System))
 }
@@ -202,7 +202,7 @@ fn message_fields(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &m
     let mut fields = Fields::open(node, path, rule, sink, KEYS)?;
     let id = fields.required("id", rule, values::text);
     let provider_message_id = fields.nullable("provider_message_id", rule, values::text);
-    let role = role(&mut fields);
+    let speaker = read_role(&mut fields);
     let content = fields.optional("content", "R-25.5", content);
     let created_at = fields.required("created_at", rule, values::time);
     let parent_id = fields.nullable("parent_id", "R-25.3", values::text);
@@ -217,7 +217,7 @@ fn message_fields(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &m
     Some(Message {
         id: id?,
         provider_message_id,
-        role: role?,
+        role: speaker?,
         content,
         created_at: created_at?,
         parent_id,

@@ -30,13 +30,12 @@ impl<'r, 'a> Fields<'r, 'a> {
 
     /// A field that must be there; absent or null is an issue.
     pub(super) fn required<T>(&mut self, key: &str, rule: &'static str, read: Read<T>) -> Option<T> {
-        match self.object.get(key) {
-            Some(node) => read(node, &self.path.key(key), rule, self.sink),
-            None => {
-                self.sink.error(rule, &self.path.key(key), "is missing");
-                None
-            }
-        }
+        let path = self.path.key(key);
+        let Some(node) = self.object.get(key) else {
+            self.sink.error(rule, &path, "is missing");
+            return None;
+        };
+        read(node, &path, rule, self.sink)
     }
 
     /// A field that may be absent, but not null.

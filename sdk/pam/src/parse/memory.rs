@@ -85,11 +85,9 @@ fn read_fields(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut 
         None if named_type => (MemoryType::Custom, custom_type.or_else(|| type_name(node))),
         None => return None,
     };
-    let status = match fields.has("status") {
-        // A status of a later version: out of the way, not lost.
-        true => fields.optional("status", "R-7.1", values::name).unwrap_or(Status::Archived),
-        false => fields.optional("status", "R-7.1", values::name).unwrap_or_default(),
-    };
+    // A status of a later version: out of the way, not lost.
+    let fallback = if fields.has("status") { Status::Archived } else { Status::Active };
+    let status = fields.optional("status", "R-7.1", values::name).unwrap_or(fallback);
     let summary = fields.nullable("summary", "R-4.1", values::text);
     let tags = fields.optional("tags", "R-4.4", values::texts).unwrap_or_default();
     let confidence = fields.optional("confidence", "R-8.1", confidence);

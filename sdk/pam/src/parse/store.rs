@@ -113,7 +113,7 @@ impl<'a> Store<'a> {
             "since" if !null => self.since = values::time(node, &path, "R-16.1", sink),
             "type_registry" if !null => self.type_registry = values::text(node, &path, "R-19.1", sink),
             "signature" if !null => {
-                self.signed.signature = literal(node);
+                self.signed.signature = Some(literal(node));
                 self.signature = signature(node, &path, "R-18.2", sink);
             }
             "spec_uri" | "export_id" | "exported_by" | "base_export_id" | "since" | "type_registry"
@@ -264,10 +264,10 @@ fn string_of(node: Option<&Node<'_>>) -> Option<String> {
     }
 }
 
-fn literal(node: &Node<'_>) -> Option<Literal> {
+fn literal(node: &Node<'_>) -> Literal {
     // A block without one of them is a block all the same: it must not count as unsigned.
     let part = |key| member(node, key).unwrap_or_default();
-    Some(Literal { algorithm: part("algorithm"), public_key: part("public_key"), value: part("value") })
+    Literal { algorithm: part("algorithm"), public_key: part("public_key"), value: part("value") }
 }
 
 fn owner(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Owner> {

@@ -96,8 +96,8 @@ pub(super) fn time(
         other => return wrong(other, "a date-time string", path, rule, sink),
     };
     match Timestamp::parse_noting(text) {
-        Ok((time, note)) => {
-            match note {
+        Ok((time, difference)) => {
+            match difference {
                 Some(TimeNote::Naive) => {
                     sink.warning("A-15", path, format!("{} has no offset; UTC is assumed", quote(text)));
                 }

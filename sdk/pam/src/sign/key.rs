@@ -2,15 +2,12 @@
 
 use std::fmt;
 
-use base64::{
-    Engine,
-    engine::general_purpose::{STANDARD, URL_SAFE_PAD_INDIFFERENT},
-};
+use base64::{Engine, engine::general_purpose::STANDARD};
 use ed25519_dalek::{SigningKey, VerifyingKey};
 use p256::ecdsa::signature::Verifier as _;
 use serde_json::Value;
 
-use super::SignatureError;
+use super::{SignatureError, decode};
 
 /// A key that signatures are checked with: Ed25519, or ECDSA on P-256 with SHA-256 (ES256).
 #[derive(Clone, PartialEq, Eq)]
@@ -88,7 +85,7 @@ impl PublicKey {
         }
         // A base58 text may be base64url too; the schema's words name base58, so it goes first.
         let bytes = base58(text).filter(|bytes| bytes.len() == 32);
-        let bytes = bytes.or_else(|| URL_SAFE_PAD_INDIFFERENT.decode(text).ok()).ok_or(KeyError::Form)?;
+        let bytes = bytes.or_else(|| decode(text)).ok_or(KeyError::Form)?;
         Self::from_ed25519(bytes.as_slice().try_into().map_err(|_| KeyError::Form)?)
     }
 
@@ -160,7 +157,7 @@ impl PublicKey {
         let jwk: Value = serde_json::from_str(text).map_err(|_| KeyError::Form)?;
         let name = |key: &str| jwk.get(key).and_then(Value::as_str).unwrap_or_default();
         let coordinate = |key: &str| -> Result<[u8; 32], KeyError> {
-            let bytes = URL_SAFE_PAD_INDIFFERENT.decode(name(key)).map_err(|_| KeyError::Form)?;
+            let bytes = decode(name(key)).ok_or(KeyError::Form)?;
             bytes.try_into().map_err(|_| KeyError::Form)
         };
         match (name("kty"), name("crv")) {

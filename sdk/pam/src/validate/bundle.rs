@@ -51,7 +51,9 @@ impl BundleCheck {
     pub fn new(bytes: &[u8]) -> Self {
         let StoreReading { document, issues: found, signed, checksum, count } = parse::store_reading(bytes);
         let mut issues = Issues::default();
-        found.into_iter().for_each(|issue| issues.push(issue));
+        for issue in found {
+            issues.push(issue);
+        }
         if let Some(store) = &document {
             store::check(store, &mut issues);
             check_count(store, count, &mut issues);

@@ -1,0 +1,11 @@
+//! What the crate promises, seen from outside.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod documents;
+mod full;
+mod laws;
+mod reading;
+mod rules;
+mod signing;
+mod slots;
+mod vectors;
