@@ -38,4 +38,5 @@ lint: setup
 	else echo "lint: the advisory database is out of reach and was not read" >&2; fi
 
 bench: setup
-	$(CARGO) bench -p satchel-tests
+	$(CARGO) build --release -p satchel-daemon
+	$(CARGO) bench -p satchel-tests --bench figures

@@ -1,0 +1,190 @@
+//! The peer of an importer: `serde_json` over the whole file, natively, into types of the same content.
+
+use std::{borrow::Cow, collections::BTreeMap, path::Path};
+
+use anyhow::Result;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+#[derive(Deserialize)]
+struct ChatGpt<'a> {
+    #[serde(borrow)]
+    title: Option<Cow<'a, str>>,
+    create_time: Option<f64>,
+    update_time: Option<f64>,
+    #[serde(borrow)]
+    mapping: Option<BTreeMap<Cow<'a, str>, Node<'a>>>,
+    current_node: Option<Cow<'a, str>>,
+    conversation_id: Option<Cow<'a, str>>,
+    is_archived: Option<bool>,
+    #[serde(flatten, borrow)]
+    rest: BTreeMap<Cow<'a, str>, &'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Node<'a> {
+    #[serde(borrow)]
+    parent: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    message: Option<Message<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    author: Author<'a>,
+    create_time: Option<f64>,
+    #[serde(borrow)]
+    content: Content<'a>,
+    #[serde(borrow)]
+    recipient: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<Cow<'a, str>>,
+    weight: Option<f64>,
+    end_turn: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Author<'a> {
+    #[serde(borrow)]
+    role: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Content<'a> {
+    #[serde(borrow)]
+    content_type: Cow<'a, str>,
+    #[serde(borrow, default)]
+    parts: Vec<Part<'a>>,
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    language: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    thoughts: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Part<'a> {
+    Text(#[serde(borrow)] Cow<'a, str>),
+    Other(BTreeMap<String, serde_json::Value>),
+    Nothing(Option<()>),
+}
+
+#[derive(Deserialize)]
+struct Claude<'a> {
+    #[serde(borrow)]
+    uuid: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    created_at: Cow<'a, str>,
+    #[serde(borrow)]
+    updated_at: Cow<'a, str>,
+    #[serde(borrow)]
+    account: Option<&'a RawValue>,
+    #[serde(borrow)]
+    chat_messages: Vec<ChatMessage<'a>>,
+}
+
+#[derive(Deserialize)]
+struct ChatMessage<'a> {
+    #[serde(borrow)]
+    uuid: Cow<'a, str>,
+    #[serde(borrow)]
+    sender: Cow<'a, str>,
+    #[serde(borrow)]
+    created_at: Cow<'a, str>,
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    content: Vec<Block<'a>>,
+    #[serde(borrow)]
+    attachments: Option<&'a RawValue>,
+    #[serde(borrow)]
+    files: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    thinking: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    citations: Option<&'a RawValue>,
+}
+
+/// Reads and parses the file; answers the bytes of text seen, so that nothing is optimised away.
+pub(crate) fn parse(provider: &str, folder: &Path) -> Result<usize> {
+    let bytes = std::fs::read(folder.join("conversations.json"))?;
+    if provider == "chatgpt" {
+        let all: Vec<ChatGpt<'_>> = serde_json::from_slice(&bytes)?;
+        return Ok(all.iter().map(weigh_chatgpt).sum());
+    }
+    let all: Vec<Claude<'_>> = serde_json::from_slice(&bytes)?;
+    Ok(all.iter().map(weigh_claude).sum())
+}
+
+fn text(value: Option<&Cow<'_, str>>) -> usize {
+    value.map_or(0, |text| text.len())
+}
+
+fn raw(value: Option<&RawValue>) -> usize {
+    value.map_or(0, |raw| raw.get().len())
+}
+
+fn weigh_chatgpt(one: &ChatGpt<'_>) -> usize {
+    let ChatGpt { title, create_time, update_time, mapping, current_node, conversation_id, is_archived, rest } = one;
+    let times = usize::from(create_time.is_some()) + usize::from(update_time.is_some()) + usize::from(is_archived.is_some());
+    let nodes = mapping.iter().flat_map(BTreeMap::values).map(|node| text(node.parent.as_ref()) + node.message.as_ref().map_or(0, weigh_message));
+    let rest: usize = rest.values().map(|value| value.get().len()).sum();
+    text(title.as_ref()) + text(current_node.as_ref()) + text(conversation_id.as_ref()) + times + rest + nodes.sum::<usize>()
+}
+
+fn weigh_message(message: &Message<'_>) -> usize {
+    let Message { id, author, create_time, content, recipient, metadata, status, weight, end_turn } = message;
+    let flags = usize::from(create_time.is_some()) + usize::from(weight.is_some()) + usize::from(end_turn.is_some());
+    let Content { content_type, parts, text: body, language, thoughts } = content;
+    let parts: usize = parts
+        .iter()
+        .map(|part| match part {
+            Part::Text(text) => text.len(),
+            Part::Other(object) => object.len(),
+            Part::Nothing(_) => 0,
+        })
+        .sum();
+    flags + text(id.as_ref()) + author.role.len() + text(author.name.as_ref()) + text(recipient.as_ref()) + text(status.as_ref())
+        + raw(*metadata) + content_type.len() + parts + text(body.as_ref()) + text(language.as_ref()) + raw(*thoughts)
+}
+
+fn weigh_claude(one: &Claude<'_>) -> usize {
+    let Claude { uuid, name, created_at, updated_at, account, chat_messages } = one;
+    let messages = chat_messages.iter().map(|message| {
+        let ChatMessage { uuid, sender, created_at, text: flat, content, attachments, files } = message;
+        let blocks = content.iter().map(|block| {
+            let Block { kind, text: body, thinking, id, name, input, content, citations } = block;
+            kind.len() + text(body.as_ref()) + text(thinking.as_ref()) + text(id.as_ref()) + text(name.as_ref())
+                + raw(*input) + raw(*content) + raw(*citations)
+        });
+        uuid.len() + sender.len() + created_at.len() + text(flat.as_ref()) + raw(*attachments) + raw(*files) + blocks.sum::<usize>()
+    });
+    uuid.len() + text(name.as_ref()) + created_at.len() + updated_at.len() + raw(*account) + messages.sum::<usize>()
+}

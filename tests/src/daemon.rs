@@ -1,0 +1,141 @@
+//! A daemon for one test: its own data directory, served in this process, asked over its socket.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use satchel_daemon::{RunError, config::Config};
+use satchel_proto::v1::{self, import_service_client::ImportServiceClient};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{sync::oneshot, task::JoinHandle};
+use tonic::transport::Channel;
+
+/// Largest answer that the harness takes, in bytes: what a client takes by default.
+pub const MAX_ANSWER_BYTES: usize = 4 << 20;
+
+/// A running daemon.
+pub struct Daemon {
+    /// Its folder; the data directory is in it, beside what a test puts there.
+    pub folder: TempDir,
+    /// A connection to it.
+    pub channel: Channel,
+    stop: oneshot::Sender<()>,
+    running: JoinHandle<Result<(), RunError>>,
+}
+
+impl Daemon {
+    /// Starts one on an empty data directory.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn start() -> Result<Self> {
+        Self::start_in(tempfile::tempdir()?).await
+    }
+
+    /// Starts one on the data directory in `folder`.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn start_in(folder: TempDir) -> Result<Self> {
+        let config = Config::new(data_dir(&folder), folder.path().to_owned());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (ready, answers) = oneshot::channel();
+        let running = tokio::spawn(satchel_daemon::run(
+            config,
+            |_| {},
+            move |told| drop(ready.send(told)),
+            async move { drop(stopped.await) },
+        ));
+        if answers.await.is_err() {
+            running.await??;
+            anyhow::bail!("the daemon ended before it was ready");
+        }
+        let channel = satchel_daemon::connect::connect(&data_dir(&folder)).await?;
+        Ok(Self { folder, channel, stop, running })
+    }
+
+    /// Stops it in order; its folder stays.
+    ///
+    /// # Errors
+    /// When it does not end well.
+    pub async fn stop(self) -> Result<TempDir> {
+        drop(self.channel);
+        drop(self.stop.send(()));
+        self.running.await??;
+        Ok(self.folder)
+    }
+
+    /// The data directory.
+    #[must_use]
+    pub fn data_dir(&self) -> PathBuf {
+        data_dir(&self.folder)
+    }
+
+    /// Imports `path` and follows the job to its end.
+    ///
+    /// # Errors
+    /// When a call fails.
+    pub async fn import(&self, path: &Path) -> Result<v1::ImportJob> {
+        let mut client = ImportServiceClient::new(self.channel.clone());
+        let path = path.to_str().context("the path is UTF-8")?.to_owned();
+        let request = v1::CreateImportRequest { path, ..v1::CreateImportRequest::default() };
+        let job = client.create_import(request).await?.into_inner().job.context("a job")?;
+        let watch = v1::WatchImportRequest { id: job.id, min_interval: None };
+        let mut answers = client.watch_import(watch).await?.into_inner();
+        let mut last = None;
+        while let Some(answer) = answers.message().await? {
+            last = answer.job;
+        }
+        last.context("the stream told of the job")
+    }
+}
+
+fn data_dir(folder: &TempDir) -> PathBuf {
+    folder.path().join("data")
+}
+
+/// Writes a ChatGPT export of `conversations` conversations into `folder`: each a question, two answers to it of which the
+/// second was kept, and a question below that. The texts tell conversation and message apart.
+///
+/// # Errors
+/// When the file system refuses.
+pub fn chatgpt_export(folder: &Path, conversations: usize) -> Result<PathBuf> {
+    fs::create_dir_all(folder)?;
+    let all: Vec<Value> = (0..conversations).map(chatgpt_conversation).collect();
+    fs::write(folder.join("conversations.json"), serde_json::to_vec(&all)?)?;
+    Ok(folder.to_owned())
+}
+
+fn chatgpt_conversation(number: usize) -> Value {
+    let begin = 1_746_180_000 + 100 * number;
+    let node = |id: &str, parent: Option<&str>, children: &[&str], role: &str, at: usize| {
+        json!({
+            "id": id, "parent": parent, "children": children,
+            "message": {
+                "id": format!("{number}-{id}"), "author": {"role": role}, "create_time": begin + at,
+                "content": {"content_type": "text", "parts": [format!("{id} of {number}")]},
+                "status": "finished_successfully", "weight": 1.0, "metadata": {}, "recipient": "all",
+            },
+        })
+    };
+    json!({
+        "title": format!("Conversation {number}"), "create_time": begin, "update_time": begin + 50,
+        "conversation_id": format!("68148001-7a10-800f-9c51-{number:012}"), "current_node": "follow-up",
+        "mapping": {
+            "root": {"id": "root", "message": null, "parent": null, "children": ["question"]},
+            "question": node("question", Some("root"), &["first", "second"], "user", 1),
+            "first": node("first", Some("question"), &[], "assistant", 2),
+            "second": node("second", Some("question"), &["follow-up"], "assistant", 3),
+            "follow-up": node("follow-up", Some("second"), &[], "user", 4),
+        },
+    })
+}
+
+/// The input of a fixture of the ChatGPT importer.
+#[must_use]
+pub fn chatgpt_fixture(behaviour: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/chatgpt/fixtures").join(behaviour).join("input")
+}

@@ -1,0 +1,379 @@
+//! The gRPC face from a client's side: pages, trees, receipts, downloads, refusals.
+
+use std::{collections::BTreeSet, os::unix::fs::MetadataExt};
+
+use anyhow::{Context, Result, ensure};
+use satchel_proto::v1::{
+    self, admin_service_client::AdminServiceClient, conversation_service_client::ConversationServiceClient,
+    export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
+    memory_service_client::MemoryServiceClient, plugin_service_client::PluginServiceClient,
+};
+use satchel_tests::daemon::{Daemon, chatgpt_export, chatgpt_fixture};
+use tonic::{Code, Status};
+use tonic_types::StatusExt;
+
+fn reason(status: &Status) -> String {
+    status.get_error_details().error_info().map(|info| info.reason.clone()).unwrap_or_default()
+}
+
+fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>) -> Result<(Code, String)> {
+    let status = outcome.err().context("the call is refused")?;
+    Ok((status.code(), reason(&status)))
+}
+
+async fn all_conversations(daemon: &Daemon, page_size: i32) -> Result<Vec<v1::Conversation>> {
+    let mut client = ConversationServiceClient::new(daemon.channel.clone());
+    let mut all = Vec::new();
+    let mut page_token = String::new();
+    loop {
+        let request = v1::ListConversationsRequest { page_size, page_token, filter: None };
+        let page = client.list_conversations(request).await?.into_inner();
+        ensure!(page.conversations.len() <= usize::try_from(page_size)?);
+        all.extend(page.conversations);
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            return Ok(all);
+        }
+    }
+}
+
+async fn messages(daemon: &Daemon, request: v1::ListMessagesRequest) -> Result<Vec<v1::Message>, Status> {
+    let mut client = ConversationServiceClient::new(daemon.channel.clone());
+    let mut all = Vec::new();
+    let mut request = v1::ListMessagesRequest { page_size: 2, ..request };
+    loop {
+        let page = client.list_messages(request.clone()).await?.into_inner();
+        all.extend(page.messages);
+        request.page_token = page.next_page_token;
+        if request.page_token.is_empty() {
+            return Ok(all);
+        }
+    }
+}
+
+fn texts(messages: &[v1::Message]) -> Vec<&str> {
+    messages.iter().filter_map(|message| message.content.as_ref()?.text.as_deref()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_is_imported_with_a_receipt_that_balances() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    let export = chatgpt_export(&daemon.folder.path().join("export"), 12)?;
+    let job = daemon.import(&export).await?;
+    assert_eq!(job.state(), v1::JobState::Succeeded);
+    let import = job.imports.first().context("one import")?;
+    assert_eq!((import.status(), import.provider.as_str()), (v1::ImportStatus::Completed, "chatgpt"));
+    let counts = import.conversations.context("counts")?;
+    assert_eq!((counts.found, counts.new), (12, 12));
+    let counts = import.messages.context("counts")?;
+    assert_eq!((counts.found, counts.new + counts.updated + counts.unchanged + counts.skipped), (48, 48));
+    let range = import.revisions.context("it committed")?;
+
+    let mut client = ImportServiceClient::new(daemon.channel.clone());
+    let again = client.get_import(v1::GetImportRequest { id: import.id.clone() }).await?.into_inner();
+    assert_eq!(again.import.as_ref().map(|found| &found.messages), Some(&import.messages));
+    assert!(again.header.context("a header")?.revision >= range.last);
+    let listed = client.list_imports(v1::ListImportsRequest::default()).await?.into_inner();
+    assert_eq!(listed.imports.len(), 1);
+
+    let second = daemon.import(&export).await?;
+    assert_eq!(second.imports.first().map(v1::Import::status), Some(v1::ImportStatus::Unchanged));
+    daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ended_job_is_told_in_one_message() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    let export = chatgpt_export(&daemon.folder.path().join("export"), 1)?;
+    let job = daemon.import(&export).await?;
+    let mut client = ImportServiceClient::new(daemon.channel.clone());
+    let import = job.imports.first().context("one import")?.id.clone();
+    for id in [job.id.clone(), import] {
+        let mut answers =
+            client.watch_import(v1::WatchImportRequest { id, min_interval: None }).await?.into_inner();
+        let only = answers.message().await?.and_then(|answer| answer.job).context("one message")?;
+        assert_eq!((only.id.as_str(), only.state()), (job.id.as_str(), v1::JobState::Succeeded));
+        assert!(answers.message().await?.is_none());
+    }
+    daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_show_one_revision_whatever_is_imported_meanwhile() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    daemon.import(&chatgpt_export(&daemon.folder.path().join("one"), 9)?).await?;
+    let mut client = ConversationServiceClient::new(daemon.channel.clone());
+    let request = v1::ListConversationsRequest { page_size: 4, ..Default::default() };
+    let first = client.list_conversations(request.clone()).await?.into_inner();
+    daemon.import(&chatgpt_export(&daemon.folder.path().join("two"), 30)?).await?;
+
+    let revision = first.header.context("a header")?.revision;
+    let mut seen: Vec<String> = first.conversations.into_iter().map(|line| line.id).collect();
+    let mut page_token = first.next_page_token;
+    while !page_token.is_empty() {
+        let next = v1::ListConversationsRequest { page_token, ..request.clone() };
+        let page = client.list_conversations(next).await?.into_inner();
+        assert_eq!(page.header.context("a header")?.revision, revision);
+        seen.extend(page.conversations.into_iter().map(|line| line.id));
+        page_token = page.next_page_token;
+    }
+    assert_eq!((seen.len(), seen.iter().collect::<BTreeSet<_>>().len()), (9, 9));
+    assert_eq!(all_conversations(&daemon, 7).await?.len(), 30);
+    daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_token_fits_only_its_own_list_and_outlives_a_restart() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    daemon.import(&chatgpt_export(&daemon.folder.path().join("export"), 5)?).await?;
+    let mut client = ConversationServiceClient::new(daemon.channel.clone());
+    let request = v1::ListConversationsRequest { page_size: 2, ..Default::default() };
+    let page_token = client.list_conversations(request).await?.into_inner().next_page_token;
+    let filter = v1::ConversationFilter { platforms: vec!["chatgpt".to_owned()], ..Default::default() };
+    let other_filter =
+        v1::ListConversationsRequest { page_size: 2, page_token: page_token.clone(), filter: Some(filter) };
+    let invalid = (Code::InvalidArgument, "PAGE_TOKEN_INVALID".to_owned());
+    assert_eq!(refused(client.list_conversations(other_filter).await)?, invalid);
+    let other_list = v1::ListMemoriesRequest { page_token: page_token.clone(), ..Default::default() };
+    let mut memories = MemoryServiceClient::new(daemon.channel.clone());
+    assert_eq!(refused(memories.list_memories(other_list).await)?, invalid);
+
+    let daemon = Daemon::start_in(daemon.stop().await?).await?;
+    let mut client = ConversationServiceClient::new(daemon.channel.clone());
+    // The size of a page may change on the way.
+    let rest = v1::ListConversationsRequest { page_size: 100, page_token, filter: None };
+    assert_eq!(client.list_conversations(rest).await?.into_inner().conversations.len(), 3);
+    daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_is_shown_as_a_tree_and_by_branch() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    daemon.import(&chatgpt_export(&daemon.folder.path().join("export"), 1)?).await?;
+    let id = all_conversations(&daemon, 10).await?.first().context("one conversation")?.id.clone();
+    let request = v1::ListMessagesRequest { conversation_id: id.clone(), ..Default::default() };
+
+    let tree = messages(&daemon, request.clone()).await?;
+    assert_eq!(texts(&tree), ["question of 0", "first of 0", "second of 0", "follow-up of 0"]);
+    let active: Vec<_> = tree.iter().map(|message| message.on_active_branch).collect();
+    assert_eq!(active, [true, false, true, true]);
+
+    let selection = v1::MessageSelection::ActiveBranch.into();
+    let branch = messages(&daemon, v1::ListMessagesRequest { selection, ..request.clone() }).await?;
+    assert_eq!(texts(&branch), ["question of 0", "second of 0", "follow-up of 0"]);
+
+    let selection = v1::MessageSelection::Branch.into();
+    let leaf_id = tree[1].id.clone();
+    let branch = messages(&daemon, v1::ListMessagesRequest { selection, leaf_id, ..request.clone() }).await?;
+    assert_eq!(texts(&branch), ["question of 0", "first of 0"]);
+
+    let unknown = v1::ListMessagesRequest { selection, leaf_id: "none".to_owned(), ..request.clone() };
+    assert_eq!(refused(messages(&daemon, unknown).await)?, (Code::NotFound, "MESSAGE_NOT_FOUND".to_owned()));
+    let pointless = v1::ListMessagesRequest { leaf_id: tree[1].id.clone(), ..request };
+    assert_eq!(refused(messages(&daemon, pointless).await)?.1, "FIELD_INVALID");
+
+    let mut client = ConversationServiceClient::new(daemon.channel.clone());
+    let shown = client.get_conversation(v1::GetConversationRequest { id }).await?.into_inner();
+    let shown = shown.conversation.context("a conversation")?;
+    assert_eq!((shown.message_count, shown.active_leaf_id.as_ref()), (4, Some(&tree[3].id)));
+    daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memories_are_listed_filtered_and_shown_with_their_history() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    daemon.import(&chatgpt_fixture("memory-bio-writes")).await?;
+    let mut client = MemoryServiceClient::new(daemon.channel.clone());
+    let listed = client.list_memories(v1::ListMemoriesRequest::default()).await?.into_inner().memories;
+    let first = listed.first().context("a memory")?;
+    assert!(
+        listed.iter().all(|memory| memory.status() == v1::MemoryStatus::Active && memory.access.is_none())
+    );
+
+    let filter = v1::MemoryFilter { platforms: vec!["claude".to_owned()], ..Default::default() };
+    let none = v1::ListMemoriesRequest { filter: Some(filter), ..Default::default() };
+    assert!(client.list_memories(none).await?.into_inner().memories.is_empty());
+
+    let view = v1::MemoryView::PamJson.into();
+    let shown = client.get_memory(v1::GetMemoryRequest { id: first.id.clone(), view }).await?.into_inner();
+    let shown = shown.memory.context("a memory")?;
+    let json: serde_json::Value = serde_json::from_str(&shown.pam_json)?;
+    assert_eq!(json["content"].as_str(), Some(shown.content.as_str()));
+
+    let request = v1::ListMemoryVersionsRequest { id: first.id.clone(), ..Default::default() };
+    let versions = client.list_memory_versions(request).await?.into_inner().versions;
+    let oldest = versions.last().context("a version")?;
+    assert_eq!((oldest.version, oldest.actor.starts_with("chatgpt")), (1, true));
+
+    let ids = vec![first.id.clone(), "none".to_owned(), first.id.clone()];
+    let batch = client.batch_get_memories(v1::BatchGetMemoriesRequest { ids, view: 0 }).await?.into_inner();
+    assert_eq!((batch.memories.len(), batch.not_found), (1, vec!["none".to_owned()]));
+    daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_missing_or_wrong_is_refused_with_its_reason() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    let mut memories = MemoryServiceClient::new(daemon.channel.clone());
+    let mut imports = ImportServiceClient::new(daemon.channel.clone());
+    let mut exports = ExportServiceClient::new(daemon.channel.clone());
+    let id = || "none".to_owned();
+    let missing = |reason: &str| (Code::NotFound, reason.to_owned());
+    let invalid = (Code::InvalidArgument, "FIELD_INVALID".to_owned());
+    let get = v1::GetMemoryRequest { id: id(), view: 0 };
+    assert_eq!(refused(memories.get_memory(get).await)?, missing("MEMORY_NOT_FOUND"));
+    assert_eq!(
+        refused(imports.get_import(v1::GetImportRequest { id: id() }).await)?,
+        missing("IMPORT_NOT_FOUND")
+    );
+    assert_eq!(
+        refused(exports.get_export(v1::GetExportRequest { id: id() }).await)?,
+        missing("EXPORT_NOT_FOUND")
+    );
+    let negative = v1::ListMemoriesRequest { page_size: -1, ..Default::default() };
+    assert_eq!(refused(memories.list_memories(negative).await)?, invalid);
+    let many = v1::BatchGetMemoriesRequest { ids: vec![id(); 501], view: 0 };
+    assert_eq!(refused(memories.batch_get_memories(many).await)?, invalid);
+    let relative = v1::CreateImportRequest { path: "a.zip".to_owned(), ..Default::default() };
+    assert_eq!(refused(imports.create_import(relative).await)?, invalid);
+    let stranger = v1::CreateImportRequest {
+        path: "/a.zip".to_owned(),
+        provider: "nobody".to_owned(),
+        ..Default::default()
+    };
+    assert_eq!(refused(imports.create_import(stranger).await)?, invalid);
+    daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_over_the_limit_is_refused() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    let mut client = MemoryServiceClient::new(daemon.channel.clone());
+    let outcome = client.get_memory(v1::GetMemoryRequest { id: "x".repeat(5 << 20), view: 0 }).await;
+    assert_eq!(outcome.err().map(|status| status.code()), Some(Code::OutOfRange));
+    // The connection lives on.
+    AdminServiceClient::new(daemon.channel.clone()).get_status(v1::GetStatusRequest {}).await?;
+    daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_goes_on_where_it_broke() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    daemon.import(&chatgpt_export(&daemon.folder.path().join("export"), 20)?).await?;
+    let mut client = ExportServiceClient::new(daemon.channel.clone());
+    for name in ["bundle.zip", "bundle"] {
+        let output = daemon.folder.path().join(name);
+        let request = v1::CreateExportRequest {
+            output: output.to_str().context("UTF-8")?.to_owned(),
+            ..v1::CreateExportRequest::default()
+        };
+        let made = client.create_export(request.clone()).await?.into_inner().export.context("an export")?;
+        assert_eq!(made.conversations, 20);
+        let exists = (Code::FailedPrecondition, "OUTPUT_EXISTS".to_owned());
+        assert_eq!(refused(client.create_export(request).await)?, exists);
+
+        let whole = download(&mut client, &made.id, 0).await?;
+        let half = whole.len() / 2;
+        assert_eq!(download(&mut client, &made.id, half as u64).await?, whole[half..]);
+        assert!(download(&mut client, &made.id, whole.len() as u64).await?.is_empty());
+        let past = v1::DownloadExportRequest { id: made.id.clone(), offset: whole.len() as u64 + 1 };
+        let past_end = (Code::OutOfRange, "OFFSET_PAST_END".to_owned());
+        assert_eq!(refused(client.download_export(past).await)?, past_end);
+        assert!(whole.starts_with(b"PK"));
+    }
+    let listed = client.list_exports(v1::ListExportsRequest::default()).await?.into_inner().exports;
+    assert_eq!(listed.len(), 2);
+    std::fs::remove_file(daemon.folder.path().join("bundle.zip"))?;
+    let gone = listed.iter().find(|export| export.path.ends_with(".zip")).context("the ZIP")?;
+    let again = v1::DownloadExportRequest { id: gone.id.clone(), offset: 0 };
+    assert_eq!(refused(client.download_export(again).await)?.1, "BUNDLE_GONE");
+    daemon.stop().await?;
+    Ok(())
+}
+
+type Exports = ExportServiceClient<tonic::transport::Channel>;
+
+async fn download(client: &mut Exports, id: &str, offset: u64) -> Result<Vec<u8>> {
+    let request = v1::DownloadExportRequest { id: id.to_owned(), offset };
+    let mut pieces = client.download_export(request).await?.into_inner();
+    let mut bytes = Vec::new();
+    while let Some(piece) = pieces.message().await? {
+        let chunk = piece.chunk.context("a chunk")?;
+        ensure!(chunk.offset == offset + bytes.len() as u64 && chunk.data.len() <= 1 << 20);
+        ensure!(crc32c::crc32c(&chunk.data) == chunk.crc32c);
+        bytes.extend(chunk.data);
+        ensure!(piece.total_size >= offset + bytes.len() as u64);
+    }
+    Ok(bytes)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_daemon_tells_how_it_is() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    daemon.import(&chatgpt_export(&daemon.folder.path().join("export"), 3)?).await?;
+    let mut client = AdminServiceClient::new(daemon.channel.clone());
+    let status = client.get_status(v1::GetStatusRequest {}).await?.into_inner();
+    assert_eq!((status.problems.len(), status.pid), (0, std::process::id()));
+    assert_eq!(std::path::Path::new(&status.data_dir), daemon.data_dir());
+    let stats = client.get_stats(v1::GetStatsRequest {}).await?.into_inner();
+    assert_eq!((stats.conversations, stats.messages), (3, 12));
+    let mut plugins = PluginServiceClient::new(daemon.channel.clone());
+    let listed = plugins.list_plugins(v1::ListPluginsRequest {}).await?.into_inner().plugins;
+    assert!(listed.iter().any(|plugin| plugin.platform == "chatgpt" && plugin.sha256.len() == 64));
+    daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_and_reflection_know_every_service() -> Result<()> {
+    use tonic_health::pb::{
+        HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
+    };
+    use tonic_reflection::pb::v1::{
+        ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
+        server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
+    };
+    let daemon = Daemon::start().await?;
+    let ask = ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(MessageRequest::ListServices(String::new())),
+    };
+    let mut reflection = ServerReflectionClient::new(daemon.channel.clone());
+    let mut answers = reflection.server_reflection_info(tokio_stream::once(ask)).await?.into_inner();
+    let answer = answers.message().await?.and_then(|answer| answer.message_response).context("an answer")?;
+    let MessageResponse::ListServicesResponse(services) = answer else { anyhow::bail!("another answer") };
+    let services: Vec<String> = services.service.into_iter().map(|service| service.name).collect();
+    let ours: Vec<&String> = services.iter().filter(|name| name.starts_with("satchel.v1.")).collect();
+    assert_eq!(ours.len(), 6, "{services:?}");
+
+    let mut health = HealthClient::new(daemon.channel.clone());
+    for service in ours {
+        let status =
+            health.check(HealthCheckRequest { service: service.clone() }).await?.into_inner().status();
+        assert_eq!(status, ServingStatus::Serving, "{service}");
+    }
+    drop(answers);
+    daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_socket_is_the_owners_alone_and_goes_with_the_daemon() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    let socket = daemon.data_dir().join("satchel.sock");
+    assert_eq!(std::fs::metadata(&socket)?.mode() & 0o777, 0o600);
+    assert_eq!(std::fs::metadata(daemon.data_dir())?.mode() & 0o777, 0o700);
+    let folder = daemon.stop().await?;
+    assert!(!socket.exists());
+    let outcome = satchel_daemon::connect::connect(&folder.path().join("data")).await;
+    assert!(matches!(outcome, Err(satchel_daemon::connect::ConnectError::NotRunning { .. })));
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! Hostile and broken sources: each is refused or skipped with its reason, costs nothing else, and writes nothing by name.
+
+use std::{
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::{
+    ingest::receipt::{ImportRecord, ImportStatus},
+    intake::Limits,
+};
+use satchel_tests::archive::{Archive, demo, only};
+use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
+
+struct Bench {
+    folder: tempfile::TempDir,
+    archive: Archive,
+}
+
+impl Bench {
+    fn new() -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let archive = Archive::open(&folder.path().join("data"))?;
+        Ok(Self { folder, archive })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn import(&self, name: &str) -> Result<ImportRecord> {
+        only(self.archive.import(&self.path(name))?)
+    }
+}
+
+fn zip(path: &Path, entries: &[(&str, &[u8])]) -> Result<()> {
+    let mut writer = ZipWriter::new(fs::File::create(path)?);
+    for (name, bytes) in entries {
+        writer.start_file(*name, SimpleFileOptions::default().compression_method(CompressionMethod::Deflated))?;
+        writer.write_all(bytes)?;
+    }
+    writer.finish()?;
+    Ok(())
+}
+
+fn sample() -> Result<Vec<u8>> {
+    Ok(fs::read(demo().join("chatgpt-export/conversations.json"))?)
+}
+
+fn says(import: &ImportRecord, status: ImportStatus, words: &[&str]) -> Result<()> {
+    let reason = import.reason.clone().unwrap_or_default();
+    ensure!(import.status == status, "{:?}: {reason}", import.status);
+    ensure!(words.iter().all(|word| reason.contains(word)), "{words:?} are not all in {reason:?}");
+    Ok(())
+}
+
+#[test]
+fn names_from_an_archive_never_become_paths() -> Result<()> {
+    let bench = Bench::new()?;
+    let json = sample()?;
+    zip(&bench.path("slip.zip"), &[("../escape.json", &json), ("/abs.json", &json), ("C:\\evil.json", &json), ("a/conversations.json", &json)])?;
+    let import = bench.import("slip.zip")?;
+    ensure!(import.conversations.new > 0, "the honest entry was not read: {import:?}");
+    let told: Vec<_> = import.warnings.iter().map(|warning| warning.locator.as_str()).collect();
+    for name in ["../escape.json", "/abs.json", "C:\\evil.json"] {
+        ensure!(told.contains(&name), "{name:?} is not in {told:?}");
+    }
+    let mut inside = fs::read_dir(bench.folder.path())?.filter_map(Result::ok).map(|entry| entry.file_name());
+    ensure!(inside.all(|name| name == "data" || name == "slip.zip"), "a file was written beside the archive");
+    Ok(())
+}
+
+#[test]
+fn a_cut_archive_fails_and_says_so() -> Result<()> {
+    let bench = Bench::new()?;
+    zip(&bench.path("whole.zip"), &[("conversations.json", &sample()?)])?;
+    let whole = fs::read(bench.path("whole.zip"))?;
+    for part in [whole.len() - 1, whole.len() / 2, 30] {
+        fs::write(bench.path("cut.zip"), &whole[..part])?;
+        says(&bench.import("cut.zip")?, ImportStatus::Failed, &["cut.zip", "damaged"])?;
+    }
+    assert_eq!(bench.archive.store.revision().get(), 0);
+    Ok(())
+}
+
+#[test]
+fn a_changed_byte_in_an_archive_is_found_by_its_checksum() -> Result<()> {
+    let bench = Bench::new()?;
+    let path = bench.path("flipped.zip");
+    let mut writer = ZipWriter::new(fs::File::create(&path)?);
+    writer.start_file("conversations.json", SimpleFileOptions::default().compression_method(CompressionMethod::Stored))?;
+    writer.write_all(&sample()?)?;
+    writer.finish()?;
+    let mut bytes = fs::read(&path)?;
+    let at = bytes.windows(12).position(|window| window == b"Twelve hives").context("the title")?;
+    bytes[at] = b't';
+    fs::write(&path, bytes)?;
+    let import = bench.import("flipped.zip")?;
+    ensure!(import.status == ImportStatus::Failed, "{import:?}");
+    ensure!(import.reason.as_deref().is_some_and(|reason| reason.contains("checksum")), "{:?}", import.reason);
+    Ok(())
+}
+
+#[test]
+fn two_entries_of_one_name_are_refused() -> Result<()> {
+    let bench = Bench::new()?;
+    let json = sample()?;
+    zip(&bench.path("twins.zip"), &[("conversations.json", &json), ("Conversations.json", &json)])?;
+    says(&bench.import("twins.zip")?, ImportStatus::Failed, &["twins.zip", "refused"])?;
+    // The library that writes archives refuses equal names, so the second is renamed in the bytes.
+    zip(&bench.path("same.zip"), &[("conversations.json", &json), ("conversationz.json", &json)])?;
+    let mut bytes = fs::read(bench.path("same.zip"))?;
+    while let Some(at) = bytes.windows(18).position(|window| window == b"conversationz.json") {
+        bytes[at + 12] = b's';
+    }
+    fs::write(bench.path("same.zip"), bytes)?;
+    says(&bench.import("same.zip")?, ImportStatus::Failed, &["same.zip", "refused"])
+}
+
+#[test]
+fn a_bomb_is_stopped_by_real_bytes() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let limits = Limits { total_bytes: 40 << 20, ..Limits::default() };
+    let archive = Archive::with_limits(&folder.path().join("data"), limits)?;
+    let mut json = b"[".to_vec();
+    json.extend(sample()?.trim_ascii().strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")).context("an array")?);
+    json.resize(json.len() + (60 << 20), b' ');
+    json.push(b']');
+    let path = folder.path().join("bomb.zip");
+    zip(&path, &[("conversations.json", &json)])?;
+    ensure!(fs::metadata(&path)?.len() < 1 << 20, "this is no bomb");
+    let import = only(archive.import(&path)?)?;
+    ensure!(import.status == ImportStatus::Failed, "{import:?}");
+    let reason = import.reason.unwrap_or_default();
+    ensure!(reason.contains("times its size") || reason.contains("more than"), "{reason}");
+    Ok(())
+}
+
+#[test]
+fn an_encrypted_entry_is_listed_with_the_remedy() -> Result<()> {
+    let bench = Bench::new()?;
+    zip(&bench.path("locked.zip"), &[("conversations.json", &sample()?)])?;
+    let mut bytes = fs::read(bench.path("locked.zip"))?;
+    // The encryption bit, in the local header and in the directory.
+    let directory = bytes.windows(4).position(|window| window == b"PK\x01\x02").context("the directory")?;
+    bytes[6] |= 1;
+    bytes[directory + 8] |= 1;
+    fs::write(bench.path("locked.zip"), bytes)?;
+    says(&bench.import("locked.zip")?, ImportStatus::Unrecognized, &["encrypted", "password"])
+}
+
+#[test]
+fn symbolic_links_are_not_followed() -> Result<()> {
+    let bench = Bench::new()?;
+    let secret = bench.path("secret");
+    fs::create_dir(&secret)?;
+    fs::write(secret.join("conversations.json"), sample()?)?;
+    let export = bench.path("export");
+    fs::create_dir(&export)?;
+    std::os::unix::fs::symlink(secret.join("conversations.json"), export.join("conversations.json"))?;
+    std::os::unix::fs::symlink(&secret, export.join("folder"))?;
+    says(&bench.import("export")?, ImportStatus::Unrecognized, &["symbolic links"])?;
+    assert_eq!(bench.archive.store.revision().get(), 0);
+    Ok(())
+}
+
+#[test]
+fn what_nobody_knows_is_named() -> Result<()> {
+    let bench = Bench::new()?;
+    fs::write(bench.path("holiday.json"), r#"{"photos": []}"#)?;
+    says(&bench.import("holiday.json")?, ImportStatus::Unrecognized, &["holiday.json"])?;
+    fs::create_dir(bench.path("empty"))?;
+    says(&bench.import("empty")?, ImportStatus::Unrecognized, &["no file"])?;
+    let missing = bench.import("nothing-here")?;
+    says(&missing, ImportStatus::Failed, &["nothing-here", "does not exist"])
+}
+
+#[test]
+fn several_exports_in_one_folder_are_told_apart() -> Result<()> {
+    let bench = Bench::new()?;
+    let downloads = bench.path("downloads");
+    fs::create_dir(&downloads)?;
+    zip(&downloads.join("chatgpt.zip"), &[("conversations.json", &sample()?)])?;
+    let claude = downloads.join("claude");
+    fs::create_dir(&claude)?;
+    for name in ["conversations.json", "users.json", "memories.json"] {
+        fs::copy(demo().join("claude-export").join(name), claude.join(name))?;
+    }
+    fs::write(downloads.join("holiday.jpg"), [0xff, 0xd8, 0xff])?;
+    fs::write(downloads.join("broken.zip"), b"PK\x03\x04 and nothing more")?;
+    let imports = bench.archive.import(&downloads)?;
+    let mut ended: Vec<_> = imports.iter().map(|import| (import.provider.as_deref().unwrap_or("-"), import.status)).collect();
+    ended.sort_by_key(|(provider, _)| (*provider).to_owned());
+    assert_eq!(
+        ended,
+        [("-", ImportStatus::Failed), ("chatgpt", ImportStatus::CompletedWithSkips), ("claude", ImportStatus::Completed)],
+        "{imports:#?}"
+    );
+    let warned = imports.iter().flat_map(|import| &import.warnings).any(|warning| warning.message.contains("holiday.jpg"));
+    ensure!(warned, "the photo is not mentioned");
+    Ok(())
+}
+
+#[test]
+fn parts_that_arrive_one_by_one_end_like_all_at_once() -> Result<()> {
+    let Some(samples) = satchel_tests::archive::samples() else {
+        eprintln!("skipped: the sample exports are not beside the repository");
+        return Ok(());
+    };
+    let batched = samples.join("authored/claude/batched-2026-09");
+    let folder = tempfile::tempdir()?;
+    let whole = Archive::open(&folder.path().join("whole"))?;
+    whole.import(&batched)?;
+    let parts = Archive::open(&folder.path().join("parts"))?;
+    let mut names: Vec<_> = fs::read_dir(&batched)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    names.sort_by(|one, other| other.cmp(one));
+    for name in names.iter().filter(|name| name.is_dir()) {
+        parts.import(name)?;
+    }
+    assert_eq!(parts.state()?.conversations, whole.state()?.conversations);
+    Ok(())
+}

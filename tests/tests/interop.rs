@@ -1,0 +1,87 @@
+//! Others can read and check what we write: the official SDK, and the thirty lines of Python in the README.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use satchel_tests::archive::{Archive, demo, samples};
+
+/// The Python that has the SDK; none is an error only where the environment says so.
+fn python() -> Result<Option<PathBuf>> {
+    let python = std::env::var_os("SATCHEL_PYTHON").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
+    let probe = Command::new(&python).args(["-c", "import portable_ai_memory, rfc8785, cryptography"]).output();
+    if probe.is_ok_and(|output| output.status.success()) {
+        return Ok(Some(python));
+    }
+    if std::env::var_os("SATCHEL_INTEROP").is_some() {
+        bail!("{python:?} lacks portable_ai_memory, rfc8785 or cryptography, and this run requires them");
+    }
+    eprintln!("skipped: {python:?} lacks portable_ai_memory, rfc8785 or cryptography (set SATCHEL_PYTHON)");
+    Ok(None)
+}
+
+fn bundle(folder: &Path) -> Result<PathBuf> {
+    let archive = Archive::open(&folder.join("data"))?;
+    archive.import(&demo().join("chatgpt-export"))?;
+    archive.import(&demo().join("claude-export"))?;
+    let generated = folder.join("generated");
+    satchel_tests::generate::chatgpt(&generated, 300_000, 11)?;
+    archive.import(&generated)?;
+    if let Some(samples) = samples() {
+        for provider in ["chatgpt", "claude", "authored/chatgpt", "authored/claude"] {
+            archive.import(&samples.join(provider))?;
+        }
+    }
+    let bundle = folder.join("bundle");
+    archive.export(&bundle)?;
+    Ok(bundle)
+}
+
+fn told(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn the_official_sdk_accepts_our_bundle() -> Result<()> {
+    let Some(python) = python()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let bundle = bundle(folder.path())?;
+    let pam = python.parent().map(|bin| bin.join("pam")).filter(|pam| pam.exists()).unwrap_or_else(|| "pam".into());
+    let output = Command::new(pam).arg("validate").arg(&bundle).env("COLUMNS", "200").output()?;
+    ensure!(output.status.success(), "pam validate refuses the bundle:\n{}", told(&output));
+    Ok(())
+}
+
+/// The program in the README, as a reader would copy it.
+fn readme_program() -> Result<String> {
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md"))?;
+    let (_, rest) = readme.split_once("```python\n").context("the README has a Python program")?;
+    Ok(rest.split_once("```").context("it ends")?.0.to_owned())
+}
+
+#[test]
+fn the_python_of_the_readme_verifies_our_bundle_and_refuses_a_changed_one() -> Result<()> {
+    let Some(python) = python()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let bundle = bundle(folder.path())?;
+    let check = |bundle: &Path| -> Result<Output> {
+        Ok(Command::new(&python).arg("-c").arg(readme_program()?).arg(bundle).output()?)
+    };
+    let output = check(&bundle)?;
+    ensure!(output.status.success() && told(&output).contains("valid, signed by z6Mk"), "{}", told(&output));
+    let store = bundle.join("memory-store.json");
+    let text = fs::read_to_string(&store)?;
+    for (from, to) in [("\"content\": \"", "\"content\": \"Not: "), ("\"export_id\": \"", "\"export_id\": \"0")] {
+        ensure!(text.contains(from), "nothing to change");
+        fs::write(&store, text.replacen(from, to, 1))?;
+        ensure!(!check(&bundle)?.status.success(), "a changed {from} was accepted");
+    }
+    fs::write(&store, &text)?;
+    let conversation = fs::read_dir(bundle.join("conversations"))?.next().context("a conversation")??.path();
+    fs::write(&conversation, fs::read_to_string(&conversation)?.replacen("user", "USER", 1))?;
+    ensure!(!check(&bundle)?.status.success(), "a changed conversation was accepted");
+    Ok(())
+}

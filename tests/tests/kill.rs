@@ -1,0 +1,89 @@
+//! A process killed in the middle of an import loses nothing that it had confirmed, and importing again completes it.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, ensure};
+use satchel_daemon::ingest::receipt::ImportStatus;
+use satchel_tests::{
+    archive::{Archive, State, only},
+    generate::{self, Dice},
+};
+
+/// Set in the child: the data directory, and what to import into it.
+const DATA: &str = "SATCHEL_TEST_KILL_DATA";
+const EXPORT: &str = "SATCHEL_TEST_KILL_EXPORT";
+const ROUNDS: u64 = 20;
+
+/// Not a test of its own: what the child process of the test below runs.
+#[test]
+fn child_that_imports() -> Result<()> {
+    if let (Some(data), Some(export)) = (std::env::var_os(DATA), std::env::var_os(EXPORT)) {
+        Archive::open(Path::new(&data))?.import(Path::new(&export))?;
+    }
+    Ok(())
+}
+
+fn child(data: &Path, export: &Path) -> Result<std::process::Child> {
+    let arguments = ["--exact", "child_that_imports", "--test-threads", "1"];
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(arguments).env(DATA, data).env(EXPORT, export).stdout(Stdio::null()).stderr(Stdio::null());
+    Ok(command.spawn()?)
+}
+
+fn uninterrupted(folder: &Path, export: &Path) -> Result<(State, Duration)> {
+    let data = folder.join("whole");
+    // Once for the cache of compiled importers, then for the time that an import takes.
+    ensure!(child(&data, export)?.wait()?.success(), "the child cannot import at all");
+    let start = Instant::now();
+    ensure!(child(&folder.join("timed"), export)?.wait()?.success(), "the child cannot import at all");
+    Ok((Archive::open(&data)?.state()?, start.elapsed()))
+}
+
+#[test]
+fn an_import_killed_at_any_moment_is_completed_by_importing_again() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let export: PathBuf = folder.path().join("export");
+    generate::chatgpt(&export, 12_000_000, 21)?;
+    let (whole, usual) = uninterrupted(folder.path(), &export)?;
+    let mut dice = Dice::new(22);
+    let mut interrupted = 0;
+    for round in 0..ROUNDS {
+        let data = folder.path().join(format!("killed-{round}"));
+        let mut victim = child(&data, &export)?;
+        // The moment is what the test is about: anywhere from the start to the end of a usual run.
+        let moment = usual.mul_f64(f64::from(u32::try_from(dice.below(1_000))?) / 1_000.0);
+        std::thread::park_timeout(moment);
+        victim.kill()?;
+        victim.wait()?;
+        let archive = Archive::open(&data)?;
+        let left = archive.imports.list(None, 10)?.items;
+        interrupted += left.iter().filter(|import| import.status == ImportStatus::Failed).count();
+        ensure!(left.iter().all(|import| import.status != ImportStatus::Running), "round {round}: an import runs for ever");
+        let confirmed = archive.store.revision();
+        let import = only(archive.import(&export)?)?;
+        ensure!(archive.store.revision() >= confirmed, "round {round}: the revision went back");
+        ensure!(
+            matches!(import.status, ImportStatus::Completed | ImportStatus::CompletedWithSkips | ImportStatus::Unchanged),
+            "round {round}: {:?} {:?}",
+            import.status,
+            import.reason
+        );
+        ensure!(archive.state()? == whole, "round {round}: the state differs after a kill");
+    }
+    ensure!(interrupted > 0, "no kill met an import; the test showed nothing");
+    Ok(())
+}
+
+#[test]
+fn a_second_process_is_told_who_holds_the_directory() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let data = folder.path().join("data");
+    let _held = Archive::open(&data)?;
+    let refused = Archive::open(&data).err().map(|error| error.to_string()).unwrap_or_default();
+    ensure!(refused.contains(&std::process::id().to_string()), "the message does not name the holder: {refused:?}");
+    Ok(())
+}
