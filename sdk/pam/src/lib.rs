@@ -1,4 +1,4 @@
-//! The Portable AI Memory 1.0 model: documents, hashes, canonical JSON, signatures, validation.
+//! The Portable AI Memory 1.0 model: documents, hashes, canonical JSON, signatures, validation; see README.md.
 //!
 //! **Invariant:** no clock, disk, randomness or async; the crate compiles for `wasm32-unknown-unknown`.
 
@@ -28,3 +28,8 @@ pub mod validate;
 
 /// The `schema_version` that we write.
 pub const SCHEMA_VERSION: &str = "1.0";
+
+/// The README's example, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -36,7 +36,7 @@ pub(super) fn parse(text: &str) -> Result<(Timestamp, Option<TimeNote>), TimeErr
 
 /// Epoch seconds, or milliseconds from the year 2603 on, as text.
 fn parse_number(text: &str) -> Result<(Timestamp, Option<TimeNote>), TimeError> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.' || byte == b'-');
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+'));
     if !plain || !text.bytes().any(|byte| byte.is_ascii_digit()) {
         return Err(TimeError::Form);
     }
@@ -44,18 +44,18 @@ fn parse_number(text: &str) -> Result<(Timestamp, Option<TimeNote>), TimeError> 
     Ok((from_number(number)?, Some(TimeNote::Lenient)))
 }
 
-/// A bare number where a date-time belongs: seconds, or milliseconds if it is large.
+/// A bare number where a date-time belongs: seconds, or milliseconds if it is large; microseconds are rounded half
+/// up, as pydantic does, other than [`Timestamp::from_epoch_seconds`].
 pub(crate) fn from_number(number: f64) -> Result<Timestamp, TimeError> {
-    if number.abs() <= MILLISECONDS_ABOVE {
-        return Timestamp::from_epoch_seconds(number);
-    }
-    let seconds = (number / 1e3).floor();
-    let rest = ((number - seconds * 1e3) * 1e3).round_ties_even();
-    if seconds.abs() > MILLISECONDS_ABOVE * 1e2 {
+    const BOUND: f64 = 1e15;
+    let per_second = if number.abs() <= MILLISECONDS_ABOVE { 1.0 } else { 1e3 };
+    if number.is_nan() || number.abs() > BOUND {
         return Err(TimeError::Range);
     }
+    let seconds = (number / per_second).floor();
+    let micros = ((number - seconds * per_second) * (1e6 / per_second)).round();
     #[expect(clippy::cast_possible_truncation, reason = "bounded above, and both are whole")]
-    Timestamp::from_micros(seconds as i64 * MICROS_PER_SECOND + rest as i64).ok_or(TimeError::Range)
+    Timestamp::from_micros(seconds as i64 * MICROS_PER_SECOND + micros as i64).ok_or(TimeError::Range)
 }
 
 fn finish(local: i64, offset: i16) -> Result<Timestamp, TimeError> {
@@ -225,6 +225,12 @@ impl Cursor<'_> {
             }
             Some(b'+') => 1,
             Some(b'-') => -1,
+            // The typographic minus, U+2212.
+            Some(0xe2) if self.bytes[self.at..].starts_with(&[0x88, 0x92]) => {
+                self.at += 2;
+                self.lenient = true;
+                -1
+            }
             Some(_) => return Err(TimeError::Form),
         };
         let hours = self.bounded(24, "offset")?;

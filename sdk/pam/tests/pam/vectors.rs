@@ -183,6 +183,26 @@ fn timestamps() {
 }
 
 #[test]
+fn timestamps_of_every_form() {
+    let vectors: Value = serde_json::from_str(include_str!("../../vectors/timestamps.json")).unwrap();
+    for case in list(&vectors, "text") {
+        let (text, expected) = (case[0].as_str().unwrap(), case[1].as_str().unwrap());
+        let document = json!({"temporal": {"created_at": text}});
+        match Timestamp::parse(text) {
+            Ok(_) => assert_eq!(normal_form(&document)["temporal"]["created_at"], expected, "{text:?}"),
+            Err(_) => assert_eq!(expected, "REJECTED", "{text:?}"),
+        }
+    }
+    for case in list(&vectors, "number") {
+        let document = json!({"temporal": {"created_at": case[0]}, "id": "m", "type": "fact", "content": "x",
+            "content_hash": ContentHash::of("x").to_string(), "provenance": {"platform": "claude"}});
+        let memory = parse::memory(document.to_string().as_bytes()).0;
+        let found = memory.map_or("REJECTED".to_owned(), |memory| memory.temporal.created_at.to_string());
+        assert_eq!(found, case[1], "{case}");
+    }
+}
+
+#[test]
 fn epoch_seconds() {
     for case in list(&vectors(), "chatgpt_epoch") {
         let seconds: f64 = case["epoch_json"].as_str().unwrap().parse().unwrap();
