@@ -69,7 +69,7 @@ pub struct Parser<'a> {
     state: State,
     arena: &'a Arena,
     /// Holds a string while its escapes are decoded.
-    scratch: String,
+    scratch: Vec<u8>,
 }
 
 /// What stands between the last call and the next.
@@ -86,7 +86,7 @@ enum State {
 impl<'a> Parser<'a> {
     /// Starts at the first byte of `text`; decoded strings live in `arena`.
     pub fn new(text: &'a str, arena: &'a Arena) -> Self {
-        Self { text, at: 0, depth: 0, state: State::Pending, arena, scratch: String::new() }
+        Self { text, at: 0, depth: 0, state: State::Pending, arena, scratch: Vec::new() }
     }
 
     /// The type of the next value, by its first byte.
@@ -259,9 +259,25 @@ impl<'a> Parser<'a> {
     /// The next byte that is not white space.
     #[inline]
     fn peek(&mut self) -> Option<u8> {
+        let byte = *self.text.as_bytes().get(self.at)?;
+        if byte > b' ' { Some(byte) } else { self.peek_behind_space() }
+    }
+
+    /// Usually one space or none: straight on before the loop.
+    #[inline]
+    fn peek_behind_space(&mut self) -> Option<u8> {
+        if let Some([b' ', byte @ b'!'..=u8::MAX]) = self.text.as_bytes().get(self.at..self.at + 2) {
+            self.at += 1;
+            return Some(*byte);
+        }
+        self.peek_in_loop()
+    }
+
+    #[cold]
+    fn peek_in_loop(&mut self) -> Option<u8> {
         loop {
             let byte = *self.text.as_bytes().get(self.at)?;
-            if byte > b' ' || !matches!(byte, b' ' | b'\n' | b'\t' | b'\r') {
+            if !matches!(byte, b' ' | b'\n' | b'\t' | b'\r') {
                 return Some(byte);
             }
             self.at += 1;

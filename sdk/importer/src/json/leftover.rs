@@ -17,25 +17,25 @@ impl<'a> Leftover<'a> {
     /// Keeps the next value under `key`. A key given twice keeps its last value.
     pub fn keep(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
         let raw = json.raw_value()?;
-        self.pairs.push((key, Cow::Borrowed(raw)));
+        self.push(key, Cow::Borrowed(raw));
         Ok(())
     }
 
     /// Adds a value that is already JSON text.
     pub fn add_json(&mut self, key: &'a str, raw: impl Into<Cow<'a, str>>) {
-        self.pairs.push((key, raw.into()));
+        self.push(key, raw.into());
     }
 
     /// Adds a text.
     pub fn add_text(&mut self, key: &'a str, text: &str) {
         let mut quoted = String::with_capacity(text.len() + 2);
         quote(text, &mut quoted);
-        self.pairs.push((key, Cow::Owned(quoted)));
+        self.push(key, Cow::Owned(quoted));
     }
 
     /// Adds a flag.
     pub fn add_bool(&mut self, key: &'a str, value: bool) {
-        self.pairs.push((key, Cow::Borrowed(if value { "true" } else { "false" })));
+        self.push(key, Cow::Borrowed(if value { "true" } else { "false" }));
     }
 
     /// Takes a string.
@@ -89,6 +89,13 @@ impl<'a> Leftover<'a> {
         Some(Cow::Owned(object))
     }
 
+    fn push(&mut self, key: &'a str, raw: Cow<'a, str>) {
+        if self.pairs.capacity() == 0 {
+            self.pairs.reserve(FEW);
+        }
+        self.pairs.push((key, raw));
+    }
+
     #[inline]
     fn take<T>(
         &mut self,
@@ -113,8 +120,8 @@ impl<'a> Leftover<'a> {
     }
 }
 
-/// Up to so many keys are compared with each other; more go through a map.
-const FEW: usize = 24;
+/// So many keys have place from the first on, and are compared with each other; more go through a map.
+const FEW: usize = 16;
 
 /// Leaves the last of several values of one key, at the place of that value.
 fn drop_repeated(pairs: &mut Vec<(&str, Cow<str>)>) {

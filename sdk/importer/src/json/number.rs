@@ -43,25 +43,25 @@ impl<'a> Number<'a> {
             None => (text, 0),
         };
         let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
-        let digits = whole.bytes().chain(fraction.bytes()).map(|byte| i128::from(byte - b'0'));
+        let digits = whole.bytes().chain(fraction.bytes()).map(|byte| i64::from(byte - b'0'));
         // The digit at this index, counted from the first, is the first one below a microsecond.
         let shift = exponent.clamp(-MAX_EXPONENT, MAX_EXPONENT);
         let cut = i64::try_from(whole.len() + MICRO_DIGITS).ok()?.checked_add(shift)?;
         let micros = scale(digits, cut)?;
-        i64::try_from(if negative { -micros } else { micros }).ok()
+        Some(if negative { -micros } else { micros })
     }
 }
 
 /// The first `cut` digits as a number, filled up with zeros, rounded by the digit behind them.
-fn scale(digits: impl Iterator<Item = i128>, cut: i64) -> Option<i128> {
+fn scale(digits: impl Iterator<Item = i64>, cut: i64) -> Option<i64> {
     let cut = usize::try_from(cut).ok();
     let mut digits = digits.chain(std::iter::repeat(0));
     let Some(cut) = cut else { return Some(0) };
-    let mut value: i128 = 0;
+    let mut value: i64 = 0;
     for digit in digits.by_ref().take(cut) {
         value = value.checked_mul(10)?.checked_add(digit)?;
     }
-    Some(value + i128::from(digits.next().is_some_and(|digit| digit >= 5)))
+    value.checked_add(i64::from(digits.next().is_some_and(|digit| digit >= 5)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! Values as raw text, and values passed over; both are checked against the grammar.
 
-use super::{JsonError, MAX_DEPTH, Parser, State};
+use super::{
+    JsonError, MAX_DEPTH, Parser, State,
+    string::{UNICODE_ESCAPE, character_escape},
+};
 use crate::lanes::plain_length;
 
 /// What a walk over a value met.
@@ -110,20 +113,37 @@ impl<'a> Parser<'a> {
     #[inline]
     fn pass_string(&mut self, walked: &mut Walked) -> Result<(), JsonError> {
         self.at += 1;
+        self.at += plain_length(self.text.as_bytes().get(self.at..).unwrap_or_default());
+        if self.byte() == Some(b'"') {
+            self.at += 1;
+            return Ok(());
+        }
+        self.pass_odd_string(walked)
+    }
+
+    /// Goes on where a string has an escape or a raw control character.
+    fn pass_odd_string(&mut self, walked: &mut Walked) -> Result<(), JsonError> {
         loop {
-            self.at += plain_length(self.text.as_bytes().get(self.at..).unwrap_or_default());
-            match self.text.as_bytes().get(self.at) {
+            while character_escape(self.text.as_bytes(), self.at).is_some() {
+                self.at += UNICODE_ESCAPE;
+            }
+            match self.byte() {
+                Some(b'\\') => {
+                    walked.odd |= self.read_escape()?.is_none();
+                    continue;
+                }
                 Some(b'"') => {
                     self.at += 1;
                     return Ok(());
                 }
-                Some(b'\\') => walked.odd |= self.read_escape()?.is_none(),
-                Some(_) => {
+                Some(0..b' ') => {
                     walked.odd = true;
                     self.at += 1;
                 }
+                Some(_) => {}
                 None => return Err(self.error("the text ends inside a string")),
             }
+            self.at += plain_length(self.text.as_bytes().get(self.at..).unwrap_or_default());
         }
     }
 

@@ -1,7 +1,7 @@
 //! Strings: borrowed where nothing is escaped, decoded into the arena otherwise.
 
 use super::{JsonError, Parser};
-use crate::lanes::plain_length;
+use crate::lanes::{copy_plain, plain_length};
 
 impl<'a> Parser<'a> {
     /// The string whose opening quote is next.
@@ -24,38 +24,52 @@ impl<'a> Parser<'a> {
     fn decode_string(&mut self, start: usize) -> Result<&'a str, JsonError> {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
-        scratch.push_str(self.slice(start, self.at));
-        let decoded = self.decode_into(&mut scratch).map(|()| &*self.arena.alloc_str(&scratch));
+        scratch.extend_from_slice(self.slice(start, self.at).as_bytes());
+        let decoded = self.decode_into(&mut scratch).map(|()| match simdutf8::basic::from_utf8(&scratch) {
+            Ok(text) => &*self.arena.alloc_str(text),
+            // Whole characters were copied and whole characters were added.
+            Err(_) => &*self.arena.alloc_str(&String::from_utf8_lossy(&scratch)),
+        });
         self.scratch = scratch;
         decoded
     }
 
-    fn decode_into(&mut self, decoded: &mut String) -> Result<(), JsonError> {
+    fn decode_into(&mut self, decoded: &mut Vec<u8>) -> Result<(), JsonError> {
+        let bytes = self.text.as_bytes();
+        // In a local, which a compiler keeps in a register.
+        let mut at = self.at;
         loop {
             // Escapes come in runs: many exports write all but ASCII so.
-            while self.text.as_bytes().get(self.at) == Some(&b'\\') {
-                decoded.push(self.read_escape()?.unwrap_or(char::REPLACEMENT_CHARACTER));
+            while let Some(unit) = character_escape(bytes, at) {
+                push_unit(decoded, unit);
+                at += UNICODE_ESCAPE;
             }
-            match self.text.as_bytes().get(self.at) {
+            match bytes.get(at) {
                 Some(b'"') => {
-                    self.at += 1;
+                    self.at = at + 1;
                     return Ok(());
                 }
+                Some(b'\\') => {
+                    self.at = at;
+                    let character = self.read_escape()?.unwrap_or(char::REPLACEMENT_CHARACTER);
+                    decoded.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                    at = self.at;
+                }
                 Some(&control @ 0..b' ') => {
-                    decoded.push(char::from(control));
-                    self.at += 1;
+                    decoded.push(control);
+                    at += 1;
                 }
                 Some(_) => {}
-                None => return Err(self.error("the text ends inside a string")),
+                None => {
+                    self.at = at;
+                    return Err(self.error("the text ends inside a string"));
+                }
             }
-            let start = self.at;
-            self.at += plain_length(self.text.as_bytes().get(start..).unwrap_or_default());
-            decoded.push_str(self.slice(start, self.at));
+            at += copy_plain(bytes.get(at..).unwrap_or_default(), decoded);
         }
     }
 
     /// The character of the escape that is next, a pair of surrogate escapes together; none for a lone surrogate.
-    #[inline]
     pub(super) fn read_escape(&mut self) -> Result<Option<char>, JsonError> {
         let letter = self.text.as_bytes().get(self.at + 1);
         let simple = match letter {
@@ -74,31 +88,51 @@ impl<'a> Parser<'a> {
         Ok(Some(simple))
     }
 
-    #[inline]
     fn read_unicode_escape(&mut self) -> Result<Option<char>, JsonError> {
-        let first = self.hex_at(self.at).ok_or_else(|| self.error("expected four hex digits"))?;
-        self.at += 6;
+        let bytes = self.text.as_bytes();
+        let first = unit_at(bytes, self.at).ok_or_else(|| self.error("expected four hex digits"))?;
+        self.at += UNICODE_ESCAPE;
         if !(0xd800..0xdc00).contains(&first) {
             return Ok(char::from_u32(first));
         }
-        match self.hex_at(self.at) {
+        match unit_at(bytes, self.at) {
             Some(second @ 0xdc00..0xe000) => {
-                self.at += 6;
+                self.at += UNICODE_ESCAPE;
                 Ok(char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00)))
             }
             // Whatever follows stands for itself.
             _ => Ok(None),
         }
     }
+}
 
-    /// The code unit of `\uXXXX` at `at`.
-    #[inline]
-    fn hex_at(&self, at: usize) -> Option<u32> {
-        let &[b'\\', b'u', a, b, c, d] = self.text.as_bytes().get(at..)?.first_chunk::<6>()? else {
-            return None;
-        };
-        let unit = digit(a) << 12 | digit(b) << 8 | digit(c) << 4 | digit(d);
-        (unit < NO_DIGIT).then_some(unit)
+/// Bytes of `\uXXXX`.
+pub(super) const UNICODE_ESCAPE: usize = 6;
+
+/// The character of the `\uXXXX` at `at`; none if there is no such escape, or if it is half of a pair.
+#[inline]
+pub(super) fn character_escape(bytes: &[u8], at: usize) -> Option<u32> {
+    unit_at(bytes, at).filter(|unit| !(0xd800..0xe000).contains(unit))
+}
+
+/// The code unit of the `\uXXXX` at `at`.
+#[inline]
+fn unit_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let &[b'\\', b'u', a, b, c, d] = bytes.get(at..)?.first_chunk::<UNICODE_ESCAPE>()? else {
+        return None;
+    };
+    let unit = digit(a) << 12 | digit(b) << 8 | digit(c) << 4 | digit(d);
+    (unit < NO_DIGIT).then_some(unit)
+}
+
+/// Appends the UTF-8 of a character that needs one unit. Bytes of a known number are stored at once, then cut.
+#[inline]
+fn push_unit(text: &mut Vec<u8>, unit: u32) {
+    let low = |shift: u32| 0x80 | (unit >> shift & 0x3f) as u8;
+    match unit {
+        0..0x80 => text.push(unit as u8),
+        0x80..0x800 => text.extend_from_slice(&[0xc0 | (unit >> 6) as u8, low(0)]),
+        _ => text.extend_from_slice(&[0xe0 | (unit >> 12) as u8, low(6), low(0)]),
     }
 }
 
