@@ -1,13 +1,227 @@
 //! The command line: a client of the daemon that renders what it answers.
+//!
+//! **Invariant:** whatever comes from data reaches the terminal through `text::clean` (or, in JSON, through `Out::json`), so
+//! that no export can steer the terminal; the tests of each renderer hold it with hostile text.
 
 pub mod args;
+mod conversations;
+mod demo;
+mod doctor;
 pub mod error;
 pub mod exit;
+mod exports;
+mod facts;
+mod import;
+mod imports;
+mod json;
+mod link;
 mod look;
+mod memories;
 mod out;
 mod page;
+mod plugins;
+mod serve;
+mod shell;
+mod status;
 mod table;
 mod text;
 mod time;
+mod verify;
 mod words;
-mod conversations;
+
+use std::path::{Path, PathBuf};
+
+use jiff::{Timestamp, tz::TimeZone};
+
+use self::{
+    args::{Cli, Command, Global},
+    error::CliError,
+    exit::Exit,
+    link::{Link, Place},
+    out::Out,
+    page::Left,
+    time::Calendar,
+};
+use crate::{
+    clock::{Clock, SystemClock},
+    config::Config,
+};
+
+/// What `main` read from the environment.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    /// `HOME`.
+    pub home: Option<PathBuf>,
+    /// `XDG_DATA_HOME`.
+    pub data_home: Option<PathBuf>,
+    /// `XDG_CONFIG_HOME`.
+    pub config_home: Option<PathBuf>,
+    /// `XDG_RUNTIME_DIR`, else the folder for temporary files.
+    pub runtime_dir: PathBuf,
+    /// `NO_COLOR` is set to something.
+    pub no_color: bool,
+}
+
+/// What every command works with.
+struct Context {
+    out: Out,
+    calendar: Calendar,
+    place: Place,
+}
+
+impl Context {
+    /// Says that a list was cut.
+    fn hint(&mut self, left: Left) {
+        if let Some(hint) = left.hint() {
+            self.out.note(&hint);
+        }
+    }
+}
+
+/// Does what was typed.
+///
+/// # Errors
+/// What went wrong, with what to do about it; results that are printed are no errors, whatever they say.
+pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
+    let mut out = Out::of_process(&cli.global, environment.no_color);
+    // These need neither a place nor a clock.
+    match &cli.command {
+        Command::Completions { shell } => return shell::completions(*shell, &mut out).map(|()| Exit::Done),
+        Command::Man { output } => return shell::man(output.as_deref(), &mut out).map(|()| Exit::Done),
+        _ => {}
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| CliError::Step { what: "cannot start".to_owned(), source: error.into() })?;
+    let now = Timestamp::from_microsecond(SystemClock.now_micros()).unwrap_or_default();
+    let calendar = Calendar { now, zone: TimeZone::system() };
+    let place = place(&cli.global, environment)?;
+    let mut context = Context { out, calendar, place };
+    runtime.block_on(async {
+        match &cli.command {
+            Command::Serve => serve::run(&mut context).await,
+            Command::Demo => demo::run(&mut context).await,
+            command => perform(&mut context, command).await,
+        }
+    })
+}
+
+/// Does a command that is no daemon itself.
+async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliError> {
+    match command {
+        Command::Verify(args) => {
+            let own_key = own_key(&context.place);
+            return verify::run(args, own_key, &mut context.out);
+        }
+        Command::Doctor => return doctor::run(context).await,
+        _ => {}
+    }
+    let place = context.place.clone();
+    let link = Link::open(&place, &mut context.out).await?;
+    let outcome = match command {
+        // It stops its jobs in order.
+        Command::Import(args) => import::run(context, &link, args).await,
+        _ => tokio::select! {
+            outcome = ask(context, &link, command) => outcome,
+            _ = tokio::signal::ctrl_c() => Err(CliError::Cancelled),
+        },
+    };
+    let closed = link.close(&place).await;
+    outcome.and_then(|exit| closed.map(|()| exit))
+}
+
+async fn ask(context: &mut Context, link: &Link, command: &Command) -> Result<Exit, CliError> {
+    match command {
+        Command::Imports(command) => imports::run(context, link, command).await,
+        Command::Memories(command) => memories::run(context, link, command).await,
+        Command::Conversations(command) => conversations::run(context, link, command).await,
+        Command::Export(args) => exports::create(context, link, args).await,
+        Command::Exports(command) => exports::run(context, link, command).await,
+        Command::Plugins(command) => plugins::run(context, link, command).await,
+        Command::Status => status::run(context, link).await,
+        Command::Serve
+        | Command::Demo
+        | Command::Import(_)
+        | Command::Verify(_)
+        | Command::Doctor
+        | Command::Completions { .. }
+        | Command::Man { .. } => Err(CliError::Usage("this command does not ask a daemon".to_owned())),
+    }
+}
+
+/// Where the daemon is: flag, environment (which clap reads as the flag), file, default.
+fn place(global: &Global, environment: &Environment) -> Result<Place, CliError> {
+    if let Some(address) = &global.server {
+        return Place::named(address);
+    }
+    let data_dir = match &global.data_dir {
+        Some(dir) => dir.clone(),
+        None => folder(environment.data_home.as_deref(), environment.home.as_deref(), ".local/share")
+            .ok_or_else(|| CliError::Usage("no HOME is set; name the data directory with --data-dir".to_owned()))?,
+    };
+    let data_dir =
+        std::path::absolute(&data_dir).map_err(|source| CliError::File { action: "find", path: data_dir, source })?;
+    let config = Config::new(data_dir, environment.runtime_dir.clone());
+    let file = match &global.config {
+        Some(file) => Some(file.clone()),
+        None => folder(environment.config_home.as_deref(), environment.home.as_deref(), ".config")
+            .map(|folder| folder.join("satchel.toml")),
+    };
+    let config = match file {
+        Some(file) => config.with_file(&file, global.config.is_some()).map_err(|error| CliError::Config(error.into()))?,
+        None => config,
+    };
+    Ok(Place::Local(Box::new(config)))
+}
+
+/// Our folder in one of the person's; a relative path in the environment does not count.
+fn folder(named: Option<&Path>, home: Option<&Path>, below_home: &str) -> Option<PathBuf> {
+    let named = named.filter(|path| path.is_absolute()).map(Path::to_owned);
+    named.or_else(|| home.map(|home| home.join(below_home))).map(|folder| folder.join("satchel"))
+}
+
+/// The key that signs in the data directory, so that its own bundles are held to their manifest.
+fn own_key(place: &Place) -> Option<String> {
+    match place {
+        Place::Local(config) => crate::export::signer_of(&config.data_dir),
+        Place::Named(_) => None,
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    fn dir(words: &[&str], environment: &Environment) -> PathBuf {
+        let cli = Cli::try_parse_from([&["satchel", "status"], words].concat()).unwrap();
+        match place(&cli.global, environment).unwrap() {
+            Place::Local(config) => config.data_dir,
+            Place::Named(path) => path,
+        }
+    }
+
+    #[test]
+    fn a_flag_goes_before_the_environment_and_that_before_the_default() {
+        let mut environment = Environment { home: Some("/nobody/ana".into()), ..Environment::default() };
+        assert_eq!(dir(&[], &environment), PathBuf::from("/nobody/ana/.local/share/satchel"));
+        environment.data_home = Some("/nobody/data".into());
+        assert_eq!(dir(&[], &environment), PathBuf::from("/nobody/data/satchel"));
+        environment.data_home = Some("relative".into());
+        assert_eq!(dir(&[], &environment), PathBuf::from("/nobody/ana/.local/share/satchel"));
+        assert_eq!(dir(&["--data-dir", "/d"], &environment), PathBuf::from("/d"));
+        assert_eq!(dir(&["--server", "unix:/s"], &environment), PathBuf::from("/s"));
+        let cli = Cli::try_parse_from(["satchel", "status"]).unwrap();
+        assert!(matches!(place(&cli.global, &Environment::default()), Err(CliError::Usage(_))));
+    }
+
+    #[test]
+    fn a_configuration_that_is_named_must_be_there() {
+        let environment = Environment { home: Some("/nobody".into()), ..Environment::default() };
+        let cli = Cli::try_parse_from(["satchel", "status", "--config", "/nobody/satchel.toml"]).unwrap();
+        let error = place(&cli.global, &environment).unwrap_err();
+        assert_eq!(error.exit(), Exit::Failed);
+        assert!(error.report().contains("/nobody/satchel.toml"), "{}", error.report());
+    }
+}

@@ -96,6 +96,13 @@ impl ExportError {
     }
 }
 
+/// The public key that the data directory signs with, multibase, found without opening its store; none before its first
+/// export.
+#[must_use]
+pub fn signer_of(data_dir: &Path) -> Option<String> {
+    keys::known(&data_dir.join("keys"))
+}
+
 /// All exports of a store. Clones share one.
 #[derive(Clone)]
 pub struct Exports(Arc<Inner>);

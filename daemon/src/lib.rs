@@ -3,6 +3,7 @@
 //! Floors, from the bottom: [`clock`], `plugins`, [`intake`] and [`plan`] · [`ingest`], [`export`] and [`verify`], which do not
 //! know each other · [`grpc`] · [`run`], which only wires · `cli`, a client like any other.
 
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod connect;

@@ -234,9 +234,6 @@ pub struct ExportArgs {
     /// With the bytes of attachments
     #[arg(long)]
     pub attachments: bool,
-    /// Without account names and ids
-    #[arg(long)]
-    pub strip_identifiers: bool,
 }
 
 /// `exports …`.

@@ -1,2 +1,153 @@
 //! `conversations …`
+
+mod branches;
 mod markdown;
+mod message;
+mod render;
+
+use satchel_proto::v1::{
+    Conversation, ConversationFilter, GetConversationRequest, ListConversationsRequest, ListMessagesRequest, Message,
+    MessageSelection, StoreHeader,
+};
+
+use self::{branches::Branches, render::View};
+use super::{
+    Context,
+    args::{ConversationSelect, Conversations, Paging, ShowConversation},
+    error::CliError,
+    exit::Exit,
+    json,
+    link::Link,
+    page::{self, Page},
+};
+
+/// Runs one of the commands.
+///
+/// # Errors
+/// As the daemon refuses, and for ids that fit none or several.
+pub async fn run(context: &mut Context, link: &Link, command: &Conversations) -> Result<Exit, CliError> {
+    match command {
+        Conversations::List { select, paging } => list(context, link, select, *paging).await,
+        Conversations::Show(args) => show(context, link, args).await,
+    }
+}
+
+async fn list(context: &mut Context, link: &Link, select: &ConversationSelect, paging: Paging) -> Result<Exit, CliError> {
+    let filter = ConversationFilter {
+        platforms: select.platforms.clone(),
+        accounts: select.accounts.clone(),
+        tags_all: select.tags.clone(),
+        title_contains: select.title.clone().unwrap_or_default(),
+        updated: context.calendar.range(select.since.as_deref(), select.until.as_deref())?,
+        ..ConversationFilter::default()
+    };
+    let mut header = StoreHeader::default();
+    let listing = page::collect(paging.want(), async |size, token| {
+        let (page, shown) = fetch(link, &filter, size, token).await?;
+        header = shown;
+        Ok(page)
+    })
+    .await?;
+    if context.out.json {
+        context.out.json(&json::conversation::Conversations::new(&listing.rows, listing.left.more(), &header))?;
+        return Ok(Exit::Done);
+    }
+    if listing.rows.is_empty() {
+        context.out.note("no conversation fits; `satchel import PATH` brings an export in");
+    } else {
+        context.out.print(&render::table(&listing.rows, &context.calendar).render(context.out.look))?;
+    }
+    context.hint(listing.left);
+    Ok(Exit::Done)
+}
+
+async fn fetch(
+    link: &Link,
+    filter: &ConversationFilter,
+    page_size: i32,
+    page_token: String,
+) -> Result<(Page<Conversation>, StoreHeader), CliError> {
+    let request = ListConversationsRequest { page_size, page_token, filter: Some(filter.clone()) };
+    let answer = link.conversations().list_conversations(request).await?.into_inner();
+    let page = Page { rows: answer.conversations, next: answer.next_page_token };
+    Ok((page, answer.header.unwrap_or_default()))
+}
+
+/// The id that `given` means.
+///
+/// # Errors
+/// When it fits none or several.
+pub(super) async fn resolve(link: &Link, given: &str) -> Result<String, CliError> {
+    let every = ConversationFilter::default();
+    page::resolve("conversation", given, async |size, token| {
+        let (page, _) = fetch(link, &every, size, token).await?;
+        Ok(Page { rows: page.rows.into_iter().map(|row| row.id).collect(), next: page.next })
+    })
+    .await
+}
+
+async fn show(context: &mut Context, link: &Link, args: &ShowConversation) -> Result<Exit, CliError> {
+    let id = resolve(link, &args.id.id).await?;
+    let request = GetConversationRequest { id: id.clone() };
+    let answer = link.conversations().get_conversation(request).await?.into_inner();
+    let conversation = answer.conversation.unwrap_or_default();
+    let raw = context.out.json;
+    let everything = args.tree || args.branch.is_some();
+    let mut messages = if everything {
+        messages(link, &id, MessageSelection::Tree, raw).await?
+    } else {
+        messages(link, &id, MessageSelection::ActiveBranch, raw).await?
+    };
+    let mut branches = None;
+    if !args.tree && !(raw && !everything) && (everything || (messages.len() as u64) < conversation.message_count) {
+        // Only the whole tree says what the other branches are.
+        let tree = if everything { messages } else { self::messages(link, &id, MessageSelection::Tree, raw).await? };
+        let found = Branches::new(&tree);
+        let path = match &args.branch {
+            Some(given) => found.path_through(given)?,
+            None => found.active_path(),
+        };
+        messages = found.take(tree, &path);
+        branches = Some(found);
+    }
+    if raw {
+        context.out.json(&json::conversation::Shown::new(&conversation, &messages))?;
+        return Ok(Exit::Done);
+    }
+    let view = View { calendar: &context.calendar, look: context.out.look, full: args.full, hidden: args.hidden };
+    let text = if args.tree {
+        view.tree(&conversation, &messages, &Branches::new(&messages))
+    } else {
+        view.branch(&conversation, &messages, &branches.unwrap_or_default())
+    };
+    context.out.print(&text)?;
+    left_out(context, args, &messages);
+    Ok(Exit::Done)
+}
+
+fn left_out(context: &mut Context, args: &ShowConversation, messages: &[Message]) {
+    let hidden = messages.iter().filter(|message| message.hidden).count() as u64;
+    if hidden > 0 && !args.hidden {
+        let messages = super::text::count(hidden, "message", "messages");
+        context.out.note(&format!("{messages} that the platform does not show: --hidden shows them too"));
+    }
+}
+
+async fn messages(link: &Link, id: &str, selection: MessageSelection, raw: bool) -> Result<Vec<Message>, CliError> {
+    let listing = page::collect(None, async |page_size, page_token| {
+        let request = ListMessagesRequest {
+            conversation_id: id.to_owned(),
+            page_size,
+            page_token,
+            selection: selection.into(),
+            leaf_id: String::new(),
+            include_hidden: true,
+            include_thoughts: true,
+            include_raw_metadata: raw,
+        };
+        let answer = link.conversations().list_messages(request).await?.into_inner();
+        Ok(Page { rows: answer.messages, next: answer.next_page_token })
+    })
+    .await?;
+    Ok(listing.rows)
+}

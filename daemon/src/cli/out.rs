@@ -1,7 +1,11 @@
 //! Where results and notes go: results to stdout, everything else to stderr.
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
 
+use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 
 use super::{
@@ -9,6 +13,9 @@ use super::{
     error::CliError,
     look::{Look, Paint},
 };
+
+/// Between two turns of a spinner.
+const TICK: Duration = Duration::from_millis(100);
 
 /// The two outputs of one command, and how they look.
 pub struct Out {
@@ -49,6 +56,14 @@ impl Out {
             .map_err(|error| CliError::Step { what: "cannot write the result as JSON".to_owned(), source: error.into() })?;
         self.print(&harmless(&text))?;
         self.print("\n")
+    }
+
+    /// Shows on a terminal that something takes its time, without a length; the caller takes it away.
+    pub fn spinner(&self, what: &'static str) -> ProgressBar {
+        let target = if self.bars && !self.quiet { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let spinner = ProgressBar::with_draw_target(None, target).with_message(what);
+        spinner.enable_steady_tick(TICK);
+        spinner
     }
 
     /// Tells something beside the result, unless `--quiet`.

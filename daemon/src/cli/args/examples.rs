@@ -100,7 +100,7 @@ pub(super) const EXPORT: &str = "\
 Examples:
   satchel export --output ~/backup/memories.zip
   satchel export --output ~/backup/2026-03 --attachments
-  satchel export --output memories.zip --no-conversations --strip-identifiers";
+  satchel export --output memories.zip --no-conversations";
 
 pub(super) const EXPORTS: &str = "\
 Example:

@@ -1,0 +1,256 @@
+//! Where a conversation forks, and what lies behind each fork.
+//!
+//! No recursion: the tree comes from data. Parents come before their children.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use satchel_proto::v1::Message;
+
+use crate::cli::{error::CliError, page, text};
+
+/// Characters of a message that stand for a whole branch.
+const PREVIEW: usize = 60;
+/// Other branches that a fork names.
+const OTHERS: usize = 3;
+
+/// The shape of one conversation.
+#[derive(Debug, Default)]
+pub(super) struct Branches {
+    nodes: Vec<Node>,
+    by_id: BTreeMap<String, usize>,
+    roots: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct Node {
+    id: String,
+    parent: Option<usize>,
+    /// In order; only those that the tree holds.
+    children: Vec<usize>,
+    shown: bool,
+    active: bool,
+    preview: String,
+    /// The first message that is shown here or below, along the newest branch; none: this leads nowhere.
+    leads_to: Option<usize>,
+    /// The last child, of those that lead somewhere if there are any.
+    newest: Option<usize>,
+    /// Which branch of its fork it begins, from 1, and of how many; both count only what leads somewhere.
+    place: (usize, usize),
+}
+
+/// A fork, seen from one of its branches.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fork {
+    /// From 1.
+    pub(super) number: usize,
+    pub(super) of: usize,
+    /// The first few of the others.
+    pub(super) others: Vec<Other>,
+}
+
+/// Another branch.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Other {
+    /// A message on it.
+    pub(super) id: String,
+    /// How it begins.
+    pub(super) preview: String,
+}
+
+impl Branches {
+    /// Takes the whole tree, parents first.
+    pub(super) fn new(tree: &[Message]) -> Self {
+        let mut all = Self::default();
+        for message in tree {
+            all.add(message);
+        }
+        for at in (0..all.nodes.len()).rev() {
+            let children = &all.nodes[at].children;
+            let newest = children.iter().rev().find(|child| all.nodes[**child].leads_to.is_some()).or(children.last()).copied();
+            let below = newest.and_then(|child| all.nodes[child].leads_to);
+            let node = &mut all.nodes[at];
+            node.newest = newest;
+            node.leads_to = if node.shown { Some(at) } else { below };
+        }
+        for parent in std::iter::once(None).chain((0..all.nodes.len()).map(Some)) {
+            all.number(parent);
+        }
+        all
+    }
+
+    /// Numbers the branches that begin below `parent`; none: the roots.
+    fn number(&mut self, parent: Option<usize>) {
+        let branches: Vec<usize> =
+            self.siblings(parent).iter().copied().filter(|at| self.nodes[*at].leads_to.is_some()).collect();
+        for (number, at) in branches.iter().enumerate() {
+            self.nodes[*at].place = (number + 1, branches.len());
+        }
+    }
+
+    fn siblings(&self, parent: Option<usize>) -> &[usize] {
+        parent.map_or(&self.roots, |parent| &self.nodes[parent].children)
+    }
+
+    fn add(&mut self, message: &Message) {
+        let at = self.nodes.len();
+        // A parent that has not come yet would make a loop possible; such a message begins a tree of its own.
+        let parent = message.parent_id.as_ref().and_then(|id| self.by_id.get(id)).copied();
+        match parent {
+            Some(parent) => self.nodes[parent].children.push(at),
+            None => self.roots.push(at),
+        }
+        let shown = !message.hidden && !message.is_thought;
+        let preview = text::one_line(&super::message::first_text(message));
+        self.nodes.push(Node {
+            id: message.id.clone(),
+            parent,
+            children: Vec::new(),
+            shown,
+            active: message.on_active_branch,
+            preview: text::fit(&preview, PREVIEW).into_owned(),
+            leads_to: None,
+            newest: None,
+            place: (0, 0),
+        });
+        self.by_id.insert(message.id.clone(), at);
+    }
+
+    /// The branch that the person saw last, from its root.
+    pub(super) fn active_path(&self) -> BTreeSet<String> {
+        self.nodes.iter().filter(|node| node.active).map(|node| node.id.clone()).collect()
+    }
+
+    /// The branch through the message that `given` means, down to its newest end.
+    ///
+    /// # Errors
+    /// When it fits none or several.
+    pub(super) fn path_through(&self, given: &str) -> Result<BTreeSet<String>, CliError> {
+        let at = match self.by_id.get(given) {
+            Some(at) => *at,
+            None => {
+                let fitting = self.by_id.keys().filter(|id| page::starts_with(id, given)).cloned().collect();
+                let id = page::pick("message", given, fitting)?;
+                self.by_id.get(&id).copied().unwrap_or_default()
+            }
+        };
+        let mut path: Vec<usize> = std::iter::successors(Some(at), |at| self.nodes[*at].parent).collect();
+        path.extend(std::iter::successors(self.nodes[at].newest, |at| self.nodes[*at].newest));
+        Ok(path.into_iter().map(|at| self.nodes[at].id.clone()).collect())
+    }
+
+    /// Keeps the messages of `path`, in their order.
+    pub(super) fn take(&self, tree: Vec<Message>, path: &BTreeSet<String>) -> Vec<Message> {
+        tree.into_iter().filter(|message| path.contains(&message.id)).collect()
+    }
+
+    /// The fork whose branch begins with this message; none where the conversation goes straight on.
+    pub(super) fn fork(&self, id: &str) -> Option<Fork> {
+        let at = *self.by_id.get(id)?;
+        let (number, of) = self.nodes[at].place;
+        if of < 2 {
+            return None;
+        }
+        let others = self.siblings(self.nodes[at].parent).iter().filter(|other| **other != at);
+        let others = others.filter_map(|other| self.nodes[*other].leads_to).take(OTHERS);
+        let others = others.map(|at| Other { id: self.nodes[at].id.clone(), preview: self.nodes[at].preview.clone() });
+        Some(Fork { number, of, others: others.collect() })
+    }
+
+    /// How many forks lie above a message.
+    pub(super) fn depths(&self) -> BTreeMap<&str, usize> {
+        let mut depths: Vec<usize> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let above = node.parent.and_then(|parent| depths.get(parent)).copied().unwrap_or(0);
+            depths.push(above + usize::from(node.place.1 > 1));
+        }
+        self.nodes.iter().map(|node| node.id.as_str()).zip(depths).collect()
+    }
+
+    /// All ids.
+    pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
+        self.by_id.keys().map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+pub(super) mod tests {
+    use satchel_proto::v1::{Content, ContentKind, Role};
+
+    use super::*;
+
+    pub(in crate::cli::conversations) fn said(id: &str, parent: Option<&str>, text: &str) -> Message {
+        let role = if id.starts_with('q') { Role::User } else { Role::Assistant };
+        Message {
+            id: id.to_owned(),
+            role: role.into(),
+            parent_id: parent.map(str::to_owned),
+            content: Some(Content { kind: ContentKind::Text.into(), text: Some(text.to_owned()), parts: Vec::new() }),
+            on_active_branch: true,
+            created_at: crate::cli::time::at("2026-03-12T11:20:00Z"),
+            ..Message::default()
+        }
+    }
+
+    fn hidden(id: &str, parent: Option<&str>) -> Message {
+        Message { hidden: true, ..said(id, parent, "context") }
+    }
+
+    fn aside(message: Message) -> Message {
+        Message { on_active_branch: false, ..message }
+    }
+
+    /// A hidden root; the first question was edited once, its second answer asked for again.
+    pub(in crate::cli::conversations) fn forked() -> Vec<Message> {
+        vec![
+            hidden("root", None),
+            aside(said("q-old", Some("root"), "How many hives?")),
+            aside(said("a-old", Some("q-old"), "It depends.")),
+            said("q-new", Some("root"), "How many hives fit on\na balcony?"),
+            aside(hidden("lost", Some("q-new"))),
+            aside(said("a-one", Some("q-new"), "Two.")),
+            said("a-two", Some("q-new"), "Two small ones."),
+        ]
+    }
+
+    #[test]
+    fn forks_are_found_and_hidden_ends_do_not_count() {
+        let branches = Branches::new(&forked());
+        let other = |id: &str, preview: &str| Other { id: id.to_owned(), preview: preview.to_owned() };
+        assert_eq!(
+            branches.fork("q-new"),
+            Some(Fork { number: 2, of: 2, others: vec![other("q-old", "How many hives?")] })
+        );
+        assert_eq!(branches.fork("a-two"), Some(Fork { number: 2, of: 2, others: vec![other("a-one", "Two.")] }));
+        assert_eq!((branches.fork("root"), branches.fork("a-old")), (None, None));
+    }
+
+    #[test]
+    fn a_branch_goes_through_a_message_to_its_newest_end() {
+        let branches = Branches::new(&forked());
+        let path = |given: &str| branches.path_through(given).unwrap().into_iter().collect::<Vec<_>>();
+        assert_eq!(path("q-old"), ["a-old", "q-old", "root"]);
+        assert_eq!(path("a-one"), ["a-one", "q-new", "root"]);
+        assert_eq!(path("root"), ["a-two", "q-new", "root"]);
+        assert_eq!(branches.active_path().len(), 3);
+        assert!(branches.path_through("q-").is_err() && branches.path_through("nobody").is_err());
+    }
+
+    #[test]
+    fn two_roots_are_a_fork_too() {
+        let tree = [said("q1", None, "one"), said("q2", None, "two")];
+        assert_eq!(Branches::new(&tree).fork("q1").map(|fork| (fork.number, fork.of)), Some((1, 2)));
+    }
+
+    #[test]
+    fn loops_and_orphans_do_no_harm() {
+        let tree = [said("a", Some("b"), "x"), said("b", Some("a"), "y"), said("b", Some("b"), "z")];
+        let branches = Branches::new(&tree);
+        assert!(branches.path_through("b").is_ok());
+        let wide: Vec<Message> = (0..50_000).map(|n| said(&n.to_string(), None, "x")).collect();
+        let branches = Branches::new(&wide);
+        assert!(wide.iter().all(|message| branches.fork(&message.id).is_some_and(|fork| fork.of == 50_000)));
+        let deep: Vec<Message> = (0..50_000).map(|n| said(&n.to_string(), Some(&(n - 1).to_string()), "x")).collect();
+        assert_eq!(Branches::new(&deep).depths().len(), 50_000);
+    }
+}

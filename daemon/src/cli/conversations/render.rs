@@ -1,0 +1,341 @@
+//! Conversations as a person reads them: a list, a branch, a tree.
+
+use satchel_proto::v1::{Conversation, Message, Role};
+
+use super::{
+    branches::{Branches, Fork},
+    message::{Body, INDENT, first_text},
+};
+use crate::cli::{
+    look::{Look, Paint},
+    table::{Cell, Column, Table},
+    text,
+    time::Calendar,
+    words,
+};
+
+/// Deepest indentation of the tree, in forks; beyond, lines would have no room.
+const MAX_DEPTH: usize = 12;
+
+/// Returns the table of `conversations list`.
+pub(super) fn table(rows: &[Conversation], calendar: &Calendar) -> Table {
+    let ids = text::ShortIds::new(rows.iter().map(|row| row.id.as_str()));
+    let mut table = Table::new([
+        Column::new("id"),
+        Column::new("title").shrinks_to(24),
+        Column::new("platform").spare(2),
+        Column::right("messages").spare(3),
+        Column::new("changed").spare(1),
+    ]);
+    for row in rows {
+        let title = row.title.as_deref().filter(|title| !title.trim().is_empty());
+        table.row([
+            Cell::painted(&ids.of(&row.id), Paint::Id),
+            title.map_or_else(|| Cell::painted("without a title", Paint::Dim), Cell::new),
+            Cell::new(&row.platform),
+            Cell::new(&text::number(row.message_count)),
+            Cell::painted(&calendar.short(row.updated_at.as_ref().or(row.created_at.as_ref())), Paint::Dim),
+        ]);
+    }
+    table
+}
+
+/// How a conversation is shown.
+pub(super) struct View<'a> {
+    pub(super) calendar: &'a Calendar,
+    pub(super) look: Look,
+    /// Nothing is folded.
+    pub(super) full: bool,
+    /// With messages that the platform does not show.
+    pub(super) hidden: bool,
+}
+
+impl View<'_> {
+    /// Returns one branch, from its root.
+    pub(super) fn branch(&self, conversation: &Conversation, messages: &[Message], branches: &Branches) -> String {
+        let mut out = self.head(conversation);
+        let ids = text::ShortIds::new(branches.ids());
+        let mut forks = Vec::new();
+        let mut last_folded = false;
+        for message in messages {
+            forks.extend(branches.fork(&message.id));
+            if message.hidden && !self.hidden {
+                continue;
+            }
+            for fork in forks.drain(..) {
+                out.push_str(&format!("\n{}", self.fork(&fork, &conversation.id, &ids)));
+            }
+            let body = Body { look: self.look, full: self.full };
+            let folded = body.folds(message);
+            // What is folded needs no heading, and stands close to its like.
+            if !(folded && last_folded) {
+                out.push('\n');
+            }
+            if !folded {
+                out.push_str(&self.heading(conversation, message));
+            }
+            out.push_str(&body.render(message));
+            last_folded = folded;
+        }
+        out
+    }
+
+    fn head(&self, conversation: &Conversation) -> String {
+        let title = text::one_line(conversation.title.as_deref().unwrap_or_default());
+        let title = if title.is_empty() { "without a title" } else { &title };
+        let mut facts = vec![text::one_line(&conversation.platform)];
+        facts.extend(conversation.model.as_deref().map(text::one_line));
+        facts.push(text::count(conversation.message_count, "message", "messages"));
+        let (begun, changed) = (
+            self.calendar.minute(conversation.created_at.as_ref()),
+            self.calendar.minute(conversation.updated_at.as_ref()),
+        );
+        facts.push(if changed.is_empty() || changed == begun { begun } else { format!("{begun} to {changed}") });
+        if conversation.is_archived {
+            facts.push("archived".to_owned());
+        }
+        facts.extend(conversation.tags.iter().map(|tag| format!("#{}", text::one_line(tag))));
+        let mut out = format!(
+            "{}\n{}\n{}\n",
+            self.look.paint(Paint::Strong, title),
+            self.look.paint(Paint::Dim, &facts.join(" · ")),
+            self.look.paint(Paint::Dim, &text::one_line(&conversation.id)),
+        );
+        let instruction = text::one_line(conversation.system_instruction.as_deref().unwrap_or_default());
+        if !instruction.is_empty() {
+            let room = if self.full { usize::MAX } else { self.look.text_columns() };
+            let line = format!("instructions: {instruction}");
+            out.push_str(&format!("{}\n", self.look.paint(Paint::Dim, &text::fit(&line, room))));
+        }
+        out
+    }
+
+    fn heading(&self, conversation: &Conversation, message: &Message) -> String {
+        let (name, paint) = speaker(conversation, message);
+        let mut facts = vec![self.calendar.minute(message.created_at.as_ref())];
+        if message.role() == Role::Assistant {
+            let model = message.model.as_deref().filter(|model| Some(*model) != conversation.model.as_deref());
+            facts.extend(model.map(text::one_line));
+        }
+        if message.hidden {
+            facts.push("hidden".to_owned());
+        }
+        facts.retain(|fact| !fact.is_empty());
+        format!("{}  {}\n", self.look.paint(paint, &name), self.look.paint(Paint::Dim, &facts.join(" · ")))
+    }
+
+    fn fork(&self, fork: &Fork, conversation: &str, ids: &text::ShortIds) -> String {
+        let mark = format!("⑂ branch {} of {}", fork.number, fork.of);
+        let mut out = format!("{}\n", self.look.paint(Paint::Warn, &mark));
+        for other in &fork.others {
+            let show = format!("satchel conversations show {} --branch {}", text::short_id(conversation), ids.of(&other.id));
+            let line = format!("{INDENT}`{show}`  {}", other.preview);
+            let line = text::fit(&line, self.look.columns.unwrap_or(usize::MAX)).into_owned();
+            out.push_str(&format!("{}\n", self.look.paint(Paint::Dim, &line)));
+        }
+        if fork.of > fork.others.len() + 1 {
+            out.push_str(&format!("{}\n", self.look.paint(Paint::Dim, &format!("{INDENT}--tree shows all"))));
+        }
+        out
+    }
+
+    /// Returns one line for each message, indented at each fork.
+    pub(super) fn tree(&self, conversation: &Conversation, messages: &[Message], branches: &Branches) -> String {
+        let ids = text::ShortIds::new(branches.ids());
+        let depths = branches.depths();
+        let mut out = format!("{}\n", self.head(conversation));
+        for message in messages.iter().filter(|message| self.hidden || !message.hidden) {
+            let depth = depths.get(message.id.as_str()).copied().unwrap_or(0).min(MAX_DEPTH);
+            let fork = branches.fork(&message.id).map(|fork| format!("{}/{} ", fork.number, fork.of)).unwrap_or_default();
+            let (mark, paint) = if message.on_active_branch { ("●", Paint::Good) } else { ("○", Paint::Dim) };
+            let who = if message.is_thought { "thought".to_owned() } else { words::role(message.role) };
+            let lead = "  ".repeat(depth);
+            let id = ids.of(&message.id);
+            let used = text::width(&lead) + text::width(&fork) + text::width(&id) + 2 + 11 + 2;
+            let room = self.look.columns.map_or(usize::MAX, |columns| columns.saturating_sub(used));
+            let said = text::one_line(&first_text(message));
+            out.push_str(&format!(
+                "{lead}{} {}{}  {who:<9}  {}\n",
+                self.look.paint(paint, mark),
+                self.look.paint(Paint::Warn, &fork),
+                self.look.paint(Paint::Id, &id),
+                text::fit(&said, room),
+            ));
+        }
+        out.push_str(&format!("\n{}\n", self.look.paint(Paint::Dim, "● the branch that was seen last; --branch ID shows another")));
+        out
+    }
+}
+
+/// Who speaks, as the person knows them.
+fn speaker(conversation: &Conversation, message: &Message) -> (String, Paint) {
+    if message.is_thought {
+        return ("Thought".to_owned(), Paint::Dim);
+    }
+    match message.role() {
+        Role::User => ("You".to_owned(), Paint::Person),
+        Role::Assistant => (assistant(conversation), Paint::Assistant),
+        Role::System => ("System".to_owned(), Paint::Dim),
+        Role::Tool => ("Tool".to_owned(), Paint::Dim),
+        Role::Unspecified => ("Somebody".to_owned(), Paint::Dim),
+    }
+}
+
+fn assistant(conversation: &Conversation) -> String {
+    let named = conversation.participants.iter().find(|participant| participant.role() == Role::Assistant);
+    let name = text::one_line(named.and_then(|participant| participant.name.as_deref()).unwrap_or_default());
+    if !name.is_empty() {
+        return name;
+    }
+    match conversation.platform.as_str() {
+        "chatgpt" => "ChatGPT".to_owned(),
+        platform => {
+            let platform = text::one_line(platform);
+            let mut letters = platform.chars();
+            letters.next().map_or_else(|| "Assistant".to_owned(), |first| first.to_uppercase().chain(letters).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use satchel_proto::v1::{Attachment, AttachmentKind, Citation, ToolCall, tool_call::Input};
+
+    use super::{super::branches::tests as trees, *};
+    use crate::cli::time;
+
+    fn conversation() -> Conversation {
+        Conversation {
+            id: "51d0aa10-0000-5000-8000-000000000001".to_owned(),
+            platform: "chatgpt".to_owned(),
+            title: Some("Twelve hives\u{202e}".to_owned()),
+            model: Some("gpt-5".to_owned()),
+            message_count: 7,
+            created_at: time::at("2026-03-12T11:20:00Z"),
+            ..Conversation::default()
+        }
+    }
+
+    fn shown(messages: &[Message], branches: &Branches, full: bool) -> String {
+        let view = View { calendar: &time::fixed(), look: Look::plain(72), full, hidden: false };
+        view.branch(&conversation(), messages, branches)
+    }
+
+    #[test]
+    fn a_branch_reads_like_a_talk_and_names_the_others() {
+        let tree = trees::forked();
+        let branches = Branches::new(&tree);
+        let messages = branches.take(tree, &branches.active_path());
+        let expected = "\
+Twelve hives\\u{202e}
+chatgpt · gpt-5 · 7 messages · 2026-03-12 11:20
+51d0aa10-0000-5000-8000-000000000001
+
+⑂ branch 2 of 2
+  `satchel conversations show 51d0aa10 --branch q-old`  How many hives?
+
+You  2026-03-12 11:20
+  How many hives fit on
+  a balcony?
+
+⑂ branch 2 of 2
+  `satchel conversations show 51d0aa10 --branch a-one`  Two.
+
+ChatGPT  2026-03-12 11:20
+  Two small ones.
+";
+        assert_eq!(shown(&messages, &branches, false), expected);
+    }
+
+    fn answer() -> Vec<Message> {
+        let thought = Message { is_thought: true, ..trees::said("t1", Some("q1"), "First the wind.\nThen the bees.") };
+        let call = ToolCall {
+            id: None,
+            name: "web_search".to_owned(),
+            input: Some(Input::InputJson("{\"query\": \"bees \\u001b on balconies\"}".to_owned())),
+            output: Some("one\n\u{1b}[2Jtwo\nthree\nfour\nfive\n".to_owned()),
+        };
+        let answer = Message {
+            tool_calls: vec![call],
+            model: Some("gpt-5-mini".to_owned()),
+            attachments: vec![Attachment {
+                kind: AttachmentKind::Image.into(),
+                name: Some("hive.png".to_owned()),
+                mime_type: Some("image/png".to_owned()),
+                size_bytes: Some(120_000),
+                ..Attachment::default()
+            }],
+            citations: vec![Citation {
+                title: Some("Bees in town".to_owned()),
+                url: Some("https://bees.example/town".to_owned()),
+                snippet: None,
+            }],
+            ..trees::said("a1", Some("t1"), "Two small ones [1].")
+        };
+        let tool = Message { role: Role::Tool.into(), ..trees::said("tool", Some("a1"), "one\ntwo") };
+        vec![trees::said("q1", None, "How many?"), thought.clone(), Message { id: "t2".to_owned(), ..thought }, answer, tool]
+    }
+
+    #[test]
+    fn thoughts_and_tools_are_folded() {
+        let expected = "\
+You  2026-03-12 11:20
+  How many?
+
+  ▸ thought, 2 lines: --full shows it
+  ▸ thought, 2 lines: --full shows it
+
+ChatGPT  2026-03-12 11:20 · gpt-5-mini
+  Two small ones [1].
+  ⚙ web_search {\"query\": \"bees \\u001b on balconies\"}
+    one
+    \\u{1b}[2Jtwo
+    three
+    … 2 more lines: --full shows all
+  [image] hive.png, image/png, 120 kB
+  [1] Bees in town — https://bees.example/town
+
+  ▸ answer of a tool, 2 lines: --full shows it
+";
+        let text = shown(&answer(), &Branches::default(), false);
+        assert_eq!(text.split_once("\n\n").unwrap().1, expected);
+    }
+
+    #[test]
+    fn full_unfolds_everything() {
+        let text = shown(&answer(), &Branches::default(), true);
+        for line in ["Thought  2026-03-12 11:20", "  Then the bees.", "    five", "Tool  2026-03-12 11:20"] {
+            assert!(text.lines().any(|shown| shown == line), "{line:?} in\n{text}");
+        }
+        assert!(!text.contains("--full"));
+    }
+
+    #[test]
+    fn the_tree_shows_every_branch() {
+        let tree = trees::forked();
+        let view = View { calendar: &time::fixed(), look: Look::plain(60), full: false, hidden: false };
+        let text = view.tree(&conversation(), &tree, &Branches::new(&tree));
+        let expected = "\
+  ○ 1/2 q-old  user       How many hives?
+  ○ a-old  assistant  It depends.
+  ● 2/2 q-new  user       How many hives fit on a balcony?
+    ○ 1/2 a-one  assistant  Two.
+    ● 2/2 a-two  assistant  Two small ones.
+
+● the branch that was seen last; --branch ID shows another
+";
+        assert_eq!(text.split_once("\n\n").unwrap().1, expected);
+    }
+
+    #[test]
+    fn conversations_are_listed() {
+        let rows = [conversation(), Conversation { title: None, id: "77e0bb21-0000-5000-8000-000000000001".to_owned(), ..conversation() }];
+        let expected = "\
+ID        TITLE                 PLATFORM  MESSAGES  CHANGED
+51d0aa10  Twelve hives\\u{202e}  chatgpt          7  40 min ago
+77e0bb21  without a title       chatgpt          7  40 min ago
+";
+        assert_eq!(table(&rows, &time::fixed()).render(Look::plain(80)), expected);
+    }
+}

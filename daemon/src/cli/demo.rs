@@ -1,0 +1,128 @@
+//! `demo`: the whole way of a memory, on invented exports in a throw-away folder.
+
+use std::{fs, path::Path};
+
+use clap::Parser;
+use satchel_proto::v1::ListConversationsRequest;
+
+use super::{
+    Context,
+    args::Cli,
+    error::CliError,
+    exit::Exit,
+    exports::quoted,
+    link::{Link, Place},
+    look::Paint,
+    text,
+};
+use crate::config::Config;
+
+/// Embeds one file of the folder `demo`.
+macro_rules! sample {
+    ($path:literal) => {
+        ($path, include_bytes!(concat!("../../demo/", $path)) as &[u8])
+    };
+}
+
+/// The exports of an invented beekeeper.
+const SAMPLES: [(&str, &[u8]); 7] = [
+    sample!("chatgpt-export/conversations.json"),
+    sample!("chatgpt-export/user.json"),
+    sample!("chatgpt-export/file_hivephoto01-frame 7.png"),
+    sample!("claude-export/conversations.json"),
+    sample!("claude-export/memories.json"),
+    sample!("claude-export/projects.json"),
+    sample!("claude-export/users.json"),
+];
+
+const NEXT: &str = "\
+The folder of this demo is gone again. With your own exports, as you downloaded them:
+
+  satchel import ~/Downloads/export.zip
+  satchel memories list
+  satchel conversations list --since 7d
+  satchel export --output memories.zip
+  satchel help
+";
+
+/// Plays all steps, each as the command that a person would type.
+///
+/// # Errors
+/// When a step fails.
+pub async fn run(context: &mut Context) -> Result<Exit, CliError> {
+    let folder = tempfile::Builder::new().prefix("satchel-demo-").tempdir();
+    let folder = folder.map_err(|source| CliError::File { action: "make a folder in", path: std::env::temp_dir(), source })?;
+    unpack(folder.path())?;
+    let config = Config::new(folder.path().join("data"), folder.path().to_owned());
+    let place = Place::Local(Box::new(config));
+    // One daemon for all steps, as on a person's machine; the commands find it by its socket.
+    let daemon = Link::open(&place, &mut context.out).await?;
+    let (kept, json) = (std::mem::replace(&mut context.place, place.clone()), std::mem::take(&mut context.out.json));
+    let played = play(context, &daemon, folder.path()).await;
+    context.place = kept;
+    context.out.json = json;
+    daemon.close(&place).await?;
+    folder.close().map_err(|source| CliError::File { action: "remove the folder in", path: std::env::temp_dir(), source })?;
+    let exit = played?;
+    context.out.print(&format!("\n{NEXT}"))?;
+    Ok(exit)
+}
+
+fn unpack(folder: &Path) -> Result<(), CliError> {
+    for (name, bytes) in SAMPLES {
+        let path = folder.join(name);
+        let failed = |source| CliError::File { action: "write", path: path.clone(), source };
+        fs::create_dir_all(path.parent().unwrap_or(folder)).map_err(failed)?;
+        fs::write(&path, bytes).map_err(failed)?;
+    }
+    Ok(())
+}
+
+async fn play(context: &mut Context, daemon: &Link, folder: &Path) -> Result<Exit, CliError> {
+    let stage = Stage { folder };
+    stage.step(context, "Two exports come in, one of ChatGPT and one of Claude.", &["import", "chatgpt-export", "claude-export"]).await?;
+    stage.step(context, "What they remember of the beekeeper, with what was corrected since.", &["memories", "list", "--status", "all"]).await?;
+    stage.step(context, "What was talked about.", &["conversations", "list"]).await?;
+    if let Some(id) = longest(daemon).await? {
+        let id = text::short_id(&id);
+        stage.step(context, "One conversation; the other branch is a command away.", &["conversations", "show", &id]).await?;
+    }
+    stage.step(context, "The same export again changes nothing.", &["import", "chatgpt-export"]).await?;
+    stage.step(context, "Everything as one signed bundle, in the open PAM 1.0 format.", &["export", "--output", "memories.zip"]).await?;
+    stage.step(context, "Anybody can check it, without Satchel's data.", &["verify", "memories.zip"]).await
+}
+
+async fn longest(daemon: &Link) -> Result<Option<String>, CliError> {
+    let answer = daemon.conversations().list_conversations(ListConversationsRequest::default()).await?;
+    let rows = answer.into_inner().conversations;
+    Ok(rows.into_iter().max_by_key(|row| row.message_count).map(|row| row.id))
+}
+
+struct Stage<'a> {
+    folder: &'a Path,
+}
+
+impl Stage<'_> {
+    /// Shows what would be typed, and does it.
+    async fn step(&self, context: &mut Context, why: &str, words: &[&str]) -> Result<Exit, CliError> {
+        let typed: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        let look = context.out.look;
+        let prompt = look.paint(Paint::Dim, "$");
+        let line = look.paint(Paint::Strong, &format!("satchel {}", typed.join(" ")));
+        context.out.print(&format!("\n{}\n{prompt} {line}\n\n", look.paint(Paint::Dim, &format!("# {why}"))))?;
+        let cli = Cli::try_parse_from(std::iter::once("satchel".to_owned()).chain(words.iter().map(|word| self.whole(word))));
+        let cli = cli.map_err(|error| CliError::Step { what: "a step of the demo".to_owned(), source: error.into() })?;
+        let exit = super::perform(context, &cli.command).await?;
+        if exit == Exit::Done {
+            Ok(exit)
+        } else {
+            Err(CliError::Usage(format!("a step of the demo ended with code {}; please report this", exit.code())))
+        }
+    }
+
+    /// A name of a file of the demo as its path.
+    fn whole(&self, word: &str) -> String {
+        let named = word.ends_with("-export") || word.ends_with(".zip");
+        if named { self.folder.join(word).to_string_lossy().into_owned() } else { word.to_owned() }
+    }
+}

@@ -1,0 +1,204 @@
+//! `export` and `exports …`.
+
+use satchel_proto::v1::{CreateExportRequest, Export, ExportType, GetExportRequest, ListExportsRequest};
+
+use super::{
+    Context,
+    args::{ExportArgs, Exports, Paging},
+    error::CliError,
+    exit::Exit,
+    facts::Facts,
+    import::text_of,
+    json,
+    link::Link,
+    look::{Look, Paint},
+    page::{self, Page},
+    table::{Cell, Column, Table},
+    text,
+    time::Calendar,
+};
+
+/// Writes a full bundle.
+///
+/// # Errors
+/// As the daemon refuses.
+pub async fn create(context: &mut Context, link: &Link, args: &ExportArgs) -> Result<Exit, CliError> {
+    let absolute = std::path::absolute(&args.output);
+    let output = absolute.map_err(|source| CliError::File { action: "find", path: args.output.clone(), source })?;
+    let request = CreateExportRequest {
+        r#type: ExportType::Full.into(),
+        output: text_of(output)?,
+        without_conversations: args.no_conversations,
+        attachments: args.attachments,
+    };
+    let spinner = context.out.spinner("writing the bundle");
+    let answer = link.exports().create_export(request).await;
+    spinner.finish_and_clear();
+    let export = answer?.into_inner().export.unwrap_or_default();
+    if context.out.json {
+        context.out.json(&json::admin::Export::new(&export))?;
+        return Ok(Exit::Done);
+    }
+    let text = written(&export, &context.calendar, context.out.look);
+    context.out.print(&text)?;
+    Ok(Exit::Done)
+}
+
+/// Runs one of the commands.
+///
+/// # Errors
+/// As the daemon refuses, and for ids that fit none or several.
+pub async fn run(context: &mut Context, link: &Link, command: &Exports) -> Result<Exit, CliError> {
+    match command {
+        Exports::List(paging) => list(context, link, *paging).await,
+        Exports::Show(id) => show(context, link, &id.id).await,
+    }
+}
+
+async fn list(context: &mut Context, link: &Link, paging: Paging) -> Result<Exit, CliError> {
+    let listing = page::collect(paging.want(), async |size, token| fetch(link, size, token).await).await?;
+    if context.out.json {
+        let exports = listing.rows.iter().map(json::admin::Export::new).collect();
+        context.out.json(&json::admin::Exports { exports, more: listing.left.more() })?;
+        return Ok(Exit::Done);
+    }
+    if listing.rows.is_empty() {
+        context.out.note("nothing was exported yet; `satchel export --output OUT` writes a bundle");
+    } else {
+        context.out.print(&table(&listing.rows, &context.calendar).render(context.out.look))?;
+    }
+    context.hint(listing.left);
+    Ok(Exit::Done)
+}
+
+async fn fetch(link: &Link, page_size: i32, page_token: String) -> Result<Page<Export>, CliError> {
+    let answer = link.exports().list_exports(ListExportsRequest { page_size, page_token }).await?.into_inner();
+    Ok(Page { rows: answer.exports, next: answer.next_page_token })
+}
+
+async fn show(context: &mut Context, link: &Link, given: &str) -> Result<Exit, CliError> {
+    let id = page::resolve("export", given, async |size, token| {
+        let page = fetch(link, size, token).await?;
+        Ok(Page { rows: page.rows.into_iter().map(|export| export.id).collect(), next: page.next })
+    })
+    .await?;
+    let export = link.exports().get_export(GetExportRequest { id }).await?.into_inner().export.unwrap_or_default();
+    if context.out.json {
+        context.out.json(&json::admin::Export::new(&export))?;
+    } else {
+        context.out.print(&facts(&export, &context.calendar).render(context.out.look))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn table(exports: &[Export], calendar: &Calendar) -> Table {
+    let ids = text::ShortIds::new(exports.iter().map(|export| export.id.as_str()));
+    let mut table = Table::new([
+        Column::new("id"),
+        Column::new("made"),
+        Column::right("memories"),
+        Column::right("conversations").spare(2),
+        Column::right("size").spare(1),
+        Column::new("where").shrinks_to(16),
+    ]);
+    for export in exports {
+        table.row([
+            Cell::painted(&ids.of(&export.id), Paint::Id),
+            Cell::painted(&calendar.short(export.created_at.as_ref()), Paint::Dim),
+            Cell::new(&text::number(export.memories)),
+            Cell::new(&text::number(export.conversations)),
+            Cell::new(&text::bytes(export.size_bytes)),
+            Cell::new(&export.path),
+        ]);
+    }
+    table
+}
+
+fn facts(export: &Export, calendar: &Calendar) -> Facts {
+    let mut facts = Facts::new();
+    facts.painted("export", &export.id, Paint::Id);
+    facts.add("made", &calendar.minute(export.created_at.as_ref()));
+    facts.add("where", &export.path);
+    facts.add("size", &text::bytes(export.size_bytes));
+    facts.add("memories", &text::number(export.memories));
+    if export.withheld > 0 {
+        facts.add("withheld", &format!("{}, because they must not be exported", text::number(export.withheld)));
+    }
+    facts.add("conversations", &text::number(export.conversations));
+    facts.add("relations", &text::number(export.relations));
+    facts.add("revision", &text::number(export.revision));
+    facts.add("checksum", &export.checksum);
+    facts.add("signed by", &export.signer);
+    facts
+}
+
+fn written(export: &Export, calendar: &Calendar, look: Look) -> String {
+    let what = format!(
+        "{}, {}",
+        text::count(export.memories, "memory", "memories"),
+        text::count(export.conversations, "conversation", "conversations")
+    );
+    let mark = look.paint(Paint::Good, "✓");
+    let hint = format!("`satchel verify {}` checks it, on any machine", quoted(&text::one_line(&export.path)));
+    format!("{mark} exported {what}\n\n{}\n{}\n", facts(export, calendar).render(look), look.paint(Paint::Dim, &hint))
+}
+
+/// A path as one types it in a shell.
+pub(super) fn quoted(path: &str) -> String {
+    let plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+:,~".contains(&byte));
+    if plain { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::time;
+
+    fn export() -> Export {
+        Export {
+            id: "a80c1122-0000-4000-8000-000000000001".to_owned(),
+            memories: 9,
+            withheld: 1,
+            conversations: 3,
+            relations: 2,
+            size_bytes: 48_000,
+            revision: 57,
+            checksum: "sha256:00".to_owned(),
+            signer: "z6Mkabc".to_owned(),
+            path: "/home/ana/my backup.zip".to_owned(),
+            created_at: time::at("2026-03-12T11:20:00Z"),
+            ..Export::default()
+        }
+    }
+
+    #[test]
+    fn an_export_says_what_it_holds_and_how_to_check_it() {
+        let expected = "\
+✓ exported 9 memories, 3 conversations
+
+export         a80c1122-0000-4000-8000-000000000001
+made           2026-03-12 11:20
+where          /home/ana/my backup.zip
+size           48 kB
+memories       9
+withheld       1, because they must not be exported
+conversations  3
+relations      2
+revision       57
+checksum       sha256:00
+signed by      z6Mkabc
+
+`satchel verify '/home/ana/my backup.zip'` checks it, on any machine
+";
+        assert_eq!(written(&export(), &time::fixed(), Look::plain(80)), expected);
+    }
+
+    #[test]
+    fn exports_are_listed() {
+        let expected = "\
+ID        MADE        MEMORIES  CONVERSATIONS   SIZE  WHERE
+a80c1122  40 min ago         9              3  48 kB  /home/ana/my backup.zip
+";
+        assert_eq!(table(&[export()], &time::fixed()).render(Look::plain(90)), expected);
+    }
+}

@@ -1,0 +1,189 @@
+//! `import`: starts jobs, follows them, prints what came of them.
+
+mod pace;
+mod progress;
+pub(super) mod receipt;
+
+use std::{
+    collections::VecDeque,
+    path::{Path, PathBuf},
+};
+
+use satchel_proto::v1::{
+    CancelImportRequest, CreateImportRequest, Import, ImportJob, ImportStatus, JobState, WatchImportRequest,
+    import_service_client::ImportServiceClient,
+};
+use tokio_stream::StreamExt;
+use tonic::transport::Channel;
+
+use self::progress::Progress;
+use super::{Context, args::ImportArgs, error::CliError, exit::Exit, json, link::Link};
+
+/// Jobs that are started before the first of them has ended: the daemon runs two at a time, the others wait for them.
+const STARTED_AHEAD: usize = 4;
+
+/// Imports every path and prints a receipt for each export that was found.
+///
+/// # Errors
+/// A path that is not there, a daemon that refuses or goes away.
+pub async fn run(context: &mut Context, link: &Link, args: &ImportArgs) -> Result<Exit, CliError> {
+    let paths = args.paths.iter().map(|path| absolute(context, path)).collect::<Result<Vec<_>, _>>()?;
+    let mut work = Work { client: link.imports(), started: VecDeque::new(), cancelled: false };
+    let mut imports = Vec::new();
+    let mut waiting = paths.iter();
+    let mut exit = Exit::Done;
+    loop {
+        while work.started.len() < STARTED_AHEAD && !work.cancelled {
+            let Some(path) = waiting.next() else { break };
+            work.start(path, args).await?;
+        }
+        let Some(job) = work.started.pop_front() else { break };
+        let ended = work.follow(job, context).await?;
+        exit = ended.imports.iter().map(exit_of).fold(exit, Exit::worst);
+        exit = exit.worst(exit_of_job(&ended));
+        report(context, &ended)?;
+        imports.extend(ended.imports);
+    }
+    if context.out.json {
+        context.out.json(&json::import::Imports::new(&imports, None))?;
+    }
+    Ok(if work.cancelled { Exit::Cancelled } else { exit })
+}
+
+fn report(context: &mut Context, job: &ImportJob) -> Result<(), CliError> {
+    if context.out.json {
+        return Ok(());
+    }
+    if job.imports.is_empty() {
+        context.out.note(&format!("{}: nothing was imported", super::text::one_line(&job.path)));
+    }
+    for import in &job.imports {
+        let text = receipt::render(import, &context.calendar, context.out.look);
+        context.out.print(&format!("{text}\n"))?;
+    }
+    Ok(())
+}
+
+/// The path as the daemon needs it. Of a daemon elsewhere we cannot know what is there.
+fn absolute(context: &Context, path: &Path) -> Result<String, CliError> {
+    let failed = |action| move |source| CliError::File { action, path: path.to_owned(), source };
+    let whole = if context.place.is_local() {
+        path.canonicalize().map_err(failed("read"))?
+    } else {
+        std::path::absolute(path).map_err(failed("find"))?
+    };
+    text_of(whole)
+}
+
+/// A path as text, which is what the wire carries.
+///
+/// # Errors
+/// A path that is not UTF-8.
+pub(super) fn text_of(path: PathBuf) -> Result<String, CliError> {
+    path.into_os_string().into_string().map_err(|path| {
+        CliError::Usage(format!("the path {} is not UTF-8; rename it or use a link to it", path.to_string_lossy()))
+    })
+}
+
+/// The jobs of this command.
+struct Work {
+    client: ImportServiceClient<Channel>,
+    started: VecDeque<ImportJob>,
+    /// Ctrl-C was pressed.
+    cancelled: bool,
+}
+
+impl Work {
+    async fn start(&mut self, path: &str, args: &ImportArgs) -> Result<(), CliError> {
+        let request = CreateImportRequest {
+            path: path.to_owned(),
+            provider: args.provider.clone().unwrap_or_default(),
+            again: args.again,
+            dry_run: args.dry_run,
+        };
+        self.started.extend(self.client.create_import(request).await?.into_inner().job);
+        Ok(())
+    }
+
+    /// Follows a job to its end. The first Ctrl-C stops all jobs in order, the second leaves at once.
+    async fn follow(&mut self, job: ImportJob, context: &mut Context) -> Result<ImportJob, CliError> {
+        let request = WatchImportRequest { id: job.id.clone(), min_interval: None };
+        let mut changes = self.client.watch_import(request).await?.into_inner();
+        let mut progress = Progress::new(&job.path, &context.out);
+        let mut last = job;
+        loop {
+            tokio::select! {
+                change = changes.next() => match change {
+                    Some(change) => {
+                        last = change?.job.unwrap_or(last);
+                        progress.show(&last);
+                    }
+                    None => break,
+                },
+                pressed = tokio::signal::ctrl_c() => {
+                    if let Err(error) = pressed {
+                        tracing::warn!(%error, "ctrl-c cannot be awaited");
+                    }
+                    if self.cancelled {
+                        return Err(CliError::Cancelled);
+                    }
+                    self.cancelled = true;
+                    progress.tell("stopping; what is stored until now is whole and stays");
+                    self.cancel_all(&last.id).await?;
+                }
+            }
+        }
+        progress.end();
+        Ok(last)
+    }
+
+    async fn cancel_all(&mut self, current: &str) -> Result<(), CliError> {
+        let ids: Vec<String> =
+            std::iter::once(current.to_owned()).chain(self.started.iter().map(|job| job.id.clone())).collect();
+        for id in ids {
+            self.client.cancel_import(CancelImportRequest { id }).await?;
+        }
+        Ok(())
+    }
+}
+
+fn exit_of(import: &Import) -> Exit {
+    match import.status() {
+        ImportStatus::Unrecognized => Exit::Unrecognized,
+        ImportStatus::Failed => Exit::Failed,
+        ImportStatus::Cancelled => Exit::Cancelled,
+        ImportStatus::Unspecified
+        | ImportStatus::Running
+        | ImportStatus::Completed
+        | ImportStatus::CompletedWithSkips
+        | ImportStatus::Unchanged => Exit::Done,
+    }
+}
+
+fn exit_of_job(job: &ImportJob) -> Exit {
+    match job.state() {
+        JobState::Cancelled => Exit::Cancelled,
+        // A job that failed with an import has that import's code.
+        JobState::Failed if job.imports.is_empty() => Exit::Failed,
+        JobState::Unspecified | JobState::Queued | JobState::Running | JobState::Succeeded | JobState::Failed => Exit::Done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exit_says_how_the_import_ended() {
+        let exit = |status: ImportStatus| exit_of(&Import { status: status.into(), ..Import::default() }).code();
+        assert_eq!(exit(ImportStatus::Completed), 0);
+        assert_eq!(exit(ImportStatus::Unchanged), 0);
+        assert_eq!(exit(ImportStatus::CompletedWithSkips), 0);
+        assert_eq!(exit(ImportStatus::Unrecognized), 3);
+        assert_eq!(exit(ImportStatus::Failed), 4);
+        assert_eq!(exit(ImportStatus::Cancelled), 130);
+        let job = |state: JobState, imports| exit_of_job(&ImportJob { state: state.into(), imports, ..ImportJob::default() });
+        assert_eq!(job(JobState::Failed, Vec::new()), Exit::Failed);
+        assert_eq!(job(JobState::Failed, vec![Import::default()]), Exit::Done);
+    }
+}

@@ -1,0 +1,120 @@
+//! How fast a job goes, and how long it will take.
+
+use std::time::{Duration, Instant};
+
+use satchel_proto::v1::{ImportPhase, ImportProgress};
+
+use crate::cli::text;
+
+/// Before this much time a rate says nothing.
+const SETTLES: Duration = Duration::from_millis(500);
+
+/// One phase of a job, watched since it began.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    phase: i32,
+    began: Instant,
+    /// Bytes that were done when it was first seen.
+    from: u64,
+}
+
+impl Pace {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { phase: ImportPhase::Unspecified.into(), began: now, from: 0 }
+    }
+
+    /// Takes in where the job is; a new phase begins a new measurement.
+    pub(super) fn see(&mut self, progress: &ImportProgress, now: Instant) {
+        if progress.phase != self.phase {
+            *self = Self { phase: progress.phase, began: now, from: progress.bytes_done };
+        }
+    }
+
+    /// Returns a line such as `reading 120 MB of 500 MB (24 %), 45 MB/s, 12,345 records, 8.4 s left`.
+    pub(super) fn line(&self, progress: &ImportProgress, now: Instant) -> String {
+        let mut line = doing(progress.phase()).to_owned();
+        let done = progress.bytes_done;
+        match progress.bytes_total.filter(|total| *total > 0) {
+            Some(total) => {
+                let percent = u128::from(done.min(total)) * 100 / u128::from(total);
+                line.push_str(&format!(" {} of {} ({percent} %)", text::bytes(done), text::bytes(total)));
+            }
+            None if done > 0 => line.push_str(&format!(" {}", text::bytes(done))),
+            None => {}
+        }
+        let rate = self.rate(done, now);
+        if let Some(rate) = rate {
+            line.push_str(&format!(", {}/s", text::bytes(rate)));
+        }
+        if progress.records > 0 {
+            line.push_str(&format!(", {}", text::count(progress.records, "record", "records")));
+        }
+        let left = progress.bytes_total.and_then(|total| total.checked_sub(done)).filter(|left| *left > 0);
+        if let (Some(left), Some(rate)) = (left, rate) {
+            // Whole seconds: more would only flicker.
+            line.push_str(&format!(", {} left", text::span((left / rate + 1) * 1_000).replace(".0 s", " s")));
+        }
+        line
+    }
+
+    /// Bytes a second since the phase began; none while that says nothing.
+    fn rate(&self, done: u64, now: Instant) -> Option<u64> {
+        let elapsed = now.saturating_duration_since(self.began);
+        let moved = done.checked_sub(self.from).filter(|moved| *moved > 0)?;
+        if elapsed < SETTLES {
+            return None;
+        }
+        let rate = u128::from(moved) * 1_000 / elapsed.as_millis().max(1);
+        u64::try_from(rate).ok().filter(|rate| *rate > 0)
+    }
+}
+
+fn doing(phase: ImportPhase) -> &'static str {
+    match phase {
+        ImportPhase::Unspecified => "waiting",
+        ImportPhase::Looking => "looking",
+        ImportPhase::Hashing => "hashing",
+        ImportPhase::Reading => "reading",
+        ImportPhase::Settling => "deriving memories",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(phase: ImportPhase, done: u64, total: Option<u64>, records: u64) -> ImportProgress {
+        ImportProgress { phase: phase.into(), bytes_done: done, bytes_total: total, records }
+    }
+
+    #[test]
+    fn rate_and_time_left_belong_to_the_phase() {
+        let start = Instant::now();
+        let mut pace = Pace::new(start);
+        assert_eq!(pace.line(&at(ImportPhase::Unspecified, 0, None, 0), start), "waiting");
+
+        let hashing = at(ImportPhase::Hashing, 500_000_000, Some(500_000_000), 0);
+        pace.see(&hashing, start);
+        let reading = at(ImportPhase::Reading, 0, Some(500_000_000), 0);
+        pace.see(&reading, start + Duration::from_secs(10));
+        assert_eq!(pace.line(&reading, start + Duration::from_secs(10)), "reading 0 B of 500 MB (0 %)");
+
+        let later = at(ImportPhase::Reading, 120_000_000, Some(500_000_000), 12_345);
+        pace.see(&later, start + Duration::from_secs(12));
+        assert_eq!(
+            pace.line(&later, start + Duration::from_secs(12)),
+            "reading 120 MB of 500 MB (24 %), 60 MB/s, 12,345 records, 7 s left"
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let start = Instant::now();
+        let mut pace = Pace::new(start);
+        let odd = at(ImportPhase::Settling, 9, Some(3), 1);
+        pace.see(&odd, start);
+        assert_eq!(pace.line(&odd, start + Duration::from_secs(5)), "deriving memories 9 B of 3 B (100 %), 1 record");
+        let unknown = at(ImportPhase::Settling, 2_000, None, 0);
+        assert_eq!(pace.line(&unknown, start + Duration::from_millis(1)), "deriving memories 2.0 kB");
+    }
+}

@@ -1,0 +1,131 @@
+//! Shows on stderr how a job goes: a bar on a terminal, else a line every few seconds.
+
+use std::{
+    io::Write,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use satchel_proto::v1::{ImportJob, ImportPhase};
+
+use super::pace::Pace;
+use crate::cli::{out::Out, text};
+
+/// Between two plain lines: often enough to see that it lives, seldom enough for a log.
+const LINE_EVERY: Duration = Duration::from_secs(3);
+/// Columns of the name before the bar.
+const NAME_COLUMNS: usize = 28;
+/// Positions of a bar; it shows parts, the line beside it has the numbers.
+const STEPS: u64 = 1_000;
+
+/// The display of one job.
+pub(super) struct Progress {
+    name: String,
+    pace: Pace,
+    shown: Shown,
+}
+
+enum Shown {
+    Bar(ProgressBar),
+    Lines { last: Instant },
+    Nothing,
+}
+
+impl Progress {
+    pub(super) fn new(path: &str, out: &Out) -> Self {
+        let now = Instant::now();
+        let shown = match (out.quiet, out.bars) {
+            (true, _) => Shown::Nothing,
+            (false, true) => Shown::Bar(bar(out.notes_look.color)),
+            (false, false) => Shown::Lines { last: now },
+        };
+        Self { name: name(path), pace: Pace::new(now), shown }
+    }
+
+    /// Shows where the job is.
+    pub(super) fn show(&mut self, job: &ImportJob) {
+        let Some(progress) = job.progress.as_ref() else { return };
+        let now = Instant::now();
+        self.pace.see(progress, now);
+        match &mut self.shown {
+            Shown::Bar(bar) => {
+                let total = progress.bytes_total.filter(|total| *total > 0);
+                let part = total.map_or(0, |total| u128::from(progress.bytes_done.min(total)) * u128::from(STEPS) / u128::from(total));
+                bar.set_position(u64::try_from(part).unwrap_or(STEPS));
+                bar.set_prefix(text::fit(&self.name, NAME_COLUMNS).into_owned());
+                bar.set_message(self.pace.line(progress, now));
+            }
+            // A job that is over in a moment needs no line.
+            Shown::Lines { last } if now.duration_since(*last) >= LINE_EVERY => {
+                *last = now;
+                if progress.phase() != ImportPhase::Unspecified {
+                    let line = self.pace.line(progress, now);
+                    self.tell(&line);
+                }
+            }
+            Shown::Lines { .. } | Shown::Nothing => {}
+        }
+    }
+
+    /// Says something about the job, above the bar.
+    pub(super) fn tell(&self, what: &str) {
+        let line = format!("{}: {what}", self.name);
+        match &self.shown {
+            Shown::Bar(bar) => bar.println(line),
+            Shown::Lines { .. } => {
+                if let Err(error) = writeln!(std::io::stderr(), "{line}") {
+                    tracing::debug!(%error, "stderr is closed");
+                }
+            }
+            Shown::Nothing => {}
+        }
+    }
+
+    /// Takes the bar away; the receipt follows.
+    pub(super) fn end(self) {
+        if let Shown::Bar(bar) = self.shown {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar(color: bool) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
+    let template = if color {
+        "{spinner:.cyan} {prefix} {wide_bar:.cyan/dim}\n  {msg}"
+    } else {
+        "{spinner} {prefix} {wide_bar}\n  {msg}"
+    };
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.set_style(style.progress_chars("━━╌")),
+        Err(error) => tracing::debug!(%error, "the bar's template"),
+    }
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
+fn name(path: &str) -> String {
+    let last = Path::new(path).file_name().map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned());
+    text::one_line(&last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_templates_are_sound() {
+        for color in [true, false] {
+            let bar = bar(color);
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+            assert_eq!(bar.length(), Some(STEPS));
+        }
+    }
+
+    #[test]
+    fn a_job_has_the_name_of_its_file() {
+        assert_eq!(name("/home/ana/Downloads/chatgpt\u{1b}.zip"), "chatgpt\\u{1b}.zip");
+        assert_eq!(name("/"), "/");
+    }
+}

@@ -1,0 +1,271 @@
+//! A receipt as a person reads it: a small table whose rows balance, and what was left out, grouped by its reason.
+
+use std::collections::BTreeMap;
+
+use satchel_proto::v1::{Import, ImportIssue, ImportStatus, RecordCounts, RecordKind};
+
+use crate::cli::{
+    look::{Look, Paint},
+    table::{Cell, Column, Table},
+    text,
+    time::Calendar,
+    words,
+};
+
+/// Reasons that are shown; the rest is counted.
+const REASONS: usize = 6;
+
+/// Returns the lines of a receipt, the last one with its line end.
+pub(in crate::cli) fn render(import: &Import, calendar: &Calendar, look: Look) -> String {
+    let mut out = headline(import, look);
+    out.push_str(&origin(import, calendar, look));
+    if !import.reason.is_empty() {
+        let options = textwrap::Options::new(look.text_columns()).initial_indent("  ").subsequent_indent("  ");
+        out.push_str(&format!("{}\n", textwrap::fill(&text::clean(&import.reason), options)));
+    }
+    if let Some(table) = counts(import) {
+        out.push('\n');
+        for line in table.render(look).lines() {
+            out.push_str(&format!("  {line}\n"));
+        }
+    }
+    out.push_str(&skips(import, look));
+    out.push_str(&warnings(import, look));
+    out
+}
+
+fn headline(import: &Import, look: Look) -> String {
+    let (mark, paint, words, tail) = match import.status() {
+        ImportStatus::Completed => ("✓", Paint::Good, "completed", ""),
+        ImportStatus::CompletedWithSkips => ("✓", Paint::Warn, "completed", ", with skips"),
+        ImportStatus::Unchanged => ("✓", Paint::Good, "unchanged", ": these exact bytes were imported before"),
+        ImportStatus::Unrecognized => ("✗", Paint::Bad, "not recognised", ""),
+        ImportStatus::Failed => ("✗", Paint::Bad, "failed", ""),
+        ImportStatus::Cancelled => ("✗", Paint::Warn, "cancelled", ""),
+        ImportStatus::Running => ("…", Paint::Warn, "running", ""),
+        ImportStatus::Unspecified => ("?", Paint::Warn, "unknown", ""),
+    };
+    let dry = if import.dry_run { ", dry run: nothing was stored" } else { "" };
+    let took = match import.status() {
+        ImportStatus::Unchanged | ImportStatus::Unrecognized | ImportStatus::Running => String::new(),
+        _ if import.elapsed_ms > 0 => format!(" in {}", text::span(import.elapsed_ms)),
+        _ => String::new(),
+    };
+    format!(
+        "{} {}  {}{took}{tail}{dry}\n",
+        look.paint(paint, mark),
+        look.paint(Paint::Strong, &text::one_line(&import.source)),
+        look.paint(paint, words),
+    )
+}
+
+fn origin(import: &Import, calendar: &Calendar, look: Look) -> String {
+    let mut facts = Vec::new();
+    if !import.importer.is_empty() {
+        facts.push(text::one_line(&import.importer));
+    }
+    if import.bytes > 0 {
+        facts.push(text::bytes(import.bytes));
+    }
+    if import.attachments > 0 {
+        facts.push(text::count(import.attachments, "attachment", "attachments"));
+    }
+    facts.push(format!("import {}", text::short_id(&import.id)));
+    if let Some(range) = &import.revisions {
+        facts.push(match range.last - range.first.min(range.last) {
+            0 => format!("revision {}", range.last),
+            _ => format!("revisions {} to {}", range.first, range.last),
+        });
+    }
+    let when = calendar.minute(import.finished_at.as_ref().or(import.started_at.as_ref()));
+    if !when.is_empty() {
+        facts.push(when);
+    }
+    format!("  {}\n", look.paint(Paint::Dim, &facts.join(" · ")))
+}
+
+/// The table; none when nothing was counted.
+fn counts(import: &Import) -> Option<Table> {
+    let rows = [
+        ("conversations", import.conversations.as_ref()),
+        ("messages", import.messages.as_ref()),
+        ("memories", import.memories.as_ref()),
+    ];
+    let counted: Vec<(&str, &RecordCounts)> = rows
+        .into_iter()
+        .filter_map(|(name, counts)| counts.filter(|counts| **counts != RecordCounts::default()).map(|counts| (name, counts)))
+        .collect();
+    if counted.is_empty() {
+        return None;
+    }
+    let columns =
+        ["", "found", "= new", "+ updated", "+ unchanged", "+ skipped"].map(|title| if title.is_empty() { Column::new(title) } else { Column::right(title) });
+    let mut table = Table::new(columns);
+    for (name, counts) in counted {
+        let RecordCounts { found, new, updated, unchanged, skipped } = *counts;
+        let number = |n: u64, paint| Cell::painted(&text::number(n), if n == 0 { Paint::Dim } else { paint });
+        table.row([
+            Cell::new(name),
+            number(found, Paint::Strong),
+            number(new, Paint::Good),
+            number(updated, Paint::Good),
+            number(unchanged, Paint::Plain),
+            number(skipped, Paint::Warn),
+        ]);
+    }
+    Some(table)
+}
+
+/// What was skipped, the most frequent reason first.
+fn skips(import: &Import, look: Look) -> String {
+    if import.skipped.is_empty() {
+        return String::new();
+    }
+    let mut groups: BTreeMap<(i32, &str), Vec<&ImportIssue>> = BTreeMap::new();
+    for issue in &import.skipped {
+        groups.entry((issue.record, issue.message.as_str())).or_default().push(issue);
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, issues)| std::cmp::Reverse(issues.len()));
+    let more = if import.more_skipped { "more than " } else { "" };
+    let mut out = format!("\n  {}\n", look.paint(Paint::Warn, &format!("{more}{} skipped", text::number(import.skipped.len() as u64))));
+    let mut table = Table::new([Column::right("n"), Column::new("kind"), Column::new("reason").shrinks_to(20), Column::new("first").shrinks_to(16).spare(1)]);
+    for ((kind, reason), issues) in groups.iter().take(REASONS) {
+        let n = issues.len() as u64;
+        let first = issues.first().map_or("", |issue| &issue.locator);
+        table.row([Cell::new(&text::number(n)), Cell::new(&kind_word(*kind, n)), Cell::new(reason), Cell::painted(first, Paint::Dim)]);
+    }
+    let narrow = Look { columns: look.columns.map(|columns| columns.saturating_sub(4)), ..look };
+    for line in table.render(narrow).lines().skip(1) {
+        out.push_str(&format!("    {line}\n"));
+    }
+    let rest: usize = groups.iter().skip(REASONS).map(|(_, issues)| issues.len()).sum();
+    if rest > 0 {
+        out.push_str(&format!("    and {} for other reasons\n", text::number(rest as u64)));
+    }
+    out.push_str(&hint(import, look));
+    out
+}
+
+fn warnings(import: &Import, look: Look) -> String {
+    let total = import.warnings_total.max(import.warnings.len() as u64);
+    let Some(first) = import.warnings.first() else { return String::new() };
+    let line = format!("{}: {}", text::one_line(&first.locator), text::one_line(&first.message));
+    let line = look.columns.map_or_else(|| line.clone(), |columns| text::fit(&line, columns.saturating_sub(4)).into_owned());
+    let title = look.paint(Paint::Warn, &text::count(total, "warning", "warnings"));
+    let hint = if import.skipped.is_empty() { hint(import, look) } else { String::new() };
+    format!("\n  {title}\n    {line}\n{hint}")
+}
+
+fn hint(import: &Import, look: Look) -> String {
+    // A dry run leaves no entry to look at.
+    if import.dry_run {
+        return String::new();
+    }
+    let command = format!("satchel imports issues {}", text::short_id(&import.id));
+    format!("  {}\n", look.paint(Paint::Dim, &format!("`{command}` shows each one")))
+}
+
+fn kind_word(kind: i32, n: u64) -> String {
+    let word = words::record_kind(kind);
+    match (RecordKind::try_from(kind), n) {
+        (_, 1) => word,
+        (Ok(RecordKind::Memory), _) => "memories".to_owned(),
+        _ => format!("{word}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use satchel_proto::v1::{IssueKind, RevisionRange};
+
+    use super::*;
+    use crate::cli::time;
+
+    fn skip(record: RecordKind, at: usize, reason: &str) -> ImportIssue {
+        let locator = format!("conversations-001.json[{at}]");
+        ImportIssue { kind: IssueKind::Skip.into(), record: record.into(), locator, message: reason.to_owned() }
+    }
+
+    fn import() -> Import {
+        let counts = |found, new, updated, unchanged, skipped| Some(RecordCounts { found, new, updated, unchanged, skipped });
+        Import {
+            id: "3f2a91bc-0000-5000-8000-000000000001".to_owned(),
+            source: "chatgpt-export.zip".to_owned(),
+            importer: "chatgpt-importer/2026.07".to_owned(),
+            status: ImportStatus::CompletedWithSkips.into(),
+            conversations: counts(44, 12, 1, 28, 3),
+            messages: counts(1_312, 410, 2, 900, 0),
+            memories: counts(0, 0, 0, 0, 0),
+            skipped: vec![
+                skip(RecordKind::Conversation, 3, "two messages have the id \u{1b}[2J"),
+                skip(RecordKind::Conversation, 17, "mapping is null"),
+                skip(RecordKind::Conversation, 18, "mapping is null"),
+            ],
+            warnings: vec![ImportIssue { locator: "user.json".to_owned(), message: "has no id".to_owned(), ..ImportIssue::default() }],
+            warnings_total: 7,
+            revisions: Some(RevisionRange { first: 52, last: 57 }),
+            elapsed_ms: 812,
+            bytes: 12_400_000,
+            finished_at: time::at("2026-03-12T11:58:00Z"),
+            ..Import::default()
+        }
+    }
+
+    fn plain(import: &Import) -> String {
+        render(import, &time::fixed(), Look::plain(80))
+    }
+
+    #[test]
+    fn a_receipt_balances_and_groups_what_was_skipped() {
+        let expected = "\
+✓ chatgpt-export.zip  completed in 812 ms, with skips
+  chatgpt-importer/2026.07 · 12 MB · import 3f2a91bc · revisions 52 to 57 · 2026-03-12 11:58
+
+                 FOUND  = NEW  + UPDATED  + UNCHANGED  + SKIPPED
+  conversations     44     12          1           28          3
+  messages       1,312    410          2          900          0
+
+  3 skipped
+    2  conversations  mapping is null                  conversations-001.json[17]
+    1  conversation   two messages have the id \\u{1…  conversations-001.json[3]
+  `satchel imports issues 3f2a91bc` shows each one
+
+  7 warnings
+    user.json: has no id
+";
+        assert_eq!(plain(&import()), expected);
+    }
+
+    #[test]
+    fn a_failure_says_why() {
+        let failed = Import {
+            id: "3f2a91bc-0000-5000-8000-000000000001".to_owned(),
+            source: "export.zip".to_owned(),
+            status: ImportStatus::Failed.into(),
+            reason: "the archive's directory is damaged; download the export again".to_owned(),
+            ..Import::default()
+        };
+        let expected = "\
+✗ export.zip  failed
+  import 3f2a91bc
+  the archive's directory is damaged; download the export again
+";
+        assert_eq!(plain(&failed), expected);
+    }
+
+    #[test]
+    fn unchanged_and_dry_runs_say_so() {
+        let unchanged = Import { status: ImportStatus::Unchanged.into(), ..import() };
+        assert!(plain(&unchanged).starts_with("✓ chatgpt-export.zip  unchanged: these exact bytes were imported before\n"));
+        let dry = Import { dry_run: true, ..import() };
+        assert!(plain(&dry).contains("dry run: nothing was stored") && !plain(&dry).contains("imports issues"));
+    }
+
+    #[test]
+    fn many_reasons_are_counted() {
+        let skipped = (0..10).map(|n| skip(RecordKind::Memory, n, &format!("reason {n}"))).collect();
+        let shown = plain(&Import { skipped, more_skipped: true, ..import() });
+        assert!(shown.contains("more than 10 skipped") && shown.contains("and 4 for other reasons"), "{shown}");
+    }
+}

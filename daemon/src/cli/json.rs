@@ -1,0 +1,24 @@
+//! What `--json` prints: shapes with stable keys. A key may be added, none is renamed or removed.
+
+pub mod admin;
+pub mod conversation;
+pub mod import;
+pub mod memory;
+
+use prost_types::Timestamp;
+
+use super::time;
+
+/// A time as PAM writes it; null where there is none.
+pub(crate) fn when(time: Option<&Timestamp>) -> Option<String> {
+    time.and_then(time::rfc3339)
+}
+
+/// Null for what the wire leaves empty.
+pub(crate) fn filled(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests;

@@ -1,0 +1,172 @@
+//! Exports, importers and the state of the daemon.
+
+use std::collections::BTreeMap;
+
+use satchel_proto::v1;
+use serde::Serialize;
+
+use super::{filled, when};
+use crate::cli::words;
+
+/// `exports list`.
+#[derive(Debug, Serialize)]
+pub struct Exports<'a> {
+    pub exports: Vec<Export<'a>>,
+    /// There are more than `--limit`.
+    pub more: bool,
+}
+
+/// `export`, and one of `exports`.
+#[derive(Debug, Serialize)]
+pub struct Export<'a> {
+    pub export_id: &'a str,
+    pub export_type: String,
+    /// Always null: every export is full.
+    pub base_export_id: Option<&'a str>,
+    /// Always null: every export is full.
+    pub since: Option<&'a str>,
+    pub memories: u64,
+    pub conversations: u64,
+    pub relations: u64,
+    pub checksum: &'a str,
+    pub revision: u64,
+    pub path: &'a str,
+    pub export_date: &'a str,
+    pub withheld: u64,
+    pub bytes: u64,
+    pub signer: Option<&'a str>,
+    pub manifest_sha256: Option<&'a str>,
+}
+
+impl<'a> Export<'a> {
+    pub fn new(export: &'a v1::Export) -> Self {
+        Self {
+            export_id: &export.id,
+            export_type: words::export_type(export.r#type),
+            base_export_id: None,
+            since: None,
+            memories: export.memories,
+            conversations: export.conversations,
+            relations: export.relations,
+            checksum: &export.checksum,
+            revision: export.revision,
+            path: &export.path,
+            export_date: &export.export_date,
+            withheld: export.withheld,
+            bytes: export.size_bytes,
+            signer: filled(&export.signer),
+            manifest_sha256: filled(&export.manifest_sha256),
+        }
+    }
+}
+
+/// `plugins list`.
+#[derive(Debug, Serialize)]
+pub struct Plugins<'a> {
+    pub plugins: Vec<Plugin<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Plugin<'a> {
+    pub name: &'a str,
+    pub version: &'a str,
+    pub platform: &'a str,
+    pub importer_version: &'a str,
+    pub formats: &'a [String],
+    pub built_in: bool,
+    pub sha256: &'a str,
+}
+
+impl<'a> Plugin<'a> {
+    pub fn new(plugin: &'a v1::Plugin) -> Self {
+        let v1::Plugin { name, version, platform, sha256, built_in, formats, importer_version } = plugin;
+        Self { name, version, platform, importer_version, formats, built_in: *built_in, sha256 }
+    }
+}
+
+/// `status`.
+#[derive(Debug, Serialize)]
+pub struct Status<'a> {
+    pub version: &'a str,
+    pub data_dir: &'a str,
+    /// A daemon serves; false: only this command did.
+    pub daemon: bool,
+    pub pid: u32,
+    pub started_at: Option<String>,
+    pub store_id: &'a str,
+    pub revision: u64,
+    pub running_jobs: u32,
+    pub memories: Counted<'a>,
+    pub conversations: Platforms<'a>,
+    pub messages: u64,
+    pub relations: u64,
+    pub journal_bytes: u64,
+    pub database_bytes: u64,
+    pub blob_bytes: u64,
+    pub problems: Vec<Problem<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Counted<'a> {
+    pub total: u64,
+    pub by_status: BTreeMap<&'a str, u64>,
+    pub by_type: BTreeMap<&'a str, u64>,
+    pub by_platform: BTreeMap<&'a str, u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Platforms<'a> {
+    pub total: u64,
+    pub by_platform: BTreeMap<&'a str, u64>,
+}
+
+/// Something that a person should look at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem<'a> {
+    pub reason: &'a str,
+    pub message: &'a str,
+    pub fix: &'a str,
+}
+
+impl<'a> Problem<'a> {
+    pub fn new(problem: &'a v1::Problem) -> Self {
+        let v1::Problem { reason, message, fix } = problem;
+        Self { reason, message, fix }
+    }
+}
+
+impl<'a> Status<'a> {
+    pub fn new(status: &'a v1::GetStatusResponse, stats: &'a v1::GetStatsResponse, daemon: bool) -> Self {
+        let header = status.header.as_ref();
+        Self {
+            version: &status.version,
+            data_dir: &status.data_dir,
+            daemon,
+            pid: status.pid,
+            started_at: when(status.started_at.as_ref()),
+            store_id: header.map_or("", |header| &header.store_id),
+            revision: header.map_or(0, |header| header.revision),
+            running_jobs: status.running_jobs,
+            memories: Counted {
+                total: stats.memories,
+                by_status: counts(&stats.memories_by_status),
+                by_type: counts(&stats.memories_by_type),
+                by_platform: counts(&stats.memories_by_platform),
+            },
+            conversations: Platforms {
+                total: stats.conversations,
+                by_platform: counts(&stats.conversations_by_platform),
+            },
+            messages: stats.messages,
+            relations: stats.relations,
+            journal_bytes: status.journal_bytes,
+            database_bytes: status.database_bytes,
+            blob_bytes: status.blob_bytes,
+            problems: status.problems.iter().map(Problem::new).collect(),
+        }
+    }
+}
+
+fn counts(counts: &[v1::Count]) -> BTreeMap<&str, u64> {
+    counts.iter().map(|count| (count.value.as_str(), count.count)).collect()
+}

@@ -1,0 +1,295 @@
+//! Conversations and messages, with the keys of PAM 1.0 where PAM has one.
+
+use satchel_proto::v1::{self, StoreHeader, tool_call::Input};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::when;
+use crate::cli::words;
+
+/// `conversations list`.
+#[derive(Debug, Serialize)]
+pub struct Conversations<'a> {
+    pub conversations: Vec<Row<'a>>,
+    /// There are more than `--limit`.
+    pub more: bool,
+    pub revision: u64,
+    pub store_id: &'a str,
+}
+
+impl<'a> Conversations<'a> {
+    pub fn new(rows: &'a [v1::Conversation], more: bool, header: &'a StoreHeader) -> Self {
+        let conversations = rows.iter().map(Row::new).collect();
+        Self { conversations, more, revision: header.revision, store_id: &header.store_id }
+    }
+}
+
+/// What a list holds of a conversation.
+#[derive(Debug, Serialize)]
+pub struct Row<'a> {
+    pub id: &'a str,
+    pub platform: &'a str,
+    pub account: Option<&'a str>,
+    pub title: Option<&'a str>,
+    pub created_at: Option<String>,
+    pub updated_at: Option<String>,
+    pub message_count: u64,
+    pub tags: &'a [String],
+    pub is_archived: bool,
+    pub mod_revision: u64,
+}
+
+impl<'a> Row<'a> {
+    fn new(row: &'a v1::Conversation) -> Self {
+        Self {
+            id: &row.id,
+            platform: &row.platform,
+            account: row.account.as_deref(),
+            title: row.title.as_deref(),
+            created_at: when(row.created_at.as_ref()),
+            updated_at: when(row.updated_at.as_ref()),
+            message_count: row.message_count,
+            tags: &row.tags,
+            is_archived: row.is_archived,
+            mod_revision: row.mod_revision,
+        }
+    }
+}
+
+/// `conversations show`.
+#[derive(Debug, Serialize)]
+pub struct Shown<'a> {
+    pub conversation: Whole<'a>,
+    pub messages: Vec<Message<'a>>,
+}
+
+impl<'a> Shown<'a> {
+    pub fn new(conversation: &'a v1::Conversation, messages: &'a [v1::Message]) -> Self {
+        Self { conversation: Whole::new(conversation), messages: messages.iter().map(Message::new).collect() }
+    }
+}
+
+/// A conversation without its messages.
+#[derive(Debug, Serialize)]
+pub struct Whole<'a> {
+    #[serde(flatten)]
+    pub row: Row<'a>,
+    pub provider_conversation_id: Option<&'a str>,
+    pub export_format_version: Option<&'a str>,
+    pub model: Option<&'a str>,
+    pub system_instruction: Option<&'a str>,
+    pub participants: Vec<Participant<'a>>,
+    pub active_leaf_id: Option<&'a str>,
+    pub raw_metadata: Option<&'a RawValue>,
+    pub abridged: bool,
+}
+
+impl<'a> Whole<'a> {
+    fn new(all: &'a v1::Conversation) -> Self {
+        Self {
+            row: Row::new(all),
+            provider_conversation_id: all.provider_conversation_id.as_deref(),
+            export_format_version: all.export_format_version.as_deref(),
+            model: all.model.as_deref(),
+            system_instruction: all.system_instruction.as_deref(),
+            participants: all.participants.iter().map(Participant::new).collect(),
+            active_leaf_id: all.active_leaf_id.as_deref(),
+            raw_metadata: raw(all.raw_metadata_json.as_ref()),
+            abridged: all.abridged,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct Participant<'a> {
+    pub role: String,
+    pub name: Option<&'a str>,
+    pub provider_id: Option<&'a str>,
+}
+
+impl<'a> Participant<'a> {
+    fn new(participant: &'a v1::Participant) -> Self {
+        let v1::Participant { role, name, provider_id } = participant;
+        Self { role: words::role(*role), name: name.as_deref(), provider_id: provider_id.as_deref() }
+    }
+}
+
+/// One message.
+#[derive(Debug, Serialize)]
+pub struct Message<'a> {
+    pub id: &'a str,
+    pub provider_message_id: Option<&'a str>,
+    pub role: String,
+    pub content: Option<Content<'a>>,
+    pub created_at: Option<String>,
+    pub parent_id: Option<&'a str>,
+    pub children_ids: &'a [String],
+    pub model: Option<&'a str>,
+    pub is_thought: bool,
+    pub token_count: Option<u64>,
+    pub attachments: Vec<Attachment<'a>>,
+    pub citations: Vec<Citation<'a>>,
+    pub tool_calls: Vec<ToolCall<'a>>,
+    pub raw_metadata: Option<&'a RawValue>,
+    pub hidden: bool,
+    pub on_active_branch: bool,
+    pub abridged: bool,
+}
+
+impl<'a> Message<'a> {
+    fn new(message: &'a v1::Message) -> Self {
+        // Every field is named, so that a new one fails to compile here.
+        let v1::Message {
+            id,
+            provider_message_id,
+            role,
+            content,
+            created_at,
+            parent_id,
+            children_ids,
+            model,
+            is_thought,
+            token_count,
+            attachments,
+            citations,
+            tool_calls,
+            raw_metadata_json,
+            hidden,
+            on_active_branch,
+            abridged,
+        } = message;
+        Self {
+            id,
+            provider_message_id: provider_message_id.as_deref(),
+            role: words::role(*role),
+            content: content.as_ref().map(Content::new),
+            created_at: when(created_at.as_ref()),
+            parent_id: parent_id.as_deref(),
+            children_ids,
+            model: model.as_deref(),
+            is_thought: *is_thought,
+            token_count: *token_count,
+            attachments: attachments.iter().map(Attachment::new).collect(),
+            citations: citations.iter().map(Citation::new).collect(),
+            tool_calls: tool_calls.iter().map(ToolCall::new).collect(),
+            raw_metadata: raw(raw_metadata_json.as_ref()),
+            hidden: *hidden,
+            on_active_branch: *on_active_branch,
+            abridged: *abridged,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct Content<'a> {
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    pub text: Option<&'a str>,
+    pub parts: Vec<Part<'a>>,
+}
+
+impl<'a> Content<'a> {
+    fn new(content: &'a v1::Content) -> Self {
+        let v1::Content { kind, text, parts } = content;
+        let kind = if *kind == i32::from(v1::ContentKind::Multipart) { "multipart" } else { "text" };
+        Self { kind, text: text.as_deref(), parts: parts.iter().map(Part::new).collect() }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct Part<'a> {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub text: Option<&'a str>,
+    pub language: Option<&'a str>,
+    pub mime_type: Option<&'a str>,
+    #[serde(rename = "ref")]
+    pub reference: Option<&'a str>,
+}
+
+impl<'a> Part<'a> {
+    fn new(part: &'a v1::ContentPart) -> Self {
+        let v1::ContentPart { kind, text, language, mime_type, r#ref } = part;
+        Self {
+            kind: words::part_kind(*kind),
+            text: text.as_deref(),
+            language: language.as_deref(),
+            mime_type: mime_type.as_deref(),
+            reference: r#ref.as_deref(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct Attachment<'a> {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub name: Option<&'a str>,
+    pub mime_type: Option<&'a str>,
+    pub size_bytes: Option<u64>,
+    #[serde(rename = "ref")]
+    pub reference: Option<&'a str>,
+    pub provider_id: Option<&'a str>,
+}
+
+impl<'a> Attachment<'a> {
+    fn new(attachment: &'a v1::Attachment) -> Self {
+        let v1::Attachment { kind, name, mime_type, size_bytes, r#ref, provider_id } = attachment;
+        Self {
+            kind: words::attachment_kind(*kind),
+            name: name.as_deref(),
+            mime_type: mime_type.as_deref(),
+            size_bytes: *size_bytes,
+            reference: r#ref.as_deref(),
+            provider_id: provider_id.as_deref(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct Citation<'a> {
+    pub title: Option<&'a str>,
+    pub url: Option<&'a str>,
+    pub snippet: Option<&'a str>,
+}
+
+impl<'a> Citation<'a> {
+    fn new(citation: &'a v1::Citation) -> Self {
+        let v1::Citation { title, url, snippet } = citation;
+        Self { title: title.as_deref(), url: url.as_deref(), snippet: snippet.as_deref() }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct ToolCall<'a> {
+    pub id: Option<&'a str>,
+    pub name: &'a str,
+    /// A text, an object, or null.
+    pub input: ToolInput<'a>,
+    pub output: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum ToolInput<'a> {
+    None(()),
+    Text(&'a str),
+    Object(&'a RawValue),
+}
+
+impl<'a> ToolCall<'a> {
+    fn new(call: &'a v1::ToolCall) -> Self {
+        let v1::ToolCall { id, name, output, input } = call;
+        let input = match input {
+            None => ToolInput::None(()),
+            Some(Input::InputText(text)) => ToolInput::Text(text),
+            Some(Input::InputJson(json)) => raw(Some(json)).map_or(ToolInput::Text(json), ToolInput::Object),
+        };
+        Self { id: id.as_deref(), name, input, output: output.as_deref() }
+    }
+}
+
+/// The JSON of the wire as it stands; none if it is cut.
+fn raw(json: Option<&String>) -> Option<&RawValue> {
+    json.and_then(|json| serde_json::from_str(json).ok())
+}

@@ -1,0 +1,177 @@
+//! Receipts of imports, and what they skipped.
+
+use satchel_proto::v1;
+use serde::Serialize;
+
+use super::{filled, when};
+use crate::cli::words;
+
+/// `import` and `imports list`.
+#[derive(Debug, Serialize)]
+pub struct Imports<'a> {
+    pub imports: Vec<Import<'a>>,
+    /// There are more than `--limit`; only in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub more: Option<bool>,
+}
+
+impl<'a> Imports<'a> {
+    pub fn new(imports: impl IntoIterator<Item = &'a v1::Import>, more: Option<bool>) -> Self {
+        Self { imports: imports.into_iter().map(Import::new).collect(), more }
+    }
+}
+
+/// `imports show`.
+#[derive(Debug, Serialize)]
+pub struct One<'a> {
+    pub import: Import<'a>,
+}
+
+/// The receipt of one export.
+#[derive(Debug, Serialize)]
+pub struct Import<'a> {
+    pub id: &'a str,
+    pub source: &'a str,
+    pub source_checksum: Option<&'a str>,
+    pub provider: Option<&'a str>,
+    pub importer: Option<&'a str>,
+    pub status: String,
+    pub conversations: Counts,
+    pub messages: Counts,
+    pub memories: Counts,
+    /// The first 1,000.
+    pub skipped: Vec<Skip<'a>>,
+    /// `imports issues` has more.
+    pub more_skipped: bool,
+    pub warnings: Vec<Warning<'a>>,
+    pub warnings_total: u64,
+    /// The first and the last revision that it committed.
+    pub revisions: Option<[u64; 2]>,
+    pub elapsed_ms: u64,
+    pub reason: Option<&'a str>,
+    pub dry_run: bool,
+    pub plugin: Option<&'a str>,
+    pub path: &'a str,
+    pub bytes: u64,
+    pub attachments: u64,
+    pub started_at: Option<String>,
+    pub finished_at: Option<String>,
+}
+
+impl<'a> Import<'a> {
+    pub fn new(import: &'a v1::Import) -> Self {
+        let counts = |counts: Option<&v1::RecordCounts>| Counts::new(counts.copied().unwrap_or_default());
+        Self {
+            id: &import.id,
+            source: &import.source,
+            source_checksum: filled(&import.source_checksum),
+            provider: filled(&import.provider),
+            importer: filled(&import.importer),
+            status: words::import_status(import.status),
+            conversations: counts(import.conversations.as_ref()),
+            messages: counts(import.messages.as_ref()),
+            memories: counts(import.memories.as_ref()),
+            skipped: import.skipped.iter().map(Skip::new).collect(),
+            more_skipped: import.more_skipped,
+            warnings: import.warnings.iter().map(Warning::new).collect(),
+            warnings_total: import.warnings_total,
+            revisions: import.revisions.as_ref().map(|range| [range.first, range.last]),
+            elapsed_ms: import.elapsed_ms,
+            reason: filled(&import.reason),
+            dry_run: import.dry_run,
+            plugin: filled(&import.plugin),
+            path: &import.path,
+            bytes: import.bytes,
+            attachments: import.attachments,
+            started_at: when(import.started_at.as_ref()),
+            finished_at: when(import.finished_at.as_ref()),
+        }
+    }
+}
+
+/// found = new + updated + unchanged + skipped.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Counts {
+    pub found: u64,
+    pub new: u64,
+    pub updated: u64,
+    pub unchanged: u64,
+    pub skipped: u64,
+}
+
+impl Counts {
+    fn new(counts: v1::RecordCounts) -> Self {
+        let v1::RecordCounts { found, new, updated, unchanged, skipped } = counts;
+        Self { found, new, updated, unchanged, skipped }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct Skip<'a> {
+    pub kind: String,
+    pub locator: &'a str,
+    pub reason: &'a str,
+}
+
+impl<'a> Skip<'a> {
+    fn new(issue: &'a v1::ImportIssue) -> Self {
+        Self { kind: words::record_kind(issue.record), locator: &issue.locator, reason: &issue.message }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct Warning<'a> {
+    pub locator: &'a str,
+    pub message: &'a str,
+}
+
+impl<'a> Warning<'a> {
+    fn new(issue: &'a v1::ImportIssue) -> Self {
+        Self { locator: &issue.locator, message: &issue.message }
+    }
+}
+
+/// `imports issues`.
+#[derive(Debug, Serialize)]
+pub struct Issues<'a> {
+    pub id: &'a str,
+    pub issues: Vec<Issue<'a>>,
+    /// There are more than `--limit`.
+    pub more: bool,
+}
+
+impl<'a> Issues<'a> {
+    pub fn new(id: &'a str, issues: &'a [v1::ImportIssue], more: bool) -> Self {
+        Self { id, issues: issues.iter().map(Issue::new).collect(), more }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct Issue<'a> {
+    /// `skip` or `warning`.
+    pub issue: String,
+    /// What was skipped; null for a warning.
+    pub kind: Option<String>,
+    pub locator: &'a str,
+    pub message: &'a str,
+}
+
+impl<'a> Issue<'a> {
+    fn new(issue: &'a v1::ImportIssue) -> Self {
+        let v1::ImportIssue { kind, record, locator, message } = issue;
+        let skip = *kind == i32::from(v1::IssueKind::Skip);
+        Self {
+            issue: words::issue_kind(*kind),
+            kind: skip.then(|| words::record_kind(*record)),
+            locator,
+            message,
+        }
+    }
+}
+
+/// `imports cancel`.
+#[derive(Debug, Serialize)]
+pub struct Cancelled<'a> {
+    pub job_id: &'a str,
+    pub state: String,
+}

@@ -1,0 +1,119 @@
+//! Memories, each as the exact PAM 1.0 object that an export carries.
+
+use satchel_proto::v1::{self, StoreHeader};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{filled, when};
+use crate::cli::words;
+
+/// `memories list`.
+#[derive(Debug, Serialize)]
+pub struct Memories<'a> {
+    pub memories: Vec<Memory<'a>>,
+    /// There are more than `--limit`.
+    pub more: bool,
+    pub revision: u64,
+    pub store_id: &'a str,
+}
+
+impl<'a> Memories<'a> {
+    pub fn new(memories: &'a [v1::Memory], more: bool, header: &'a StoreHeader) -> Self {
+        Self {
+            memories: memories.iter().map(Memory::new).collect(),
+            more,
+            revision: header.revision,
+            store_id: &header.store_id,
+        }
+    }
+}
+
+/// `memories show`.
+#[derive(Debug, Serialize)]
+pub struct One<'a> {
+    pub memory: Memory<'a>,
+    pub version: u32,
+    pub create_revision: u64,
+    pub mod_revision: u64,
+}
+
+impl<'a> One<'a> {
+    pub fn new(memory: &'a v1::Memory) -> Self {
+        Self {
+            memory: Memory::new(memory),
+            version: memory.version,
+            create_revision: memory.create_revision,
+            mod_revision: memory.mod_revision,
+        }
+    }
+}
+
+/// `memories history`.
+#[derive(Debug, Serialize)]
+pub struct History<'a> {
+    pub id: &'a str,
+    pub versions: Vec<Version<'a>>,
+    pub more: bool,
+}
+
+/// One version.
+#[derive(Debug, Serialize)]
+pub struct Version<'a> {
+    pub version: u32,
+    pub revision: u64,
+    pub changed_at: Option<String>,
+    pub actor: &'a str,
+    pub reason: Option<&'a str>,
+    pub import_id: Option<&'a str>,
+    pub memory: Option<Memory<'a>>,
+}
+
+impl<'a> Version<'a> {
+    pub fn new(version: &'a v1::MemoryVersion) -> Self {
+        let v1::MemoryVersion { version: number, revision, changed_at, actor, reason, memory, import_id } = version;
+        Self {
+            version: *number,
+            revision: *revision,
+            changed_at: when(changed_at.as_ref()),
+            actor,
+            reason: filled(reason),
+            import_id: filled(import_id),
+            memory: memory.as_ref().map(Memory::new),
+        }
+    }
+}
+
+/// One memory.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Memory<'a> {
+    /// The PAM object, byte for byte.
+    Pam(&'a RawValue),
+    /// What an answer holds of a memory that is too large for one; an export has it whole.
+    Abridged {
+        id: &'a str,
+        #[serde(rename = "type")]
+        memory_type: String,
+        status: String,
+        content: &'a str,
+        content_hash: &'a str,
+        abridged: bool,
+    },
+}
+
+impl<'a> Memory<'a> {
+    fn new(memory: &'a v1::Memory) -> Self {
+        serde_json::from_str(&memory.pam_json).map_or_else(|_| Self::abridged(memory), Self::Pam)
+    }
+
+    fn abridged(memory: &'a v1::Memory) -> Self {
+        Self::Abridged {
+            id: &memory.id,
+            memory_type: words::memory_type(memory.r#type),
+            status: words::memory_status(memory.status),
+            content: &memory.content,
+            content_hash: &memory.content_hash,
+            abridged: true,
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The shapes that scripts rely on, key by key and in their order.
+
+use satchel_proto::v1;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{admin, conversation, import, memory};
+
+/// The keys of an object in the order in which they are printed.
+fn keys(value: &impl Serialize) -> Vec<String> {
+    let text = serde_json::to_string(value).unwrap();
+    // One level deep: a quote that opens a key follows `{` or `,` outside of any inner value.
+    let (mut keys, mut depth, mut rest) = (Vec::new(), 0, text.as_str());
+    while let Some(at) = rest.find(['{', '}', '[', ']', '"']) {
+        let found = rest.as_bytes()[at];
+        rest = &rest[at + 1..];
+        match found {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            _ => {
+                let end = rest.find('"').unwrap();
+                let (word, after) = (&rest[..end], &rest[end + 1..]);
+                if depth == 1 && after.starts_with(':') {
+                    keys.push(word.to_owned());
+                }
+                rest = after;
+            }
+        }
+    }
+    keys
+}
+
+fn json(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap()
+}
+
+#[test]
+fn an_import_has_the_keys_of_its_contract() {
+    let counts = v1::RecordCounts { found: 44, new: 12, updated: 1, unchanged: 30, skipped: 1 };
+    let import = v1::Import {
+        id: "i".to_owned(),
+        status: v1::ImportStatus::CompletedWithSkips.into(),
+        conversations: Some(counts),
+        skipped: vec![v1::ImportIssue {
+            kind: v1::IssueKind::Skip.into(),
+            record: v1::RecordKind::Conversation.into(),
+            locator: "conversations-001.json[17]".to_owned(),
+            message: "mapping is null".to_owned(),
+        }],
+        warnings: vec![v1::ImportIssue::default()],
+        revisions: Some(v1::RevisionRange { first: 52, last: 57 }),
+        ..v1::Import::default()
+    };
+    let shown = import::Imports::new([&import], None);
+    assert_eq!(keys(&shown), ["imports"]);
+    let one = &shown.imports[0];
+    assert_eq!(
+        keys(one),
+        [
+            "id", "source", "source_checksum", "provider", "importer", "status", "conversations", "messages", "memories",
+            "skipped", "more_skipped", "warnings", "warnings_total", "revisions", "elapsed_ms", "reason", "dry_run", "plugin",
+            "path", "bytes", "attachments", "started_at", "finished_at",
+        ]
+    );
+    assert_eq!(keys(&one.conversations), ["found", "new", "updated", "unchanged", "skipped"]);
+    let value = json(one);
+    assert_eq!(value["status"], "completed_with_skips");
+    assert_eq!(value["revisions"], serde_json::json!([52, 57]));
+    assert_eq!(
+        value["skipped"][0],
+        serde_json::json!({"kind": "conversation", "locator": "conversations-001.json[17]", "reason": "mapping is null"})
+    );
+    assert_eq!(value["warnings"][0], serde_json::json!({"locator": "", "message": ""}));
+    assert!(value["provider"].is_null() && value["started_at"].is_null());
+    assert_eq!(keys(&import::Issues::new("i", &import.skipped, true)), ["id", "issues", "more"]);
+    let issue = json(&import::Issues::new("i", &import.skipped, true));
+    assert_eq!(issue["issues"][0]["issue"], "skip");
+    assert_eq!(issue["issues"][0]["kind"], "conversation");
+}
+
+#[test]
+fn a_memory_is_the_pam_object_to_the_byte() {
+    let pam = r#"{"id":"m","big":12345678901234567890,"precise":1.10,"content":"x"}"#;
+    let whole = v1::Memory { id: "m".to_owned(), pam_json: pam.to_owned(), version: 2, ..v1::Memory::default() };
+    let cut = v1::Memory {
+        id: "n".to_owned(),
+        content: "start".to_owned(),
+        status: v1::MemoryStatus::Active.into(),
+        r#type: v1::MemoryType::Fact.into(),
+        abridged: true,
+        ..v1::Memory::default()
+    };
+    let memories = [whole, cut];
+    let header = v1::StoreHeader { store_id: "s".to_owned(), revision: 7 };
+    let list = memory::Memories::new(&memories, true, &header);
+    assert_eq!(keys(&list), ["memories", "more", "revision", "store_id"]);
+    let text = serde_json::to_string(&list).unwrap();
+    assert!(text.contains(pam), "{text}");
+    assert_eq!(keys(&list.memories[1]), ["id", "type", "status", "content", "content_hash", "abridged"]);
+    assert_eq!(keys(&memory::One::new(&memories[0])), ["memory", "version", "create_revision", "mod_revision"]);
+    let version = v1::MemoryVersion { memory: Some(memories[0].clone()), ..v1::MemoryVersion::default() };
+    assert_eq!(
+        keys(&memory::Version::new(&version)),
+        ["version", "revision", "changed_at", "actor", "reason", "import_id", "memory"]
+    );
+}
+
+#[test]
+fn a_conversation_has_the_keys_of_pam() {
+    let call = |input| v1::ToolCall { id: None, name: "search".to_owned(), input, output: None };
+    let message = v1::Message {
+        id: "a".to_owned(),
+        role: v1::Role::Assistant.into(),
+        content: Some(v1::Content {
+            kind: v1::ContentKind::Multipart.into(),
+            text: None,
+            parts: vec![v1::ContentPart { kind: v1::PartKind::Code.into(), ..v1::ContentPart::default() }],
+        }),
+        attachments: vec![v1::Attachment { kind: v1::AttachmentKind::Image.into(), ..v1::Attachment::default() }],
+        citations: vec![v1::Citation::default()],
+        tool_calls: vec![
+            call(None),
+            call(Some(v1::tool_call::Input::InputText("bees".to_owned()))),
+            call(Some(v1::tool_call::Input::InputJson("{\"q\":1.50}".to_owned()))),
+        ],
+        raw_metadata_json: Some("{\"a\":1}".to_owned()),
+        ..v1::Message::default()
+    };
+    let row = v1::Conversation { id: "c".to_owned(), platform: "claude".to_owned(), ..v1::Conversation::default() };
+    let (messages, header) = ([message], v1::StoreHeader::default());
+    let rows = [row];
+    let list = conversation::Conversations::new(&rows, false, &header);
+    assert_eq!(keys(&list), ["conversations", "more", "revision", "store_id"]);
+    let listed = [
+        "id", "platform", "account", "title", "created_at", "updated_at", "message_count", "tags", "is_archived", "mod_revision",
+    ];
+    assert_eq!(keys(&list.conversations[0]), listed);
+    let shown = conversation::Shown::new(&rows[0], &messages);
+    assert_eq!(keys(&shown), ["conversation", "messages"]);
+    let more = [
+        "provider_conversation_id", "export_format_version", "model", "system_instruction", "participants", "active_leaf_id",
+        "raw_metadata", "abridged",
+    ];
+    assert_eq!(keys(&shown.conversation), [&listed[..], &more[..]].concat());
+    assert_eq!(
+        keys(&shown.messages[0]),
+        [
+            "id", "provider_message_id", "role", "content", "created_at", "parent_id", "children_ids", "model", "is_thought",
+            "token_count", "attachments", "citations", "tool_calls", "raw_metadata", "hidden", "on_active_branch", "abridged",
+        ]
+    );
+    let value = json(&shown.messages[0]);
+    assert_eq!((&value["role"], &value["content"]["type"]), (&"assistant".into(), &"multipart".into()));
+    assert_eq!(value["content"]["parts"][0]["type"], "code");
+    let inputs: Vec<&Value> = (0..3).map(|at| &value["tool_calls"][at]["input"]).collect();
+    assert_eq!(inputs, [&Value::Null, &"bees".into(), &serde_json::json!({"q": 1.5})]);
+    assert!(serde_json::to_string(&shown).unwrap().contains("{\"q\":1.50}"));
+}
+
+#[test]
+fn exports_plugins_and_status_have_their_keys() {
+    let export = v1::Export { id: "e".to_owned(), r#type: v1::ExportType::Full.into(), ..v1::Export::default() };
+    let shown = admin::Export::new(&export);
+    assert_eq!(
+        keys(&shown),
+        [
+            "export_id", "export_type", "base_export_id", "since", "memories", "conversations", "relations", "checksum",
+            "revision", "path", "export_date", "withheld", "bytes", "signer", "manifest_sha256",
+        ]
+    );
+    assert_eq!((&json(&shown)["export_type"], &json(&shown)["since"]), (&"full".into(), &Value::Null));
+    let plugin = v1::Plugin::default();
+    assert_eq!(
+        keys(&admin::Plugin::new(&plugin)),
+        ["name", "version", "platform", "importer_version", "formats", "built_in", "sha256"]
+    );
+    let (status, stats) = (v1::GetStatusResponse::default(), v1::GetStatsResponse::default());
+    let shown = admin::Status::new(&status, &stats, false);
+    assert_eq!(
+        keys(&shown),
+        [
+            "version", "data_dir", "daemon", "pid", "started_at", "store_id", "revision", "running_jobs", "memories",
+            "conversations", "messages", "relations", "journal_bytes", "database_bytes", "blob_bytes", "problems",
+        ]
+    );
+    assert_eq!(keys(&shown.memories), ["total", "by_status", "by_type", "by_platform"]);
+}

@@ -1,0 +1,215 @@
+//! The way to the daemon: the one that runs on the data directory, the one that was named, or one inside this process.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use satchel_proto::v1::{
+    admin_service_client::AdminServiceClient, conversation_service_client::ConversationServiceClient,
+    export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
+    memory_service_client::MemoryServiceClient, plugin_service_client::PluginServiceClient,
+};
+use satchel_store::{OpenEvent, StoreError};
+use tokio::{sync::oneshot, task::JoinHandle};
+use tonic::transport::Channel;
+
+use super::{error::CliError, out::Out};
+use crate::{
+    Ready, RunError,
+    config::Config,
+    connect::{ConnectError, connect, connect_socket},
+};
+
+/// Longest time that another command may take to open a data directory that it has locked; a rebuild takes longer, and
+/// then waiting would only look like hanging.
+const OTHERS_START: Duration = Duration::from_secs(5);
+/// Between two looks whether it has.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// The form of `--server` that there is.
+const UNIX: &str = "unix:";
+
+/// Where the daemon is.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// The socket that `--server` names.
+    Named(PathBuf),
+    /// The data directory of these settings.
+    Local(Box<Config>),
+}
+
+impl Place {
+    /// Reads `--server`.
+    ///
+    /// # Errors
+    /// An address of a kind that there is not.
+    pub fn named(address: &str) -> Result<Self, CliError> {
+        let path = address.strip_prefix(UNIX).map(|path| path.strip_prefix("//").unwrap_or(path)).filter(|path| !path.is_empty());
+        path.map(|path| Self::Named(path.into())).ok_or_else(|| {
+            CliError::Usage(format!(
+                "--server {address:?} cannot be reached; write unix:PATH, with the path of a daemon's satchel.sock"
+            ))
+        })
+    }
+
+    /// Paths are those of this machine.
+    pub fn is_local(&self) -> bool {
+        matches!(self, Self::Local(_))
+    }
+}
+
+/// An open way.
+pub struct Link {
+    channel: Channel,
+    hosted: Option<Hosted>,
+}
+
+/// A daemon inside this process.
+struct Hosted {
+    stop: oneshot::Sender<()>,
+    served: JoinHandle<Result<(), RunError>>,
+}
+
+impl Link {
+    /// Reaches the daemon of `place`. Where none runs on the data directory, one is started in this process, on the same
+    /// socket, for as long as the link lives.
+    ///
+    /// # Errors
+    /// A daemon that does not answer, a data directory that does not open.
+    pub async fn open(place: &Place, out: &mut Out) -> Result<Self, CliError> {
+        match place {
+            Place::Named(socket) => {
+                let address = format!("{UNIX}{}", socket.display());
+                let unreachable = |source: ConnectError| CliError::Unreachable { address, source: source.into() };
+                Ok(Self { channel: connect_socket(socket).await.map_err(unreachable)?, hosted: None })
+            }
+            Place::Local(config) => Self::local(config, out).await,
+        }
+    }
+
+    async fn local(config: &Config, out: &mut Out) -> Result<Self, CliError> {
+        let dir = config.data_dir.as_path();
+        let waited = tokio::time::Instant::now();
+        loop {
+            match connect(dir).await {
+                Ok(channel) => return Ok(Self { channel, hosted: None }),
+                Err(ConnectError::NotRunning { .. }) => {}
+                Err(error) => return Err(store_error(dir, error)),
+            }
+            match Self::host(config, out).await {
+                // Another command opens it at this moment, and will serve us too.
+                Err(RunError::Store(StoreError::Locked { .. })) if waited.elapsed() < OTHERS_START => {
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+                outcome => return outcome.map_err(|error| store_error(dir, error)),
+            }
+        }
+    }
+
+    async fn host(config: &Config, out: &mut Out) -> Result<Self, RunError> {
+        let (stop, stopped) = oneshot::channel();
+        let (tell, told) = oneshot::channel();
+        let ready = move |ready: Ready| {
+            if tell.send(ready).is_err() {
+                tracing::debug!("the command ended before its daemon was ready");
+            }
+        };
+        let stopped = async move {
+            // A dropped sender is a stop too.
+            if stopped.await.is_err() {
+                tracing::debug!("the command ended without a stop");
+            }
+        };
+        let dir = config.data_dir.clone();
+        let quiet = out.quiet;
+        let served = tokio::spawn(crate::run(config.clone(), move |event| tell_opening(event, quiet), ready, stopped));
+        match told.await {
+            Ok(ready) => ready.notices.iter().for_each(|notice| out.note(&super::text::one_line(notice))),
+            // It ended instead.
+            Err(_) => return Err(served.await.unwrap_or(Err(RunError::Panicked)).err().unwrap_or(RunError::Panicked)),
+        }
+        let hosted = Some(Hosted { stop, served });
+        let channel = connect(&dir).await.map_err(|error| {
+            tracing::debug!(%error, "our own socket");
+            RunError::Panicked
+        })?;
+        Ok(Self { channel, hosted })
+    }
+
+    /// Whether the daemon is a process of its own.
+    pub fn is_daemon(&self) -> bool {
+        self.hosted.is_none()
+    }
+
+    pub fn memories(&self) -> MemoryServiceClient<Channel> {
+        MemoryServiceClient::new(self.channel.clone())
+    }
+
+    pub fn conversations(&self) -> ConversationServiceClient<Channel> {
+        ConversationServiceClient::new(self.channel.clone())
+    }
+
+    pub fn imports(&self) -> ImportServiceClient<Channel> {
+        ImportServiceClient::new(self.channel.clone())
+    }
+
+    pub fn exports(&self) -> ExportServiceClient<Channel> {
+        ExportServiceClient::new(self.channel.clone())
+    }
+
+    pub fn plugins(&self) -> PluginServiceClient<Channel> {
+        PluginServiceClient::new(self.channel.clone())
+    }
+
+    pub fn admin(&self) -> AdminServiceClient<Channel> {
+        AdminServiceClient::new(self.channel.clone())
+    }
+
+    /// Ends the link; a daemon inside this process stops in order.
+    ///
+    /// # Errors
+    /// When that daemon could not close its store.
+    pub async fn close(self, place: &Place) -> Result<(), CliError> {
+        let Self { channel, hosted } = self;
+        // An open connection would hold the stop.
+        drop(channel);
+        let (Some(Hosted { stop, served }), Place::Local(config)) = (hosted, place) else { return Ok(()) };
+        if stop.send(()).is_err() {
+            tracing::debug!("the daemon of this command ended before it");
+        }
+        let ended = served.await.unwrap_or(Err(RunError::Panicked));
+        ended.map_err(|error| store_error(&config.data_dir, error))
+    }
+}
+
+/// Says on stderr why opening a store takes its time; what else is worth knowing is told when it is ready.
+pub(super) fn tell_opening(event: &OpenEvent, quiet: bool) {
+    if let (OpenEvent::Rebuilding { .. }, false) = (event, quiet)
+        && let Err(error) = writeln!(std::io::stderr(), "the database is built again from the journal; this takes a while")
+    {
+        tracing::debug!(%error, "stderr is closed");
+    }
+}
+
+fn store_error(dir: &Path, error: impl std::error::Error + Send + Sync + 'static) -> CliError {
+    CliError::Store { dir: dir.to_owned(), source: error.into() }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_a_socket() {
+        let path = |address: &str| match Place::named(address).unwrap() {
+            Place::Named(path) => path,
+            Place::Local(_) => PathBuf::new(),
+        };
+        assert_eq!(path("unix:/run/satchel.sock"), PathBuf::from("/run/satchel.sock"));
+        assert_eq!(path("unix:///run/satchel.sock"), PathBuf::from("/run/satchel.sock"));
+        assert!(Place::named("ana.example:7000").is_err());
+        assert!(Place::named("unix:").is_err());
+    }
+}

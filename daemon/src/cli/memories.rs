@@ -1,0 +1,130 @@
+//! `memories …`
+
+mod render;
+
+use satchel_proto::v1::{
+    GetMemoryRequest, ListMemoriesRequest, ListMemoryVersionsRequest, Memory, MemoryFilter, MemoryOrder, MemoryStatus,
+    MemoryView, StoreHeader,
+};
+
+use super::{
+    Context,
+    args::{Memories, MemorySelect, Paging},
+    conversations,
+    error::CliError,
+    exit::Exit,
+    json,
+    link::Link,
+    page::{self, Page},
+};
+
+/// Runs one of the commands.
+///
+/// # Errors
+/// As the daemon refuses, and for ids that fit none or several.
+pub async fn run(context: &mut Context, link: &Link, command: &Memories) -> Result<Exit, CliError> {
+    match command {
+        Memories::List { select, paging } => list(context, link, select, *paging).await,
+        Memories::Show(id) => show(context, link, &id.id).await,
+        Memories::History { id, paging } => history(context, link, &id.id, *paging).await,
+    }
+}
+
+async fn list(context: &mut Context, link: &Link, select: &MemorySelect, paging: Paging) -> Result<Exit, CliError> {
+    let filter = filter(context, link, select).await?;
+    // An object that is printed whole must be asked for whole.
+    let view = if context.out.json { MemoryView::PamJson } else { MemoryView::Basic };
+    let mut header = StoreHeader::default();
+    let listing = page::collect(paging.want(), async |page_size, page_token| {
+        let filter = Some(filter.clone());
+        let order = MemoryOrder::UpdatedDesc.into();
+        let request = ListMemoriesRequest { page_size, page_token, filter, order, view: view.into() };
+        let answer = link.memories().list_memories(request).await?.into_inner();
+        header = answer.header.unwrap_or_default();
+        Ok(Page { rows: answer.memories, next: answer.next_page_token })
+    })
+    .await?;
+    if context.out.json {
+        context.out.json(&json::memory::Memories::new(&listing.rows, listing.left.more(), &header))?;
+        return Ok(Exit::Done);
+    }
+    if listing.rows.is_empty() {
+        context.out.note("no memory fits; `satchel memories list --status all` shows every one, `satchel import` brings more");
+    } else {
+        let states = filter.statuses.len() > 1;
+        context.out.print(&render::table(&listing.rows, states, &context.calendar).render(context.out.look))?;
+    }
+    context.hint(listing.left);
+    Ok(Exit::Done)
+}
+
+async fn filter(context: &Context, link: &Link, select: &MemorySelect) -> Result<MemoryFilter, CliError> {
+    let conversation_id = match &select.conversation {
+        Some(given) => conversations::resolve(link, given).await?,
+        None => String::new(),
+    };
+    Ok(MemoryFilter {
+        types: select.types.iter().map(|word| word.to_wire().into()).collect(),
+        statuses: select.statuses.iter().flat_map(|word| word.to_wire()).map(Into::into).collect(),
+        platforms: select.platforms.clone(),
+        tags_all: select.tags.clone(),
+        accounts: select.accounts.clone(),
+        conversation_id,
+        updated: context.calendar.range(select.since.as_deref(), select.until.as_deref())?,
+        ..MemoryFilter::default()
+    })
+}
+
+async fn show(context: &mut Context, link: &Link, given: &str) -> Result<Exit, CliError> {
+    let id = resolve(link, given).await?;
+    let request = GetMemoryRequest { id, view: MemoryView::PamJson.into() };
+    let memory = link.memories().get_memory(request).await?.into_inner().memory.unwrap_or_default();
+    if context.out.json {
+        context.out.json(&json::memory::One::new(&memory))?;
+    } else {
+        context.out.print(&render::one(&memory, &context.calendar, context.out.look))?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn history(context: &mut Context, link: &Link, given: &str, paging: Paging) -> Result<Exit, CliError> {
+    let id = resolve(link, given).await?;
+    let view = if context.out.json { MemoryView::PamJson } else { MemoryView::Full };
+    let listing = page::collect(paging.want(), async |page_size, page_token| {
+        let request = ListMemoryVersionsRequest { id: id.clone(), page_size, page_token, view: view.into() };
+        let answer = link.memories().list_memory_versions(request).await?.into_inner();
+        Ok(Page { rows: answer.versions, next: answer.next_page_token })
+    })
+    .await?;
+    if context.out.json {
+        let versions = listing.rows.iter().map(json::memory::Version::new).collect();
+        context.out.json(&json::memory::History { id: &id, versions, more: listing.left.more() })?;
+        return Ok(Exit::Done);
+    }
+    context.out.print(&render::history(&listing.rows, &context.calendar, context.out.look))?;
+    context.hint(listing.left);
+    Ok(Exit::Done)
+}
+
+/// The id that `given` means, whatever the memory's status.
+async fn resolve(link: &Link, given: &str) -> Result<String, CliError> {
+    let statuses = [
+        MemoryStatus::Active,
+        MemoryStatus::Superseded,
+        MemoryStatus::Deprecated,
+        MemoryStatus::Retracted,
+        MemoryStatus::Archived,
+    ];
+    let filter = MemoryFilter { statuses: statuses.map(Into::into).into(), ..MemoryFilter::default() };
+    page::resolve("memory", given, async |page_size, page_token| {
+        let (filter, order, view) = (Some(filter.clone()), MemoryOrder::IdAsc.into(), MemoryView::Basic.into());
+        let request = ListMemoriesRequest { page_size, page_token, filter, order, view };
+        let answer = link.memories().list_memories(request).await?.into_inner();
+        Ok(Page { rows: ids(answer.memories), next: answer.next_page_token })
+    })
+    .await
+}
+
+fn ids(memories: Vec<Memory>) -> Vec<String> {
+    memories.into_iter().map(|memory| memory.id).collect()
+}

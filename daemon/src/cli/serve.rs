@@ -1,0 +1,67 @@
+//! `serve`: the daemon in the foreground.
+
+use std::path::Path;
+
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{
+    Context,
+    error::CliError,
+    exit::Exit,
+    link::{Place, tell_opening},
+    text,
+};
+use crate::{Ready, RunError};
+
+/// What `--json` prints once the daemon answers.
+#[derive(Debug, Serialize)]
+struct Serving<'a> {
+    socket: &'a Path,
+    data_dir: &'a Path,
+    pid: u32,
+}
+
+/// Runs the daemon until SIGTERM or Ctrl-C.
+///
+/// # Errors
+/// When the data directory is in use or does not open, or the socket cannot be served.
+pub async fn run(context: &mut Context) -> Result<Exit, CliError> {
+    let Place::Local(config) = context.place.clone() else {
+        return Err(CliError::Usage("serve runs a daemon here; leave --server and SATCHEL_SERVER out".to_owned()));
+    };
+    let mut terminate = signal(SignalKind::terminate())
+        .map_err(|error| CliError::Step { what: "cannot listen for SIGTERM".to_owned(), source: error.into() })?;
+    let stop = async move {
+        tokio::select! {
+            _ = terminate.recv() => tracing::info!("sigterm"),
+            pressed = tokio::signal::ctrl_c() => tracing::info!(?pressed, "ctrl-c"),
+        }
+    };
+    let data_dir = config.data_dir.clone();
+    let mut told = Ok(());
+    let quiet = context.out.quiet;
+    let ready = |ready: Ready| told = announce(context, &ready, &data_dir);
+    let served = crate::run(*config, move |event| tell_opening(event, quiet), ready, stop).await;
+    served.map_err(|error| failed(&data_dir, error))?;
+    told.map(|()| Exit::Done)
+}
+
+fn announce(context: &mut Context, ready: &Ready, data_dir: &Path) -> Result<(), CliError> {
+    let pid = std::process::id();
+    for notice in &ready.notices {
+        context.out.note(&text::one_line(notice));
+    }
+    if context.out.json {
+        return context.out.json(&Serving { socket: &ready.socket, data_dir, pid });
+    }
+    let (socket, dir) = (ready.socket.display().to_string(), data_dir.display().to_string());
+    let line = format!("serving {} on unix:{} (process {pid})\n", text::one_line(&dir), text::one_line(&socket));
+    context.out.print(&line)?;
+    context.out.note("Ctrl-C stops it in order");
+    Ok(())
+}
+
+fn failed(dir: &Path, error: RunError) -> CliError {
+    CliError::Store { dir: dir.to_owned(), source: error.into() }
+}

@@ -1,0 +1,140 @@
+//! `status`: how much is stored, and whether all is well.
+
+use satchel_proto::v1::{Count, GetStatsRequest, GetStatsResponse, GetStatusRequest, GetStatusResponse, Problem};
+
+use super::{
+    Context,
+    error::CliError,
+    exit::Exit,
+    facts::Facts,
+    json,
+    link::Link,
+    look::{Look, Paint},
+    text,
+    time::Calendar,
+};
+
+/// Runs the command.
+///
+/// # Errors
+/// As the daemon refuses.
+pub async fn run(context: &mut Context, link: &Link) -> Result<Exit, CliError> {
+    let mut admin = link.admin();
+    let status = admin.get_status(GetStatusRequest {}).await?.into_inner();
+    let stats = admin.get_stats(GetStatsRequest {}).await?.into_inner();
+    if context.out.json {
+        context.out.json(&json::admin::Status::new(&status, &stats, link.is_daemon()))?;
+    } else {
+        let text = render(&status, &stats, link.is_daemon(), &context.calendar, context.out.look);
+        context.out.print(&text)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn render(
+    status: &GetStatusResponse,
+    stats: &GetStatsResponse,
+    daemon: bool,
+    calendar: &Calendar,
+    look: Look,
+) -> String {
+    let mut facts = Facts::new();
+    facts.add("satchel", &status.version);
+    facts.add("data", &status.data_dir);
+    let since = calendar.minute(status.started_at.as_ref());
+    let running = format!("process {}, since {since}", status.pid);
+    facts.add("daemon", if daemon { &running } else { "none runs; `satchel serve` starts one" });
+    if status.running_jobs > 0 {
+        facts.add("at work", &text::count(u64::from(status.running_jobs), "import", "imports"));
+    }
+    facts.add("memories", &total(stats.memories, &[&stats.memories_by_status, &stats.memories_by_platform]));
+    facts.add("types", &listed(&stats.memories_by_type));
+    facts.add("conversations", &total(stats.conversations, &[&stats.conversations_by_platform]));
+    facts.add("messages", &text::number(stats.messages));
+    facts.add("relations", &text::number(stats.relations));
+    if let Some(header) = &status.header {
+        facts.add("revision", &text::number(header.revision));
+    }
+    let sizes = [("journal", status.journal_bytes), ("database", status.database_bytes), ("files", status.blob_bytes)];
+    let sizes: Vec<String> = sizes.iter().map(|(name, size)| format!("{name} {}", text::bytes(*size))).collect();
+    facts.add("on disk", &sizes.join(", "));
+    let mut out = facts.render(look);
+    out.push('\n');
+    if status.problems.is_empty() {
+        out.push_str(&format!("{} all is well\n", look.paint(Paint::Good, "✓")));
+    }
+    for problem in &status.problems {
+        out.push_str(&render_problem(problem, look));
+    }
+    out
+}
+
+/// Returns the lines of one problem, with what to do.
+pub(super) fn render_problem(problem: &Problem, look: Look) -> String {
+    let mark = look.paint(Paint::Bad, "✗");
+    let mut out = format!("{mark} {}\n", text::one_line(&problem.message));
+    if !problem.fix.is_empty() {
+        out.push_str(&format!("  try: {}\n", text::one_line(&problem.fix)));
+    }
+    out
+}
+
+fn total(all: u64, groups: &[&[Count]]) -> String {
+    let groups: Vec<String> = groups.iter().map(|group| listed(group)).filter(|group| !group.is_empty()).collect();
+    if groups.is_empty() { text::number(all) } else { format!("{} ({})", text::number(all), groups.join("; ")) }
+}
+
+fn listed(counts: &[Count]) -> String {
+    let parts: Vec<String> =
+        counts.iter().map(|count| format!("{} {}", text::number(count.count), text::one_line(&count.value))).collect();
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use satchel_proto::v1::StoreHeader;
+
+    use super::*;
+    use crate::cli::time;
+
+    #[test]
+    fn the_state_is_shown_with_its_problems() {
+        let count = |value: &str, count| Count { value: value.to_owned(), count };
+        let status = GetStatusResponse {
+            version: "0.1.0".to_owned(),
+            header: Some(StoreHeader { store_id: "s".to_owned(), revision: 57 }),
+            journal_bytes: 1_200_000,
+            data_dir: "/home/ana/.local/share/satchel".to_owned(),
+            problems: vec![Problem {
+                reason: "JOURNAL_DAMAGED".to_owned(),
+                message: "the journal is damaged".to_owned(),
+                fix: "restore a backup".to_owned(),
+            }],
+            ..GetStatusResponse::default()
+        };
+        let stats = GetStatsResponse {
+            memories: 12,
+            memories_by_status: vec![count("active", 10), count("superseded", 2)],
+            memories_by_platform: vec![count("chatgpt", 12)],
+            memories_by_type: vec![count("fact", 12)],
+            conversations: 1_204,
+            ..GetStatsResponse::default()
+        };
+        let expected = "\
+satchel        0.1.0
+data           /home/ana/.local/share/satchel
+daemon         none runs; `satchel serve` starts one
+memories       12 (10 active, 2 superseded; 12 chatgpt)
+types          12 fact
+conversations  1,204
+messages       0
+relations      0
+revision       57
+on disk        journal 1.2 MB, database 0 B, files 0 B
+
+✗ the journal is damaged
+  try: restore a backup
+";
+        assert_eq!(render(&status, &stats, false, &time::fixed(), Look::plain(80)), expected);
+    }
+}

@@ -1,0 +1,206 @@
+//! `verify`: checks a bundle of anybody, offline.
+
+use satchel_pam::issue::Severity;
+use serde::Serialize;
+
+use super::{
+    args::VerifyArgs,
+    error::CliError,
+    exit::Exit,
+    look::{Look, Paint},
+    out::Out,
+    table::{Cell, Column, Table},
+    text,
+};
+use crate::verify::{self, Finding, Options, Report, Signed};
+
+/// Findings that are shown; `--json` has them all.
+const SHOWN: usize = 30;
+
+/// Checks the bundle and says whether it holds. `own_key` is the key that signs in our data directory, if there is one.
+///
+/// # Errors
+/// When it cannot be read, or is no bundle at all.
+pub fn run(args: &VerifyArgs, own_key: Option<String>, out: &mut Out) -> Result<Exit, CliError> {
+    let options = Options { signer: args.signer.clone(), own_key, strict: args.strict };
+    let spinner = out.spinner("checking");
+    let checked = verify::path(&args.path, &options);
+    spinner.finish_and_clear();
+    let report = checked.map_err(|error| match error {
+        verify::VerifyError::BadSigner { .. } => CliError::Usage(error.to_string()),
+        error => CliError::Step {
+            what: format!("{} cannot be checked", args.path.display()),
+            source: error.into(),
+        },
+    })?;
+    if out.json {
+        out.json(&Verdict::new(&report))?;
+    } else {
+        out.print(&render(&report, out.look))?;
+    }
+    Ok(if report.valid { Exit::Done } else { Exit::CheckFailed })
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Verdict<'a> {
+    valid: bool,
+    signature: &'static str,
+    manifest: &'static str,
+    signer: Option<&'a str>,
+    issues: Vec<Issue<'a>>,
+    issues_total: usize,
+    memories: u64,
+    conversations: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Issue<'a> {
+    severity: &'static str,
+    check: &'a str,
+    path: &'a str,
+    message: &'a str,
+}
+
+impl<'a> Verdict<'a> {
+    fn new(report: &'a Report) -> Self {
+        let Report { valid, signature, manifest, signer, issues, issues_found, memories, conversations } = report;
+        Self {
+            valid: *valid,
+            signature: word(*signature),
+            manifest: word(*manifest),
+            signer: signer.as_deref(),
+            issues: issues.iter().map(Issue::new).collect(),
+            issues_total: *issues_found,
+            memories: *memories,
+            conversations: *conversations,
+        }
+    }
+}
+
+impl<'a> Issue<'a> {
+    fn new(finding: &'a Finding) -> Self {
+        let Finding { severity, check, path, message } = finding;
+        Self { severity: severity_word(*severity), check, path, message }
+    }
+}
+
+fn render(report: &Report, look: Look) -> String {
+    let (mark, verdict) = if report.valid {
+        (look.paint(Paint::Good, "✓"), look.paint(Paint::Good, "valid"))
+    } else {
+        (look.paint(Paint::Bad, "✗"), look.paint(Paint::Bad, "not valid"))
+    };
+    let what = format!(
+        "{}, {}",
+        text::count(report.memories, "memory", "memories"),
+        text::count(report.conversations, "conversation", "conversations")
+    );
+    let mut facts = super::facts::Facts::new();
+    facts.painted("signature", word(report.signature), paint(report.signature));
+    facts.painted("manifest", word(report.manifest), paint(report.manifest));
+    facts.maybe("signed by", report.signer.as_deref());
+    let mut out = format!("{mark} {verdict}: {what}\n\n{}", facts.render(look));
+    out.push_str(&findings(report, look));
+    out
+}
+
+fn findings(report: &Report, look: Look) -> String {
+    if report.issues.is_empty() {
+        return String::new();
+    }
+    let mut table =
+        Table::new([Column::new("issue"), Column::new("check"), Column::new("where").shrinks_to(16), Column::new("what").shrinks_to(24)]);
+    for finding in report.issues.iter().take(SHOWN) {
+        let paint = if finding.severity == Severity::Error { Paint::Bad } else { Paint::Warn };
+        table.row([
+            Cell::painted(severity_word(finding.severity), paint),
+            Cell::new(&finding.check),
+            Cell::painted(&finding.path, Paint::Dim),
+            Cell::new(&finding.message),
+        ]);
+    }
+    let mut out = format!("\n{}", table.render(look));
+    let rest = report.issues_found.saturating_sub(report.issues.len().min(SHOWN)) as u64;
+    if rest > 0 {
+        out.push_str(&format!("… {}; --json shows more\n", text::count(rest, "more issue", "more issues")));
+    }
+    out
+}
+
+fn word(signed: Signed) -> &'static str {
+    match signed {
+        Signed::Valid => "valid",
+        Signed::Invalid => "invalid",
+        Signed::Absent => "absent",
+        Signed::Unsupported => "unsupported",
+    }
+}
+
+fn paint(signed: Signed) -> Paint {
+    match signed {
+        Signed::Valid => Paint::Good,
+        Signed::Invalid => Paint::Bad,
+        Signed::Absent | Signed::Unsupported => Paint::Warn,
+    }
+}
+
+fn severity_word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        let finding = |severity, check: &str, message: &str| Finding {
+            severity,
+            check: check.to_owned(),
+            path: "memory-store.json $.memories[3]".to_owned(),
+            message: message.to_owned(),
+        };
+        Report {
+            valid: false,
+            signature: Signed::Invalid,
+            manifest: Signed::Absent,
+            signer: None,
+            issues: vec![
+                finding(Severity::Error, "signature", "does not fit the \u{1b}[2Jkey"),
+                finding(Severity::Warning, "manifest", "there is none"),
+            ],
+            issues_found: 2,
+            memories: 12,
+            conversations: 1,
+        }
+    }
+
+    #[test]
+    fn the_verdict_is_shown_with_what_was_found() {
+        let expected = "\
+✗ not valid: 12 memories, 1 conversation
+
+signature  invalid
+manifest   absent
+
+ISSUE    CHECK      WHERE                            WHAT
+error    signature  memory-store.json $.memories[3]  does not fit the \\u{1b}[2Jkey
+warning  manifest   memory-store.json $.memories[3]  there is none
+";
+        assert_eq!(render(&report(), Look::plain(90)), expected);
+    }
+
+    #[test]
+    fn the_json_has_the_keys_that_scripts_know() {
+        let value = serde_json::to_value(Verdict::new(&report())).unwrap();
+        assert_eq!((&value["valid"], &value["signature"], &value["manifest"]), (&false.into(), &"invalid".into(), &"absent".into()));
+        assert!(value["signer"].is_null());
+        let issue = value["issues"][1].as_object().unwrap();
+        assert_eq!(issue.keys().collect::<Vec<_>>(), ["check", "message", "path", "severity"]);
+        assert_eq!(issue["severity"], "warning");
+    }
+}
