@@ -126,7 +126,10 @@ mod tests {
     #[test]
     fn what_is_not_set_keeps_its_default() {
         let config = parse("[import]\nmax-total-mib = 5\n").unwrap();
-        assert_eq!((config.intake.total_bytes, config.intake.entry_bytes), (5 << 20, Limits::default().entry_bytes));
+        assert_eq!(
+            (config.intake.total_bytes, config.intake.entry_bytes),
+            (5 << 20, Limits::default().entry_bytes)
+        );
     }
 
     #[test]

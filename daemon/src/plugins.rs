@@ -12,7 +12,9 @@ pub struct Plugins {
 
 /// Why the importers cannot run.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("the importer {name:?} that came with this program cannot be loaded: {problem}; install the program again")]
+#[error(
+    "the importer {name:?} that came with this program cannot be loaded: {problem}; install the program again"
+)]
 pub struct PluginsError {
     name: String,
     problem: String,
@@ -35,11 +37,10 @@ impl Plugins {
 }
 
 fn load(cache_dir: Option<PathBuf>) -> Result<Vec<Plugin>, PluginsError> {
-    let failed = |name: &str, error: &HostError| PluginsError {
-        name: name.to_owned(),
-        problem: crate::chain(error),
-    };
-    let host = Host::new(HostOptions { cache_dir, ..HostOptions::default() }).map_err(|error| failed("host", &error))?;
+    let failed =
+        |name: &str, error: &HostError| PluginsError { name: name.to_owned(), problem: crate::chain(error) };
+    let host = Host::new(HostOptions { cache_dir, ..HostOptions::default() })
+        .map_err(|error| failed("host", &error))?;
     satchel_plugins::BUILT_IN
         .iter()
         .map(|built_in| host.load(built_in.wasm).map_err(|error| failed(built_in.name, &error)))

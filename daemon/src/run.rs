@@ -67,7 +67,8 @@ pub async fn run(
 ) -> Result<(), RunError> {
     let runtime_dir = config.runtime_dir.clone();
     let data_dir = config.data_dir.clone();
-    let opened = tokio::task::spawn_blocking(move || open(&config, notice)).await.map_err(|_| RunError::Panicked)?;
+    let opened =
+        tokio::task::spawn_blocking(move || open(&config, notice)).await.map_err(|_| RunError::Panicked)?;
     let (core, notices) = opened?;
     let listener = Listener::bind(&data_dir, &runtime_dir)?;
     ready(Ready { socket: listener.path().to_owned(), notices });
@@ -94,7 +95,8 @@ fn open(config: &Config, mut notice: impl FnMut(&OpenEvent)) -> Result<(Core, Ve
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let plugins = Arc::new(Plugins::built_in(Some(data_dir.join("cache"))));
     let limits = satchel_host::Limits::default();
-    let imports = Imports::new(store.clone(), Arc::clone(&plugins), Arc::clone(&clock), config.intake.clone(), limits)?;
+    let imports =
+        Imports::new(store.clone(), Arc::clone(&plugins), Arc::clone(&clock), config.intake.clone(), limits)?;
     let exports = Exports::new(store.clone(), Arc::clone(&clock), data_dir.join("keys"));
     let started_at = clock.now_micros();
     let page_key = PageKey::kept_in(&data_dir.join("keys"));
@@ -114,9 +116,15 @@ fn private_folder(path: &Path) -> io::Result<()> {
 /// What a person should know of how the store opened.
 fn told(event: &OpenEvent) -> Option<String> {
     match event {
-        OpenEvent::Rebuilding { reason } => Some(format!("the database is built again from the journal: {reason}")),
-        OpenEvent::TailCut { bytes } => Some(format!("{bytes} unfinished bytes at the end of the journal were cut; nothing in them had been confirmed")),
-        OpenEvent::Damaged(damage) => Some(format!("the journal is damaged: {damage}; nothing is written until it is restored")),
+        OpenEvent::Rebuilding { reason } => {
+            Some(format!("the database is built again from the journal: {reason}"))
+        }
+        OpenEvent::TailCut { bytes } => Some(format!(
+            "{bytes} unfinished bytes at the end of the journal were cut; nothing in them had been confirmed"
+        )),
+        OpenEvent::Damaged(damage) => {
+            Some(format!("the journal is damaged: {damage}; nothing is written until it is restored"))
+        }
         _ => None,
     }
 }

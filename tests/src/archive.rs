@@ -45,8 +45,13 @@ impl Archive {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         // One cache for all tests: compiling the importers anew for each would take most of their time.
         let plugins = Arc::new(Plugins::built_in(Some(cache())));
-        let imports =
-            Imports::new(store.clone(), plugins, Arc::clone(&clock), limits, satchel_host::Limits::default())?;
+        let imports = Imports::new(
+            store.clone(),
+            plugins,
+            Arc::clone(&clock),
+            limits,
+            satchel_host::Limits::default(),
+        )?;
         let exports = Exports::new(store.clone(), clock, dir.join("keys"));
         Ok(Self { store, imports, exports })
     }

@@ -26,7 +26,10 @@ pub struct Counts {
 /// When the folder cannot be written.
 pub fn chatgpt(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
     fs::create_dir_all(folder)?;
-    fs::write(folder.join("user.json"), r#"{"id":"user-GENERATED","email":"mara@example.org","chatgpt_plus_user":true}"#)?;
+    fs::write(
+        folder.join("user.json"),
+        r#"{"id":"user-GENERATED","email":"mara@example.org","chatgpt_plus_user":true}"#,
+    )?;
     array(&folder.join("conversations.json"), bytes, &mut Dice::new(seed), chatgpt_conversation)
 }
 
@@ -43,7 +46,8 @@ pub fn claude(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
         "account_uuid": ACCOUNT,
     }]);
     fs::write(folder.join("memories.json"), memories.to_string())?;
-    let users = json!([{"uuid": ACCOUNT, "full_name": "Mara Lindqvist", "email_address": "mara@example.org"}]);
+    let users =
+        json!([{"uuid": ACCOUNT, "full_name": "Mara Lindqvist", "email_address": "mara@example.org"}]);
     fs::write(folder.join("users.json"), users.to_string())?;
     array(&folder.join("conversations.json"), bytes, &mut dice, claude_conversation)
 }
@@ -97,16 +101,29 @@ struct Tree {
 }
 
 impl Tree {
-    fn add(&mut self, dice: &mut Dice, parent: Option<&str>, role: &str, content: &Value, recipient: &str, metadata: Value) -> String {
+    fn add(
+        &mut self,
+        dice: &mut Dice,
+        parent: Option<&str>,
+        role: &str,
+        content: &Value,
+        recipient: &str,
+        metadata: Value,
+    ) -> String {
         let id = dice.uuid();
-        self.time += dice.below(600) as f64 + f64::from(u32::try_from(dice.below(1_000_000)).unwrap_or(0)) / 1e6;
+        self.time +=
+            dice.below(600) as f64 + f64::from(u32::try_from(dice.below(1_000_000)).unwrap_or(0)) / 1e6;
         let message = json!({
             "id": id, "author": {"role": role, "name": null, "metadata": {}}, "create_time": self.time, "update_time": null,
             "content": content, "status": "finished_successfully", "end_turn": role == "assistant", "weight": 1.0,
             "metadata": metadata, "recipient": recipient, "channel": null,
         });
-        self.nodes.insert(id.clone(), json!({"id": id, "message": message, "parent": parent, "children": []}));
-        if let Some(children) = parent.and_then(|parent| self.nodes.get_mut(parent)).and_then(|node| node["children"].as_array_mut()) {
+        self.nodes
+            .insert(id.clone(), json!({"id": id, "message": message, "parent": parent, "children": []}));
+        if let Some(children) = parent
+            .and_then(|parent| self.nodes.get_mut(parent))
+            .and_then(|node| node["children"].as_array_mut())
+        {
             children.push(id.clone().into());
         }
         self.messages += 1;
@@ -128,7 +145,8 @@ fn chatgpt_conversation(dice: &mut Dice, counts: &mut Counts) -> Value {
     let mut tree = Tree { nodes: serde_json::Map::new(), messages: 0, time: start };
     tree.nodes.insert(root.clone(), json!({"id": root, "message": null, "parent": null, "children": []}));
     let hidden = metadata(dice, json!({"is_visually_hidden_from_conversation": true}));
-    let mut at = tree.add(dice, Some(&root), "system", &json!({"content_type": "text", "parts": [""]}), "all", hidden);
+    let mut at =
+        tree.add(dice, Some(&root), "system", &json!({"content_type": "text", "parts": [""]}), "all", hidden);
     if dice.chance(45) {
         // People seldom change their instructions: a handful of versions over all conversations.
         let version = dice.below(5);
@@ -173,7 +191,8 @@ fn chatgpt_turn(dice: &mut Dice, tree: &mut Tree, parent: String) -> String {
     }
     if dice.chance(12) {
         let meta = metadata(dice, json!({"model_slug": "gpt-5-2"}));
-        let code = json!({"content_type": "code", "language": "python", "response_format_name": null, "text": CODE});
+        let code =
+            json!({"content_type": "code", "language": "python", "response_format_name": null, "text": CODE});
         at = tree.add(dice, Some(&at), "assistant", &code, "python", meta);
         let length = dice.log_normal(300.0, 1.0, 10, 6_000);
         let output = json!({"content_type": "execution_output", "text": dice.text(length)});
@@ -205,7 +224,11 @@ fn claude_conversation(dice: &mut Dice, counts: &mut Counts) -> Value {
         for sender in ["human", "assistant"] {
             second += dice.below(600);
             let at = iso(second);
-            let length = if sender == "human" { dice.log_normal(130.0, 1.0, 5, 4_000) } else { dice.log_normal(1_000.0, 0.9, 20, 20_000) };
+            let length = if sender == "human" {
+                dice.log_normal(130.0, 1.0, 5, 4_000)
+            } else {
+                dice.log_normal(1_000.0, 0.9, 20, 20_000)
+            };
             let text = dice.text(length);
             let mut blocks = Vec::new();
             if sender == "assistant" && dice.chance(10) {
@@ -215,8 +238,10 @@ fn claude_conversation(dice: &mut Dice, counts: &mut Counts) -> Value {
             if sender == "assistant" && dice.chance(8) {
                 let id = format!("toolu_{}", dice.uuid());
                 blocks.push(json!({"type": "tool_use", "id": id, "name": "web_search", "input": {"query": dice.text(30)}}));
-                blocks.push(json!({"type": "tool_result", "tool_use_id": id, "name": "web_search", "is_error": false,
-                    "content": [{"type": "text", "text": dice.text(400)}]}));
+                blocks.push(
+                    json!({"type": "tool_result", "tool_use_id": id, "name": "web_search", "is_error": false,
+                    "content": [{"type": "text", "text": dice.text(400)}]}),
+                );
             }
             blocks.push(json!({"start_timestamp": at, "stop_timestamp": at, "flags": null, "type": "text", "text": text, "citations": []}));
             messages.push(json!({"uuid": dice.uuid(), "text": text, "content": blocks, "sender": sender, "created_at": at,
@@ -264,11 +289,23 @@ impl Dice {
 
     fn uuid(&mut self) -> String {
         let (one, two) = (self.next(), self.next());
-        format!("{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}", one >> 32, one >> 16 & 0xffff, one & 0xfff, two >> 52, two & 0xffff_ffff_ffff)
+        format!(
+            "{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}",
+            one >> 32,
+            one >> 16 & 0xffff,
+            one & 0xfff,
+            two >> 52,
+            two & 0xffff_ffff_ffff
+        )
     }
 
     /// A length around `median`, spread by `sigma`, as lengths of texts are.
-    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small numbers")]
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "small numbers"
+    )]
     fn log_normal(&mut self, median: f64, sigma: f64, least: u64, most: u64) -> u64 {
         let unit = |dice: &mut Self| (dice.below(1 << 30) as f64 + 1.0) / (f64::from(1 << 30) + 1.0);
         let (one, two) = (unit(self), unit(self));
@@ -278,7 +315,8 @@ impl Dice {
 
     /// About `length` bytes of prose, now and then with code or a picture character.
     fn text(&mut self, length: u64) -> String {
-        let words = WORDS[usize::try_from(self.below(100)).unwrap_or(0).saturating_sub(55).min(1) + usize::from(self.chance(15))];
+        let words = WORDS[usize::try_from(self.below(100)).unwrap_or(0).saturating_sub(55).min(1)
+            + usize::from(self.chance(15))];
         let mut text = String::new();
         while (text.len() as u64) < length {
             let word = words[usize::try_from(self.below(words.len() as u64)).unwrap_or(0)];
@@ -295,11 +333,41 @@ impl Dice {
     }
 }
 
-const CODE: &str = "\n```python\nimport math\nfor n in range(10):\n    print(\"n\\t\", math.sqrt(n), {'a': [1, 2]})\n```\n";
+const CODE: &str =
+    "\n```python\nimport math\nfor n in range(10):\n    print(\"n\\t\", math.sqrt(n), {'a': [1, 2]})\n```\n";
 const WORDS: [&[&str]; 3] = [
-    &["the", "garden", "of", "a", "small", "house", "needs", "water", "and", "light", "when", "seeds", "grow", "between", "stones",
-      "while", "people", "read", "letters", "about", "trains", "music", "bread", "storage", "engine", "journal", "memory"],
-    &["o", "jardim", "não", "precisa", "de", "água", "até", "amanhã", "porque", "a", "estação", "começa", "você", "também", "lê",
-      "cartas", "sobre", "música", "pão", "coração", "memória", "função", "página"],
-    &["花", "园", "需", "要", "水", "和", "光", "当", "种", "子", "在", "石", "头", "之", "间", "生", "长", "人", "们", "读", "信", "音", "乐", "面", "包", "记", "忆"],
+    &[
+        "the", "garden", "of", "a", "small", "house", "needs", "water", "and", "light", "when", "seeds",
+        "grow", "between", "stones", "while", "people", "read", "letters", "about", "trains", "music",
+        "bread", "storage", "engine", "journal", "memory",
+    ],
+    &[
+        "o",
+        "jardim",
+        "não",
+        "precisa",
+        "de",
+        "água",
+        "até",
+        "amanhã",
+        "porque",
+        "a",
+        "estação",
+        "começa",
+        "você",
+        "também",
+        "lê",
+        "cartas",
+        "sobre",
+        "música",
+        "pão",
+        "coração",
+        "memória",
+        "função",
+        "página",
+    ],
+    &[
+        "花", "园", "需", "要", "水", "和", "光", "当", "种", "子", "在", "石", "头", "之", "间", "生", "长",
+        "人", "们", "读", "信", "音", "乐", "面", "包", "记", "忆",
+    ],
 ];

@@ -40,7 +40,10 @@ fn a_bundle_is_valid_as_a_folder_and_as_a_zip() -> Result<()> {
     for output in ["bundle", "bundle.zip"] {
         let path = folder.path().join(output);
         let made = archive.export(&path)?;
-        let report = verify::path(&path, &Options { signer: Some(made.signer.clone()), own_key: None, strict: false })?;
+        let report = verify::path(
+            &path,
+            &Options { signer: Some(made.signer.clone()), own_key: None, strict: false },
+        )?;
         assert!(report.valid, "{output}: {:?}", report.issues);
         assert_eq!((report.signature, report.manifest), (Signed::Valid, Signed::Valid));
         assert_eq!(report.signer.as_deref(), Some(made.signer.as_str()));
@@ -83,7 +86,10 @@ fn a_store_without_manifest_stands_by_its_own_signature() -> Result<()> {
     fs::copy(bundle.join("memory-store.json"), &store)?;
     let whole = fs::read(&store)?;
     let report = verify::path(&store, &Options::default())?;
-    assert!(report.valid && report.signature == Signed::Valid && report.manifest == Signed::Absent, "{report:?}");
+    assert!(
+        report.valid && report.signature == Signed::Valid && report.manifest == Signed::Absent,
+        "{report:?}"
+    );
     let document: Value = serde_json::from_slice(&whole)?;
     let mut dice = Dice::new(5);
     for _ in 0..1_000 {
@@ -97,7 +103,8 @@ fn a_store_without_manifest_stands_by_its_own_signature() -> Result<()> {
             let part = |key: &str| document[key].clone();
             (part("memories"), part("export_id"), part("export_date"), document["owner"]["id"].clone())
         };
-        let same = serde_json::from_slice::<Value>(&changed).is_ok_and(|changed| covered(&changed) == covered(&document));
+        let same = serde_json::from_slice::<Value>(&changed)
+            .is_ok_and(|changed| covered(&changed) == covered(&document));
         ensure!(!valid || same, "byte {at} changed what is signed, and the store is still valid");
     }
     Ok(())
@@ -111,7 +118,11 @@ fn what_is_added_removed_or_swapped_is_found() -> Result<()> {
     let conversation = fs::read_dir(bundle.join("conversations"))?.next().context("a conversation")??.path();
     let refused = |what: &str| -> Result<()> {
         let report = verify::path(&bundle, &Options::default())?;
-        ensure!(!report.valid && report.manifest == Signed::Invalid, "{what} was not found: {:?}", report.issues);
+        ensure!(
+            !report.valid && report.manifest == Signed::Invalid,
+            "{what} was not found: {:?}",
+            report.issues
+        );
         Ok(())
     };
     let added = bundle.join("notes.txt");
@@ -158,7 +169,8 @@ fn an_output_that_is_taken_is_left_alone() -> Result<()> {
     let empty = folder.path().join("empty");
     fs::create_dir(&empty)?;
     archive.export(&empty)?;
-    let left: Vec<_> = fs::read_dir(folder.path())?.map(|entry| Ok(entry?.file_name())).collect::<Result<_>>()?;
+    let left: Vec<_> =
+        fs::read_dir(folder.path())?.map(|entry| Ok(entry?.file_name())).collect::<Result<_>>()?;
     assert!(left.iter().all(|name| !name.to_string_lossy().contains("partial")), "{left:?}");
     Ok(())
 }

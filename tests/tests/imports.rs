@@ -8,9 +8,11 @@ use satchel_tests::archive::{Archive, demo, only, samples};
 use serde_json::Value;
 
 fn balanced(import: &ImportRecord) -> Result<()> {
-    for (kind, counts) in
-        [("conversations", import.conversations), ("messages", import.messages), ("memories", import.memories)]
-    {
+    for (kind, counts) in [
+        ("conversations", import.conversations),
+        ("messages", import.messages),
+        ("memories", import.memories),
+    ] {
         ensure!(counts.balanced(), "{kind} of {} do not balance: {counts:?}", import.source);
     }
     Ok(())
@@ -71,7 +73,8 @@ fn importing_twice_changes_nothing() -> Result<()> {
         assert_eq!(second.status, ImportStatus::Unchanged);
         let third = only(archive.import_again(&path)?)?;
         balanced(&third)?;
-        let changed = [third.conversations, third.messages, third.memories].map(|counts| counts.new + counts.updated);
+        let changed =
+            [third.conversations, third.messages, third.memories].map(|counts| counts.new + counts.updated);
         assert_eq!((changed, archive.store.revision()), ([0; 3], revision), "{third:?}");
     }
     Ok(())
@@ -97,7 +100,10 @@ fn zip_folder(folder: &Path, zip: &Path) -> Result<()> {
     let mut writer = zip::ZipWriter::new(fs::File::create(zip)?);
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        writer.start_file(path.file_name().context("a name")?.to_string_lossy(), zip::write::SimpleFileOptions::default())?;
+        writer.start_file(
+            path.file_name().context("a name")?.to_string_lossy(),
+            zip::write::SimpleFileOptions::default(),
+        )?;
         writer.write_all(&fs::read(&path)?)?;
     }
     writer.finish()?;
@@ -182,7 +188,10 @@ fn every_sample_of_both_providers_imports_or_says_why() -> Result<()> {
                 ImportStatus::Completed => stored += 1,
                 ImportStatus::CompletedWithSkips => {
                     stored += 1;
-                    ensure!(!import.skipped.is_empty() || import.reason.is_some(), "{path:?} does not say what it skipped");
+                    ensure!(
+                        !import.skipped.is_empty() || import.reason.is_some(),
+                        "{path:?} does not say what it skipped"
+                    );
                 }
                 ImportStatus::Unchanged | ImportStatus::Unrecognized => {
                     ensure!(import.reason.is_some(), "{path:?} does not say why");
@@ -192,11 +201,14 @@ fn every_sample_of_both_providers_imports_or_says_why() -> Result<()> {
         }
     }
     assert!(stored >= 20, "only {stored} samples were stored");
-    let report = satchel_daemon::verify::path(&{
-        let bundle = dir.path().join("bundle");
-        archive.export(&bundle)?;
-        bundle
-    }, &satchel_daemon::verify::Options::default())?;
+    let report = satchel_daemon::verify::path(
+        &{
+            let bundle = dir.path().join("bundle");
+            archive.export(&bundle)?;
+            bundle
+        },
+        &satchel_daemon::verify::Options::default(),
+    )?;
     assert!(report.valid, "{:?}", report.issues);
     Ok(())
 }
@@ -212,7 +224,11 @@ fn a_truncated_file_gives_its_whole_records_and_says_where_it_ends() -> Result<(
     balanced(&import)?;
     assert_eq!(import.status, ImportStatus::CompletedWithSkips);
     assert!(import.conversations.new >= 1, "{import:?}");
-    assert!(import.skipped.iter().any(|skip| skip.locator.contains("conversations.json")), "{:?}", import.skipped);
+    assert!(
+        import.skipped.iter().any(|skip| skip.locator.contains("conversations.json")),
+        "{:?}",
+        import.skipped
+    );
     Ok(())
 }
 

@@ -38,7 +38,10 @@ impl Bench {
 fn zip(path: &Path, entries: &[(&str, &[u8])]) -> Result<()> {
     let mut writer = ZipWriter::new(fs::File::create(path)?);
     for (name, bytes) in entries {
-        writer.start_file(*name, SimpleFileOptions::default().compression_method(CompressionMethod::Deflated))?;
+        writer.start_file(
+            *name,
+            SimpleFileOptions::default().compression_method(CompressionMethod::Deflated),
+        )?;
         writer.write_all(bytes)?;
     }
     writer.finish()?;
@@ -60,7 +63,15 @@ fn says(import: &ImportRecord, status: ImportStatus, words: &[&str]) -> Result<(
 fn names_from_an_archive_never_become_paths() -> Result<()> {
     let bench = Bench::new()?;
     let json = sample()?;
-    zip(&bench.path("slip.zip"), &[("../escape.json", &json), ("/abs.json", &json), ("C:\\evil.json", &json), ("a/conversations.json", &json)])?;
+    zip(
+        &bench.path("slip.zip"),
+        &[
+            ("../escape.json", &json),
+            ("/abs.json", &json),
+            ("C:\\evil.json", &json),
+            ("a/conversations.json", &json),
+        ],
+    )?;
     let import = bench.import("slip.zip")?;
     ensure!(import.conversations.new > 0, "the honest entry was not read: {import:?}");
     let told: Vec<_> = import.warnings.iter().map(|warning| warning.locator.as_str()).collect();
@@ -90,7 +101,10 @@ fn a_changed_byte_in_an_archive_is_found_by_its_checksum() -> Result<()> {
     let bench = Bench::new()?;
     let path = bench.path("flipped.zip");
     let mut writer = ZipWriter::new(fs::File::create(&path)?);
-    writer.start_file("conversations.json", SimpleFileOptions::default().compression_method(CompressionMethod::Stored))?;
+    writer.start_file(
+        "conversations.json",
+        SimpleFileOptions::default().compression_method(CompressionMethod::Stored),
+    )?;
     writer.write_all(&sample()?)?;
     writer.finish()?;
     let mut bytes = fs::read(&path)?;
@@ -99,7 +113,11 @@ fn a_changed_byte_in_an_archive_is_found_by_its_checksum() -> Result<()> {
     fs::write(&path, bytes)?;
     let import = bench.import("flipped.zip")?;
     ensure!(import.status == ImportStatus::Failed, "{import:?}");
-    ensure!(import.reason.as_deref().is_some_and(|reason| reason.contains("checksum")), "{:?}", import.reason);
+    ensure!(
+        import.reason.as_deref().is_some_and(|reason| reason.contains("checksum")),
+        "{:?}",
+        import.reason
+    );
     Ok(())
 }
 
@@ -125,7 +143,13 @@ fn a_bomb_is_stopped_by_real_bytes() -> Result<()> {
     let limits = Limits { total_bytes: 40 << 20, ..Limits::default() };
     let archive = Archive::with_limits(&folder.path().join("data"), limits)?;
     let mut json = b"[".to_vec();
-    json.extend(sample()?.trim_ascii().strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")).context("an array")?);
+    json.extend(
+        sample()?
+            .trim_ascii()
+            .strip_prefix(b"[")
+            .and_then(|rest| rest.strip_suffix(b"]"))
+            .context("an array")?,
+    );
     json.resize(json.len() + (60 << 20), b' ');
     json.push(b']');
     let path = folder.path().join("bomb.zip");
@@ -191,14 +215,22 @@ fn several_exports_in_one_folder_are_told_apart() -> Result<()> {
     fs::write(downloads.join("holiday.jpg"), [0xff, 0xd8, 0xff])?;
     fs::write(downloads.join("broken.zip"), b"PK\x03\x04 and nothing more")?;
     let imports = bench.archive.import(&downloads)?;
-    let mut ended: Vec<_> = imports.iter().map(|import| (import.provider.as_deref().unwrap_or("-"), import.status)).collect();
+    let mut ended: Vec<_> =
+        imports.iter().map(|import| (import.provider.as_deref().unwrap_or("-"), import.status)).collect();
     ended.sort_by_key(|(provider, _)| (*provider).to_owned());
     assert_eq!(
         ended,
-        [("-", ImportStatus::Failed), ("chatgpt", ImportStatus::CompletedWithSkips), ("claude", ImportStatus::Completed)],
+        [
+            ("-", ImportStatus::Failed),
+            ("chatgpt", ImportStatus::CompletedWithSkips),
+            ("claude", ImportStatus::Completed)
+        ],
         "{imports:#?}"
     );
-    let warned = imports.iter().flat_map(|import| &import.warnings).any(|warning| warning.message.contains("holiday.jpg"));
+    let warned = imports
+        .iter()
+        .flat_map(|import| &import.warnings)
+        .any(|warning| warning.message.contains("holiday.jpg"));
     ensure!(warned, "the photo is not mentioned");
     Ok(())
 }

@@ -12,7 +12,8 @@ use satchel_tests::archive::{Archive, demo, samples};
 /// The Python that has the SDK; none is an error only where the environment says so.
 fn python() -> Result<Option<PathBuf>> {
     let python = std::env::var_os("SATCHEL_PYTHON").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
-    let probe = Command::new(&python).args(["-c", "import portable_ai_memory, rfc8785, cryptography"]).output();
+    let probe =
+        Command::new(&python).args(["-c", "import portable_ai_memory, rfc8785, cryptography"]).output();
     if probe.is_ok_and(|output| output.status.success()) {
         return Ok(Some(python));
     }
@@ -49,7 +50,8 @@ fn the_official_sdk_accepts_our_bundle() -> Result<()> {
     let Some(python) = python()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let bundle = bundle(folder.path())?;
-    let pam = python.parent().map(|bin| bin.join("pam")).filter(|pam| pam.exists()).unwrap_or_else(|| "pam".into());
+    let pam =
+        python.parent().map(|bin| bin.join("pam")).filter(|pam| pam.exists()).unwrap_or_else(|| "pam".into());
     let output = Command::new(pam).arg("validate").arg(&bundle).env("COLUMNS", "200").output()?;
     ensure!(output.status.success(), "pam validate refuses the bundle:\n{}", told(&output));
     Ok(())
@@ -74,7 +76,9 @@ fn the_python_of_the_readme_verifies_our_bundle_and_refuses_a_changed_one() -> R
     ensure!(output.status.success() && told(&output).contains("valid, signed by z6Mk"), "{}", told(&output));
     let store = bundle.join("memory-store.json");
     let text = fs::read_to_string(&store)?;
-    for (from, to) in [("\"content\": \"", "\"content\": \"Not: "), ("\"export_id\": \"", "\"export_id\": \"0")] {
+    for (from, to) in
+        [("\"content\": \"", "\"content\": \"Not: "), ("\"export_id\": \"", "\"export_id\": \"0")]
+    {
         ensure!(text.contains(from), "nothing to change");
         fs::write(&store, text.replacen(from, to, 1))?;
         ensure!(!check(&bundle)?.status.success(), "a changed {from} was accepted");

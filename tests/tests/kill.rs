@@ -62,12 +62,18 @@ fn an_import_killed_at_any_moment_is_completed_by_importing_again() -> Result<()
         let archive = Archive::open(&data)?;
         let left = archive.imports.list(None, 10)?.items;
         interrupted += left.iter().filter(|import| import.status == ImportStatus::Failed).count();
-        ensure!(left.iter().all(|import| import.status != ImportStatus::Running), "round {round}: an import runs for ever");
+        ensure!(
+            left.iter().all(|import| import.status != ImportStatus::Running),
+            "round {round}: an import runs for ever"
+        );
         let confirmed = archive.store.revision();
         let import = only(archive.import(&export)?)?;
         ensure!(archive.store.revision() >= confirmed, "round {round}: the revision went back");
         ensure!(
-            matches!(import.status, ImportStatus::Completed | ImportStatus::CompletedWithSkips | ImportStatus::Unchanged),
+            matches!(
+                import.status,
+                ImportStatus::Completed | ImportStatus::CompletedWithSkips | ImportStatus::Unchanged
+            ),
             "round {round}: {:?} {:?}",
             import.status,
             import.reason
@@ -84,6 +90,9 @@ fn a_second_process_is_told_who_holds_the_directory() -> Result<()> {
     let data = folder.path().join("data");
     let _held = Archive::open(&data)?;
     let refused = Archive::open(&data).err().map(|error| error.to_string()).unwrap_or_default();
-    ensure!(refused.contains(&std::process::id().to_string()), "the message does not name the holder: {refused:?}");
+    ensure!(
+        refused.contains(&std::process::id().to_string()),
+        "the message does not name the holder: {refused:?}"
+    );
     Ok(())
 }

@@ -11,7 +11,10 @@ use satchel_pam::{
     store::{self, ExportType, IndexEntry, Integrity, Owner, StorageReference, StoreHeader, WriteError},
     time::Timestamp,
 };
-use satchel_store::{ConversationQuery, ConversationRecord, Cursor, MemoryOrder, MemoryQuery, MemoryRecord, Page, Revision, Store};
+use satchel_store::{
+    ConversationQuery, ConversationRecord, Cursor, MemoryOrder, MemoryQuery, MemoryRecord, Page, Revision,
+    Store,
+};
 
 use super::{
     ExportError, ExportRecord, ExportRequest,
@@ -69,7 +72,8 @@ impl Job<'_> {
         }
         let manifest = self.manifest(&mut target)?;
         let bytes = target.publish()?;
-        let path = std::fs::canonicalize(&self.request.output).unwrap_or_else(|_| self.request.output.clone());
+        let path =
+            std::fs::canonicalize(&self.request.output).unwrap_or_else(|_| self.request.output.clone());
         Ok(ExportRecord {
             export_id: self.id.clone(),
             export_type: "full".into(),
@@ -95,12 +99,12 @@ impl Job<'_> {
     }
 
     /// Walks all memories of the revision in the order of their ids.
-    fn each_memory(&self, mut see: impl FnMut(MemoryRecord) -> Result<(), ExportError>) -> Result<(), ExportError> {
+    fn each_memory(
+        &self,
+        mut see: impl FnMut(MemoryRecord) -> Result<(), ExportError>,
+    ) -> Result<(), ExportError> {
         let query = MemoryQuery { order: MemoryOrder::IdAscending, ..MemoryQuery::default() };
-        pages(
-            |after| Ok(self.store.memories(&query, after, PAGE, self.revision)?),
-            |record| see(record),
-        )
+        pages(|after| Ok(self.store.memories(&query, after, PAGE, self.revision)?), |record| see(record))
     }
 
     fn survey(&self) -> Result<Survey, ExportError> {
@@ -118,12 +122,19 @@ impl Job<'_> {
         Ok(survey)
     }
 
-    fn conversations(&self, target: &mut Target, survey: &Survey, beside: &mut Beside) -> Result<(), ExportError> {
+    fn conversations(
+        &self,
+        target: &mut Target,
+        survey: &Survey,
+        beside: &mut Beside,
+    ) -> Result<(), ExportError> {
         let query = ConversationQuery::default();
         pages(
             |after| Ok(self.store.conversations(&query, after, PAGE, self.revision)?),
             |summary| {
-                let Some(record) = self.store.conversation(&summary.id, Some(self.revision))? else { return Ok(()) };
+                let Some(record) = self.store.conversation(&summary.id, Some(self.revision))? else {
+                    return Ok(());
+                };
                 let path = format!("conversations/{}.json", ids::file_name(&summary.id));
                 target.file(&path, |out| self.conversation(&record, out))?;
                 beside.index.push(index_entry(&record, path, survey.derived.get(&summary.id)));
@@ -179,7 +190,11 @@ impl Job<'_> {
         target.file("memory-store.json", |out| {
             let mut writer = store::Writer::new(out, self.header()).map_err(failed)?;
             self.each_memory(|record| {
-                if record.memory.exportable() { writer.memory(&record.memory).map_err(failed) } else { Ok(()) }
+                if record.memory.exportable() {
+                    writer.memory(&record.memory).map_err(failed)
+                } else {
+                    Ok(())
+                }
             })?;
             self.each_relation(|relation| {
                 beside.relations += 1;
@@ -205,7 +220,10 @@ impl Job<'_> {
         pages(
             |after| Ok(self.store.relations(after, PAGE, self.revision)?),
             |record| {
-                if !record.withdrawn && self.leaves(&record.relation.from)? && self.leaves(&record.relation.to)? {
+                if !record.withdrawn
+                    && self.leaves(&record.relation.from)?
+                    && self.leaves(&record.relation.to)?
+                {
                     see(&record.relation)?;
                 }
                 Ok(())
@@ -258,7 +276,10 @@ impl Job<'_> {
             base_export_id: None,
             from_revision: 0,
             to_revision: number(self.revision),
-            filter: Filter { conversations: self.request.conversations, attachments: self.request.attachments },
+            filter: Filter {
+                conversations: self.request.conversations,
+                attachments: self.request.attachments,
+            },
             files: listed(&target.files),
         };
         let bytes = manifest.to_bytes().map_err(|_| ExportError::Unencodable { what: "the manifest" })?;
@@ -279,7 +300,11 @@ fn index_entry(record: &ConversationRecord, path: String, derived: Option<&Vec<S
         temporal: header.temporal.clone(),
         tags: header.tags.clone(),
         derived_memories: derived.cloned().unwrap_or_default(),
-        storage: Some(StorageReference { kind: StorageKind::File, reference: path, format: Some("json".into()) }),
+        storage: Some(StorageReference {
+            kind: StorageKind::File,
+            reference: path,
+            format: Some("json".into()),
+        }),
     }
 }
 

@@ -68,7 +68,8 @@ fn read(path: &Path) -> io::Result<String> {
 
 fn open(path: &Path, text: &str) -> Result<Signer, ExportError> {
     let damaged = |problem: &str| ExportError::Key { path: path.to_owned(), problem: problem.to_owned() };
-    let file: KeyFile = serde_json::from_str(text).map_err(|_| damaged("it is damaged; restore it from a backup"))?;
+    let file: KeyFile =
+        serde_json::from_str(text).map_err(|_| damaged("it is damaged; restore it from a backup"))?;
     if file.version != 1 || file.algorithm != "Ed25519" {
         return Err(damaged("it is of a newer version of this program"));
     }

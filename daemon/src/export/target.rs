@@ -44,7 +44,8 @@ impl Target {
         if output.exists() && (zip || !empty_folder(output)) {
             return Err(ExportError::Occupied { path: output.to_owned() });
         }
-        let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent =
+            output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         fs::create_dir_all(parent).map_err(&failed)?;
         let partial = parent.join(format!(".{}.partial-{id}", name.to_string_lossy()));
         let kind = if zip {
@@ -106,7 +107,8 @@ impl Target {
         }
         fs::rename(&self.partial, &self.output).map_err(&failed)?;
         self.finished = true;
-        let parent = self.output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent =
+            self.output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(parent).and_then(|folder| folder.sync_all()).map_err(&failed)?;
         Ok(self.files.iter().map(|file| file.bytes).sum())
     }
@@ -117,7 +119,11 @@ impl Drop for Target {
         if self.finished {
             return;
         }
-        let removed = if self.partial.is_dir() { fs::remove_dir_all(&self.partial) } else { fs::remove_file(&self.partial) };
+        let removed = if self.partial.is_dir() {
+            fs::remove_dir_all(&self.partial)
+        } else {
+            fs::remove_file(&self.partial)
+        };
         if let Err(error) = removed {
             tracing::warn!(%error, path = ?self.partial, "an unfinished export stays behind");
         }

@@ -70,13 +70,21 @@ impl Task {
         let bundle = source.open(&self.inner.limits)?;
         for damaged in bundle.unread().iter().filter(|unread| unread.archive) {
             let record = self.blank(&damaged.name);
-            self.end(ImportRecord { status: ImportStatus::Failed, reason: Some(damaged.reason.clone()), ..record });
+            self.end(ImportRecord {
+                status: ImportStatus::Failed,
+                reason: Some(damaged.reason.clone()),
+                ..record
+            });
         }
         let (found, mut notes) = self.detect(self.inner.plugins.all()?, &bundle);
         if found.is_empty() {
             if bundle.unread().iter().all(|unread| !unread.archive) || !bundle.list().is_empty() {
                 let reason = Some(unrecognized(&bundle, &notes));
-                self.end(ImportRecord { status: ImportStatus::Unrecognized, reason, ..self.blank(&source.name) });
+                self.end(ImportRecord {
+                    status: ImportStatus::Unrecognized,
+                    reason,
+                    ..self.blank(&source.name)
+                });
             }
             return Ok(());
         }
@@ -101,7 +109,9 @@ impl Task {
                 continue;
             }
             match plugin.detect(Arc::new(bundle.clone())) {
-                Ok(found) => all.extend(found.into_iter().map(|detection| Found { plugin: plugin.clone(), detection })),
+                Ok(found) => {
+                    all.extend(found.into_iter().map(|detection| Found { plugin: plugin.clone(), detection }))
+                }
                 Err(error) => {
                     let message = format!("the importer could not look at the files: {}", chain(&error));
                     notes.push(Warning { locator: plugin.info().name.clone(), message });
@@ -109,7 +119,9 @@ impl Task {
             }
         }
         all.sort_by(|one, other| {
-            let key = |found: &Found| (std::cmp::Reverse(found.detection.confidence), found.plugin.info().name.clone());
+            let key = |found: &Found| {
+                (std::cmp::Reverse(found.detection.confidence), found.plugin.info().name.clone())
+            };
             key(one).cmp(&key(other))
         });
         let mut taken = BTreeSet::new();
@@ -160,7 +172,8 @@ impl Task {
             self.end(ImportRecord { status: ImportStatus::Cancelled, ..record });
             return Ok(());
         };
-        let identity = ledger::identity(&checksum, record.plugin.as_deref().unwrap_or_default(), &detection.files);
+        let identity =
+            ledger::identity(&checksum, record.plugin.as_deref().unwrap_or_default(), &detection.files);
         record.source_checksum = Some(checksum);
         if !self.request.again {
             if let Some(earlier) = ledger::earlier(&self.inner.store, &identity)? {
@@ -235,7 +248,14 @@ impl Task {
             source_file: Some(record.source.clone()),
             source_checksum: record.source_checksum.as_deref().and_then(|text| text.parse().ok()),
         };
-        Writer::new(&self.inner.store, &self.inner.turn, origin, info.platform.clone(), import, self.request.dry_run)
+        Writer::new(
+            &self.inner.store,
+            &self.inner.turn,
+            origin,
+            info.platform.clone(),
+            import,
+            self.request.dry_run,
+        )
     }
 
     fn progress(&self, shown: &AtomicI64, done: u64, total: u64, record: &ImportRecord) {
@@ -344,7 +364,11 @@ fn unchanged(record: ImportRecord, earlier: &ImportRecord) -> ImportRecord {
 }
 
 /// Puts how the run ended into the receipt.
-fn conclude(record: &mut ImportRecord, outcome: Result<Result<Summary, RunError>, IngestError>, source: &Source) {
+fn conclude(
+    record: &mut ImportRecord,
+    outcome: Result<Result<Summary, RunError>, IngestError>,
+    source: &Source,
+) {
     let changed = source.unchanged().err();
     match outcome {
         Ok(Ok(summary)) => {
@@ -361,7 +385,8 @@ fn conclude(record: &mut ImportRecord, outcome: Result<Result<Summary, RunError>
         }
         Ok(Err(RunError::Cancelled)) => {
             record.status = ImportStatus::Cancelled;
-            record.reason = Some("it was cancelled; what is stored stays, importing again completes it".into());
+            record.reason =
+                Some("it was cancelled; what is stored stays, importing again completes it".into());
         }
         Ok(Err(error)) => record.status = failed(record, &error),
         Err(error) => record.status = failed(record, &error),
@@ -378,7 +403,8 @@ fn nothing(record: &ImportRecord) -> bool {
 }
 
 fn record_skips(record: &ImportRecord) -> bool {
-    !record.skipped.is_empty() || record.conversations.skipped + record.messages.skipped + record.memories.skipped > 0
+    !record.skipped.is_empty()
+        || record.conversations.skipped + record.messages.skipped + record.memories.skipped > 0
 }
 
 /// Skips past the host's limit are counted there only.
@@ -414,8 +440,12 @@ fn unrecognized(bundle: &Bundle, notes: &[Warning]) -> String {
 fn left_over(bundle: &Bundle, found: &[Found]) -> Vec<Warning> {
     let claimed: BTreeSet<&str> =
         found.iter().flat_map(|found| found.detection.files.iter().map(String::as_str)).collect();
-    let rest: Vec<&str> =
-        bundle.list().iter().map(|entry| entry.path.as_str()).filter(|path| !claimed.contains(path)).collect();
+    let rest: Vec<&str> = bundle
+        .list()
+        .iter()
+        .map(|entry| entry.path.as_str())
+        .filter(|path| !claimed.contains(path))
+        .collect();
     let mut notes = Vec::new();
     if !rest.is_empty() {
         let message = format!("not read, as no importer knows them: {}", listed(&rest));

@@ -16,16 +16,24 @@ pub(super) const ISSUES_PER_PAGE: usize = 100;
 /// Writes an import as it stands.
 pub(super) fn put(store: &Store, record: &ImportRecord, durability: Durability) -> Result<(), IngestError> {
     let value = serde_json::to_vec(record).map_err(|_| IngestError::Unencodable { what: "a receipt" })?;
-    let write =
-        LedgerWrite::Entry { ledger: Ledger::Import, id: record.id.clone(), at_micros: record.started_at, value };
+    let write = LedgerWrite::Entry {
+        ledger: Ledger::Import,
+        id: record.id.clone(),
+        at_micros: record.started_at,
+        value,
+    };
     Ok(store.put_ledger(write, durability)?)
 }
 
 /// Remembers that these bytes were imported, so that they need not be parsed again.
 pub(super) fn put_source(store: &Store, identity: &str, record: &ImportRecord) -> Result<(), IngestError> {
     let value = record.id.clone().into_bytes();
-    let write =
-        LedgerWrite::Entry { ledger: Ledger::Source, id: identity.to_owned(), at_micros: record.started_at, value };
+    let write = LedgerWrite::Entry {
+        ledger: Ledger::Source,
+        id: identity.to_owned(),
+        at_micros: record.started_at,
+        value,
+    };
     Ok(store.put_ledger(write, Durability::Now)?)
 }
 
@@ -42,7 +50,11 @@ pub(super) fn get(store: &Store, id: &str) -> Result<Option<ImportRecord>, Inges
 }
 
 /// Imports, newest first.
-pub(super) fn list(store: &Store, after: Option<&Cursor>, limit: usize) -> Result<Page<ImportRecord>, IngestError> {
+pub(super) fn list(
+    store: &Store,
+    after: Option<&Cursor>,
+    limit: usize,
+) -> Result<Page<ImportRecord>, IngestError> {
     let page = store.ledger_list(Ledger::Import, after, limit)?;
     let items = page.items.iter().map(read).collect::<Result<_, _>>()?;
     Ok(Page { items, next: page.next })
@@ -53,9 +65,15 @@ fn read(entry: &LedgerEntry) -> Result<ImportRecord, IngestError> {
 }
 
 /// Writes one page of issues that a receipt has no room for.
-pub(super) fn put_issues(store: &Store, import: Option<Uuid>, page: u32, issues: &[Skip]) -> Result<(), IngestError> {
+pub(super) fn put_issues(
+    store: &Store,
+    import: Option<Uuid>,
+    page: u32,
+    issues: &[Skip],
+) -> Result<(), IngestError> {
     let Some(import) = import else { return Ok(()) };
-    let value = serde_json::to_vec(issues).map_err(|_| IngestError::Unencodable { what: "a page of issues" })?;
+    let value =
+        serde_json::to_vec(issues).map_err(|_| IngestError::Unencodable { what: "a page of issues" })?;
     Ok(store.put_ledger(LedgerWrite::Issues { import, page, value }, Durability::WithNextCommit)?)
 }
 
@@ -63,9 +81,8 @@ pub(super) fn put_issues(store: &Store, import: Option<Uuid>, page: u32, issues:
 pub(super) fn issues(store: &Store, import: &str, page: u32) -> Result<Vec<Skip>, IngestError> {
     let Ok(import) = Uuid::parse_str(import) else { return Ok(Vec::new()) };
     match store.issues(import, page)? {
-        Some(bytes) => {
-            serde_json::from_slice(&bytes).map_err(|_| IngestError::Unencodable { what: "a stored page of issues" })
-        }
+        Some(bytes) => serde_json::from_slice(&bytes)
+            .map_err(|_| IngestError::Unencodable { what: "a stored page of issues" }),
         None => Ok(Vec::new()),
     }
 }
@@ -89,7 +106,8 @@ pub(super) fn close_interrupted(store: &Store, now: i64) -> Result<usize, Ingest
         let page = list(store, after.as_ref(), 100)?;
         for mut record in page.items.into_iter().filter(|record| record.status == ImportStatus::Running) {
             record.status = ImportStatus::Failed;
-            record.reason = Some("the program stopped before the import ended; import it again to complete it".into());
+            record.reason =
+                Some("the program stopped before the import ended; import it again to complete it".into());
             record.finished_at = Some(now);
             put(store, &record, Durability::Now)?;
             closed += 1;

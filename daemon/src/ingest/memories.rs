@@ -118,7 +118,10 @@ fn named_by_key(store: &Store, tail: Tail, record: &mut ImportRecord) -> Result<
             confidence: edge.confidence,
             created_at: Timestamp::saturating(edge.created_at.unwrap_or(0)),
         };
-        if store.relation(&relation.id, None)?.is_none_or(|stored| stored.withdrawn || stored.relation != relation) {
+        if store
+            .relation(&relation.id, None)?
+            .is_none_or(|stored| stored.withdrawn || stored.relation != relation)
+        {
             changes.push(Change::Relation(relation));
         }
     }

@@ -2,8 +2,8 @@
 
 use satchel_pam::{
     ids,
-    record::{AttachmentRecord, ConversationRecord, Evidence, MessageRecord},
     raw::RawObject,
+    record::{AttachmentRecord, ConversationRecord, Evidence, MessageRecord},
 };
 
 use crate::plan::{
@@ -44,7 +44,11 @@ impl Reader {
     ///
     /// # Errors
     /// When a message cannot be written as JSON.
-    pub fn conversation(&self, record: ConversationRecord, keep: &mut Keep<'_>) -> serde_json::Result<Conversation> {
+    pub fn conversation(
+        &self,
+        record: ConversationRecord,
+        keep: &mut Keep<'_>,
+    ) -> serde_json::Result<Conversation> {
         let natural = record.provider_conversation_id.is_none();
         let id = self.conversation_id(&record.id, natural, record.account.as_deref());
         let node = |key: &str| ids::message_id(id, key).to_string();
@@ -78,7 +82,8 @@ impl Reader {
     /// Normalises a piece of evidence; `newest` is the time of one that has none.
     pub fn evidence(&self, record: Evidence, newest: i64, natural: bool) -> Witness {
         let account = record.account;
-        let conversation = record.conversation.as_deref().map(|key| self.conversation_id(key, natural, account.as_deref()));
+        let conversation =
+            record.conversation.as_deref().map(|key| self.conversation_id(key, natural, account.as_deref()));
         let message = conversation
             .zip(record.message.as_deref())
             .map(|(conversation, key)| ids::message_id(conversation, key).to_string());

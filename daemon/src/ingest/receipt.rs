@@ -142,7 +142,8 @@ impl ImportRecord {
         for skip in &self.skipped {
             *reasons.entry(&skip.reason).or_default() += 1;
         }
-        let mut reasons: Vec<_> = reasons.into_iter().map(|(reason, count)| (reason.to_owned(), count)).collect();
+        let mut reasons: Vec<_> =
+            reasons.into_iter().map(|(reason, count)| (reason.to_owned(), count)).collect();
         reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         reasons
     }

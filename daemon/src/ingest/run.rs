@@ -14,7 +14,9 @@ use satchel_host::{
 use satchel_pam::{
     conversation::Attachment,
     hash::Sha256Digest,
-    record::{AttachmentRecord, EmbeddingRecord, Evidence, RecordKind, RelationRecord, Skip, Source, Warning},
+    record::{
+        AttachmentRecord, EmbeddingRecord, Evidence, RecordKind, RelationRecord, Skip, Source, Warning,
+    },
 };
 use satchel_store::Store;
 
@@ -164,7 +166,8 @@ impl Stage<'_> {
         match emitted {
             Emitted::Conversation(record) => self.conversation(*record),
             Emitted::Evidence(evidence) => {
-                let (dated, undated): (Vec<_>, Vec<_>) = evidence.into_iter().partition(|one| one.at.is_some());
+                let (dated, undated): (Vec<_>, Vec<_>) =
+                    evidence.into_iter().partition(|one| one.at.is_some());
                 self.undated.extend(undated);
                 self.evidence(dated)
             }
@@ -247,7 +250,8 @@ impl Stage<'_> {
         };
         match stored {
             Some(Ok(blob)) => {
-                attachment.reference = Some(format!("attachments/{}", Sha256Digest::from_bytes(blob.sha256).to_hex()));
+                attachment.reference =
+                    Some(format!("attachments/{}", Sha256Digest::from_bytes(blob.sha256).to_hex()));
                 attachment.size_bytes = Some(blob.len);
                 notes.push(Normalised::Stored);
             }

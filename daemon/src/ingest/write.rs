@@ -91,7 +91,11 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn conversation(&mut self, conversation: Conversation, record: &mut ImportRecord) -> Result<(), IngestError> {
+    fn conversation(
+        &mut self,
+        conversation: Conversation,
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
         let Conversation { id, report, nodes, locator: _, weight } = conversation;
         if self.pending.contains(&id) {
             self.flush(record)?;
@@ -114,7 +118,8 @@ impl<'a> Writer<'a> {
             (false, false) => record.conversations.unchanged += 1,
         }
         if planned.changed && !self.dry_run {
-            let labels = Labels { id: &id, platform: &self.platform, fallback: 0, import: self.import.clone() };
+            let labels =
+                Labels { id: &id, platform: &self.platform, fallback: 0, import: self.import.clone() };
             self.changes.push(Change::Conversation(Box::new(assemble::to_write(planned, labels))));
             self.bytes += weight;
             self.pending.insert(id);
@@ -130,8 +135,10 @@ impl<'a> Writer<'a> {
                 self.witnesses.push(witness);
                 continue;
             }
-            let json = serde_json::to_vec(&witness).map_err(|_| IngestError::Unencodable { what: "evidence" })?;
-            let id = Uuid::parse_str(&witness.id).map_err(|_| IngestError::Unencodable { what: "an evidence id" })?;
+            let json =
+                serde_json::to_vec(&witness).map_err(|_| IngestError::Unencodable { what: "evidence" })?;
+            let id = Uuid::parse_str(&witness.id)
+                .map_err(|_| IngestError::Unencodable { what: "an evidence id" })?;
             self.bytes += json.len();
             self.changes.push(Change::Evidence(EvidenceWrite { id: id.into_bytes(), json }));
         }
@@ -151,7 +158,11 @@ impl<'a> Writer<'a> {
     }
 
     /// Commits `changes` as they are.
-    pub(super) fn commit(&mut self, changes: Vec<Change>, record: &mut ImportRecord) -> Result<(), IngestError> {
+    pub(super) fn commit(
+        &mut self,
+        changes: Vec<Change>,
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
         let changes = last_of_each(changes);
         let batch = Batch { origin: self.origin.clone(), changes };
         let raises = batch.raises_revision();
@@ -170,7 +181,11 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn spill(&mut self, skip: satchel_pam::record::Skip, record: &mut ImportRecord) -> Result<(), IngestError> {
+    fn spill(
+        &mut self,
+        skip: satchel_pam::record::Skip,
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
         self.spilled.push(skip);
         if self.spilled.len() >= super::ledger::ISSUES_PER_PAGE {
             self.spill_page(record)?;

@@ -72,8 +72,10 @@ pub(super) enum Listed {
 
 /// Lists the archive in `file`; `path` names it in errors.
 pub(super) fn list(file: SharedFile, path: &Path, limits: &Limits) -> Result<Vec<Listed>, IntakeError> {
-    let damaged = |error: ZipError| IntakeError::DamagedArchive { path: path.to_owned(), problem: error.to_string() };
-    let hostile = |problem: &str| IntakeError::HostileArchive { path: path.to_owned(), problem: problem.to_owned() };
+    let damaged =
+        |error: ZipError| IntakeError::DamagedArchive { path: path.to_owned(), problem: error.to_string() };
+    let hostile =
+        |problem: &str| IntakeError::HostileArchive { path: path.to_owned(), problem: problem.to_owned() };
     let mut archive = ZipArchive::new(file.clone()).map_err(damaged)?;
     if archive.len() > limits.entries {
         return Err(IntakeError::TooManyFiles { path: path.to_owned(), limit: limits.entries });
@@ -95,11 +97,15 @@ pub(super) fn list(file: SharedFile, path: &Path, limits: &Limits) -> Result<Vec
             listed.push(line);
         }
     }
-    refuse_twins(&listed).map_err(|name| hostile(&format!("two entries differ only in how {name:?} is written")))?;
+    refuse_twins(&listed)
+        .map_err(|name| hostile(&format!("two entries differ only in how {name:?} is written")))?;
     Ok(listed)
 }
 
-fn line(entry: &zip::read::ZipFile<'_, SharedFile>, file: &SharedFile) -> Result<Option<Listed>, IntakeError> {
+fn line(
+    entry: &zip::read::ZipFile<'_, SharedFile>,
+    file: &SharedFile,
+) -> Result<Option<Listed>, IntakeError> {
     let name = match entry.name() {
         Ok(name) => name.into_owned(),
         Err(_) => String::from_utf8_lossy(entry.name_raw()).into_owned(),
@@ -120,7 +126,11 @@ fn line(entry: &zip::read::ZipFile<'_, SharedFile>, file: &SharedFile) -> Result
     let deflated = match entry.compression() {
         CompressionMethod::Stored => false,
         CompressionMethod::Deflated => true,
-        _ => return unread("it is packed by a method that exports do not use; unpack the archive and import the folder"),
+        _ => {
+            return unread(
+                "it is packed by a method that exports do not use; unpack the archive and import the folder",
+            );
+        }
     };
     let packed = Packed {
         file: file.clone(),

@@ -57,7 +57,9 @@ impl Bundle {
         if source.folder() {
             tree::walk(&source.path, limits, &mut builder)?;
         } else if is_zip(&source.path).map_err(IntakeError::read(&source.path))? {
-            let file = File::open(&source.path).and_then(SharedFile::new).map_err(IntakeError::read(&source.path))?;
+            let file = File::open(&source.path)
+                .and_then(SharedFile::new)
+                .map_err(IntakeError::read(&source.path))?;
             builder.archive("", file, &source.path, limits, true)?;
         } else {
             builder.file(source.name.clone(), source.path.clone(), limits)?;
@@ -69,7 +71,8 @@ impl Bundle {
     #[must_use]
     pub fn subset(&self, names: &[String]) -> Self {
         let wanted: std::collections::BTreeSet<&str> = names.iter().map(String::as_str).collect();
-        let entries = self.entries.iter().filter(|entry| wanted.contains(entry.path.as_str())).cloned().collect();
+        let entries =
+            self.entries.iter().filter(|entry| wanted.contains(entry.path.as_str())).cloned().collect();
         Self { entries, unpacked: Unpacked::default(), unread: Vec::new(), ..self.clone() }
     }
 
@@ -85,15 +88,20 @@ impl Bundle {
 
     /// The SHA-256 over the names and hashes of all files, in the order of their names; none if `progress`, which is
     /// told of bytes, answers false.
-    pub fn checksum(&self, mut progress: impl FnMut(u64) -> bool) -> Result<Option<Sha256Digest>, IntakeError> {
+    pub fn checksum(
+        &self,
+        mut progress: impl FnMut(u64) -> bool,
+    ) -> Result<Option<Sha256Digest>, IntakeError> {
         let mut list = String::new();
         for entry in &self.entries {
             let mut reader = self.open(&entry.path, 0).map_err(IntakeError::read(Path::new(&entry.path)))?;
-            let hash = source::hash(&mut reader, &mut progress).map_err(IntakeError::read(Path::new(&entry.path)))?;
+            let hash = source::hash(&mut reader, &mut progress)
+                .map_err(IntakeError::read(Path::new(&entry.path)))?;
             let Some(hash) = hash else { return Ok(None) };
             list.push_str(&format!("{hash} {}\n", entry.path));
         }
-        let hash = source::hash(&mut list.as_bytes(), &mut |_| true).map_err(IntakeError::read(Path::new("the list")))?;
+        let hash = source::hash(&mut list.as_bytes(), &mut |_| true)
+            .map_err(IntakeError::read(Path::new("the list")))?;
         Ok(hash)
     }
 }
@@ -107,7 +115,9 @@ impl Files for Bundle {
         match self.places.get(path) {
             Some(Place::Plain(place)) => entry::plain(place, offset),
             Some(Place::Packed(packed)) => entry::packed(packed, offset, &self.limits, &self.unpacked),
-            None => Err(io::Error::new(io::ErrorKind::NotFound, format!("the export holds no file {path:?}"))),
+            None => {
+                Err(io::Error::new(io::ErrorKind::NotFound, format!("the export holds no file {path:?}")))
+            }
         }
     }
 }
@@ -138,7 +148,9 @@ impl Builder {
         };
         if zipped {
             let opened = File::open(&path).and_then(SharedFile::new).map_err(IntakeError::read(&path));
-            if let Err(error) = opened.and_then(|file| self.archive(&format!("{name}/"), file, &path, limits, true)) {
+            if let Err(error) =
+                opened.and_then(|file| self.archive(&format!("{name}/"), file, &path, limits, true))
+            {
                 self.unopened(name, &error);
             }
             return Ok(());

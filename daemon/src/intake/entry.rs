@@ -31,14 +31,20 @@ pub(super) fn plain(path: &Path, offset: u64) -> io::Result<Box<dyn Read + Send>
 }
 
 /// Opens a packed entry at `offset` of its unpacked bytes.
-pub(super) fn packed(entry: &Packed, offset: u64, limits: &Limits, sum: &Unpacked) -> io::Result<Box<dyn Read + Send>> {
+pub(super) fn packed(
+    entry: &Packed,
+    offset: u64,
+    limits: &Limits,
+    sum: &Unpacked,
+) -> io::Result<Box<dyn Read + Send>> {
     let mut header = [0; LOCAL_HEADER];
     let mut local = entry.file.at(entry.header);
     local.read_exact(&mut header)?;
     let name = u64::from(u16::from_le_bytes([header[26], header[27]]));
     let extra = u64::from(u16::from_le_bytes([header[28], header[29]]));
     let data = entry.file.at(entry.header + LOCAL_HEADER as u64 + name + extra).take(entry.packed);
-    let bytes: Box<dyn Read + Send> = if entry.deflated { Box::new(DeflateDecoder::new(data)) } else { Box::new(data) };
+    let bytes: Box<dyn Read + Send> =
+        if entry.deflated { Box::new(DeflateDecoder::new(data)) } else { Box::new(data) };
     let mut reader = Checked {
         bytes,
         read: 0,
@@ -82,7 +88,8 @@ impl Read for Checked {
         if buffer.is_empty() {
             return Ok(0);
         }
-        let read = self.bytes.read(buffer).map_err(|error| damaged(&format!("cannot be unpacked: {error}")))?;
+        let read =
+            self.bytes.read(buffer).map_err(|error| damaged(&format!("cannot be unpacked: {error}")))?;
         if read == 0 {
             self.at_end()?;
             return Ok(0);
@@ -101,17 +108,26 @@ impl Checked {
             return Err(damaged(&format!("unpacks to more than {} bytes", self.limits.entry_bytes)));
         }
         if sum > self.limits.total_bytes {
-            return Err(damaged(&format!("makes the archive unpack to more than {} bytes", self.limits.total_bytes)));
+            return Err(damaged(&format!(
+                "makes the archive unpack to more than {} bytes",
+                self.limits.total_bytes
+            )));
         }
         if self.read > RATIO_AFTER && self.read / self.packed > self.limits.ratio {
-            return Err(damaged(&format!("unpacks to more than {} times its size, as a ZIP bomb does", self.limits.ratio)));
+            return Err(damaged(&format!(
+                "unpacks to more than {} times its size, as a ZIP bomb does",
+                self.limits.ratio
+            )));
         }
         Ok(())
     }
 
     fn at_end(&self) -> io::Result<()> {
         if self.read != self.unpacked {
-            return Err(damaged(&format!("holds {} bytes where the archive says {}", self.read, self.unpacked)));
+            return Err(damaged(&format!(
+                "holds {} bytes where the archive says {}",
+                self.read, self.unpacked
+            )));
         }
         if self.hasher.clone().finalize() != self.crc32 {
             return Err(damaged("does not match its checksum; download the archive again"));

@@ -81,7 +81,10 @@ impl Source {
     }
 
     /// Hashes a single file in one pass.
-    pub fn checksum(&self, mut progress: impl FnMut(u64) -> bool) -> Result<Option<Sha256Digest>, IntakeError> {
+    pub fn checksum(
+        &self,
+        mut progress: impl FnMut(u64) -> bool,
+    ) -> Result<Option<Sha256Digest>, IntakeError> {
         let digest = hash_file(&self.path, &mut progress)?;
         self.unchanged()?;
         Ok(digest)

@@ -6,7 +6,11 @@ use super::{IntakeError, Limits, bundle::Builder};
 
 /// Names that operating systems leave behind.
 pub(super) fn litter(name: &str) -> bool {
-    name == ".DS_Store" || name == "Thumbs.db" || name == "desktop.ini" || name == "__MACOSX" || name.starts_with("._")
+    name == ".DS_Store"
+        || name == "Thumbs.db"
+        || name == "desktop.ini"
+        || name == "__MACOSX"
+        || name.starts_with("._")
 }
 
 /// Adds every file below `root` to `builder`, in the order of their names.
@@ -20,7 +24,10 @@ pub(super) fn walk(root: &Path, limits: &Limits, builder: &mut Builder) -> Resul
         for child in children {
             let path = child.path();
             let Some(name) = child.file_name().to_str().map(str::to_owned) else {
-                builder.unread(format!("{prefix}{}", child.file_name().to_string_lossy()), "its name is not UTF-8");
+                builder.unread(
+                    format!("{prefix}{}", child.file_name().to_string_lossy()),
+                    "its name is not UTF-8",
+                );
                 continue;
             };
             if litter(&name) {

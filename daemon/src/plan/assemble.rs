@@ -34,7 +34,8 @@ struct HeadMemo {
     parents: Option<Vec<String>>,
 }
 
-const SOURCES: [TimeSource; 4] = [TimeSource::Own, TimeSource::Parent, TimeSource::Child, TimeSource::Conversation];
+const SOURCES: [TimeSource; 4] =
+    [TimeSource::Own, TimeSource::Parent, TimeSource::Child, TimeSource::Conversation];
 
 /// What a write needs beside the plan.
 pub struct Labels<'a> {
@@ -49,7 +50,8 @@ pub struct Labels<'a> {
 pub fn to_write(planned: Planned, labels: Labels<'_>) -> ConversationWrite {
     let Planned { report, stamps, nodes, .. } = planned;
     let memo = Memo { stamps, created_at: report.created_at };
-    let first = nodes.iter().filter(|node| node.source != TimeSource::Conversation).map(|node| node.time).min();
+    let first =
+        nodes.iter().filter(|node| node.source != TimeSource::Conversation).map(|node| node.time).min();
     let created = report.created_at.or(first).or(report.updated_at).unwrap_or(labels.fallback);
     let current = report.current.clone();
     let header = header_of(report, created, &labels);
@@ -119,7 +121,11 @@ fn message_write(node: PlannedNode, created: i64) -> MessageWrite {
 
 fn head_memo(source: TimeSource, parents: &[String], parent: Option<&String>) -> Vec<u8> {
     let memo = HeadMemo {
-        source: SOURCES.iter().position(|one| *one == source).and_then(|at| u8::try_from(at).ok()).filter(|at| *at > 0),
+        source: SOURCES
+            .iter()
+            .position(|one| *one == source)
+            .and_then(|at| u8::try_from(at).ok())
+            .filter(|at| *at > 0),
         parents: (parents != parent.map(std::slice::from_ref).unwrap_or_default()).then(|| parents.to_vec()),
     };
     serde_json::to_vec(&memo).unwrap_or_default()
@@ -193,7 +199,8 @@ pub fn leaf(record: &ConversationRecord) -> Option<&str> {
 
 /// The messages from the root down to `leaf`.
 pub fn branch<'a>(record: &'a ConversationRecord, leaf: &str) -> Vec<&'a str> {
-    let heads: HashMap<&str, &MessageHead> = record.heads.iter().map(|head| (head.id.as_str(), head)).collect();
+    let heads: HashMap<&str, &MessageHead> =
+        record.heads.iter().map(|head| (head.id.as_str(), head)).collect();
     let mut path = Vec::new();
     let mut seen = BTreeSet::new();
     let mut at = heads.get(leaf).copied();

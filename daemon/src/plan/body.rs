@@ -77,7 +77,8 @@ impl Body {
     pub fn hidden(&self) -> bool {
         self.raw_metadata.as_ref().is_some_and(|raw| {
             // The key stands in few messages; looking for its text first spares the parse in all others.
-            raw.as_str().contains("\"hidden\"") && raw.to_map().get("hidden") == Some(&serde_json::Value::Bool(true))
+            raw.as_str().contains("\"hidden\"")
+                && raw.to_map().get("hidden") == Some(&serde_json::Value::Bool(true))
         })
     }
 
@@ -193,7 +194,9 @@ fn union_of_attachments(one: &[Attachment], other: &[Attachment]) -> Vec<Attachm
     if one.is_empty() {
         return other.to_vec();
     }
-    let key = |file: &Attachment| file.provider_id.clone().or_else(|| file.name.clone()).or_else(|| file.reference.clone());
+    let key = |file: &Attachment| {
+        file.provider_id.clone().or_else(|| file.name.clone()).or_else(|| file.reference.clone())
+    };
     let mut all: BTreeMap<Option<String>, Attachment> = BTreeMap::new();
     for file in one.iter().chain(other) {
         all.entry(key(file)).and_modify(|known| *known = join(known, file)).or_insert_with(|| file.clone());

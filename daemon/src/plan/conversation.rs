@@ -129,7 +129,8 @@ pub fn unite<E>(
     stored: &mut dyn FnMut(&str) -> Result<Body, E>,
 ) -> Result<Planned, E> {
     let mut tally = Tally::default();
-    let before = known.as_ref().map(|known| (known.report.clone(), known.stamps.clone(), parents_of(&known.nodes)));
+    let before =
+        known.as_ref().map(|known| (known.report.clone(), known.stamps.clone(), parents_of(&known.nodes)));
     let stamp = report.updated_at.or(report.created_at).unwrap_or(i64::MIN);
     let (report, stamps, held) = match known {
         Some(Known { report: old, stamps, nodes }) => {
@@ -139,7 +140,8 @@ pub fn unite<E>(
         None => (report, Stamps::all(stamp), Vec::new()),
     };
     let mut all: Vec<(KnownNode, Option<Vec<u8>>)> = held.into_iter().map(|node| (node, None)).collect();
-    let mut index: HashMap<String, usize> = all.iter().enumerate().map(|(at, (node, _))| (node.id.clone(), at)).collect();
+    let mut index: HashMap<String, usize> =
+        all.iter().enumerate().map(|(at, (node, _))| (node.id.clone(), at)).collect();
     for node in nodes {
         match index.get(&node.id) {
             Some(&at) => unite_nodes(&mut all[at], node, &mut tally, stored)?,
@@ -230,7 +232,14 @@ fn placed(all: Vec<(KnownNode, Option<Vec<u8>>)>, fallback: i64) -> Vec<PlannedN
 
 impl Stamps {
     fn all(stamp: i64) -> Self {
-        Self { title: stamp, model: stamp, system_instruction: stamp, archived: stamp, current: stamp, format: stamp }
+        Self {
+            title: stamp,
+            model: stamp,
+            system_instruction: stamp,
+            archived: stamp,
+            current: stamp,
+            format: stamp,
+        }
     }
 }
 
@@ -239,7 +248,8 @@ fn unite_reports(old: Report, stamps: Stamps, new: Report, stamp: i64) -> (Repor
     let (model, model_at) = newest((old.model, stamps.model), (new.model, stamp));
     let (system_instruction, system_at) =
         newest((old.system_instruction, stamps.system_instruction), (new.system_instruction, stamp));
-    let (archived, archived_at) = newest((Some(old.is_archived), stamps.archived), (Some(new.is_archived), stamp));
+    let (archived, archived_at) =
+        newest((Some(old.is_archived), stamps.archived), (Some(new.is_archived), stamp));
     let (current, current_at) = newest((old.current, stamps.current), (new.current, stamp));
     let (format, format_at) = newest((old.format, stamps.format), (new.format, stamp));
     let report = Report {
@@ -269,7 +279,10 @@ fn unite_reports(old: Report, stamps: Stamps, new: Report, stamp: i64) -> (Repor
 }
 
 /// The value reported last; of two reported at once the richer. An absent value never wins.
-fn newest<T: Serialize + Clone + PartialEq>(old: (Option<T>, i64), new: (Option<T>, i64)) -> (Option<T>, i64) {
+fn newest<T: Serialize + Clone + PartialEq>(
+    old: (Option<T>, i64),
+    new: (Option<T>, i64),
+) -> (Option<T>, i64) {
     match (&old.0, &new.0) {
         (None, None) => (None, old.1.max(new.1)),
         (None, Some(_)) => new,
@@ -291,8 +304,13 @@ fn union_of_participants(old: Vec<Participant>, new: Vec<Participant>) -> Vec<Pa
     if old == new {
         return old;
     }
-    let key = |one: &Participant| serde_json::to_string(one).unwrap_or_default();
-    old.into_iter().chain(new).map(|one| (key(&one), one)).collect::<BTreeMap<_, _>>().into_values().collect()
+    let mut all: BTreeMap<(Role, Option<String>), Participant> = BTreeMap::new();
+    for one in old.into_iter().chain(new) {
+        let key = (one.role, one.provider_id.clone().or_else(|| one.name.clone()));
+        let name = richer(&all.get(&key).and_then(|known| known.name.clone()), &one.name);
+        all.insert(key, Participant { name, ..one });
+    }
+    all.into_values().collect()
 }
 
 /// The report that a stored header stands for.
@@ -311,5 +329,150 @@ pub fn report_of(header: &ConversationHeader, current: Option<&str>) -> Report {
         tags: header.tags.clone(),
         current: current.map(str::to_owned),
         raw_metadata: header.raw_metadata.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use proptest::prelude::*;
+    use satchel_pam::conversation::Content;
+
+    use super::*;
+
+    /// A store in a map: what `unite` would find the next time.
+    #[derive(Clone, Default)]
+    struct Held {
+        known: Option<Known>,
+        bodies: HashMap<String, Body>,
+    }
+
+    impl Held {
+        fn take(&mut self, report: Report, nodes: Vec<ReportedNode>) -> Planned {
+            let bodies = self.bodies.clone();
+            let planned =
+                unite(report, nodes, self.known.take(), &mut |id| Ok::<_, Infallible>(bodies[id].clone()));
+            let Ok(planned) = planned;
+            for node in &planned.nodes {
+                if let Some(bytes) = &node.body {
+                    self.bodies.insert(node.known.id.clone(), Body::decode(bytes).expect("our own bytes"));
+                }
+            }
+            let nodes = planned.nodes.iter().map(|node| node.known.clone()).collect();
+            self.known =
+                Some(Known { report: planned.report.clone(), stamps: planned.stamps.clone(), nodes });
+            planned
+        }
+    }
+
+    fn node(id: u8, parent: Option<u8>, text: &str, time: Option<i64>) -> ReportedNode {
+        let body = Body {
+            provider_message_id: Some(format!("p{id}")),
+            role: Role::User,
+            content: (!text.is_empty()).then(|| Content::text(text)),
+            created_at: time,
+            model: None,
+            is_thought: false,
+            token_count: None,
+            attachments: Vec::new(),
+            citations: Vec::new(),
+            tool_calls: Vec::new(),
+            raw_metadata: None,
+        };
+        let (bytes, digest) = body.encode().expect("a plain body");
+        ReportedNode { id: format!("n{id}"), parent: parent.map(|up| format!("n{up}")), body, bytes, digest }
+    }
+
+    fn report(title: Option<&str>, updated: i64) -> Report {
+        Report {
+            title: title.map(str::to_owned),
+            created_at: Some(5),
+            updated_at: Some(updated),
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn an_empty_body_never_replaces_a_full_one() {
+        let mut held = Held::default();
+        held.take(report(Some("t"), 1), vec![node(1, None, "the whole answer", Some(1))]);
+        let planned = held.take(report(None, 2), vec![node(1, None, "", Some(1))]);
+        assert_eq!(planned.messages, Tally { unchanged: 1, ..Tally::default() });
+        assert_eq!(held.bodies["n1"].content, Some(Content::text("the whole answer")));
+        assert_eq!(planned.report.title.as_deref(), Some("t"));
+    }
+
+    #[test]
+    fn a_node_that_a_newer_export_lacks_stays() {
+        let mut held = Held::default();
+        held.take(report(None, 1), vec![node(1, None, "q", Some(1)), node(2, Some(1), "a", Some(2))]);
+        let planned =
+            held.take(report(None, 2), vec![node(1, None, "q", Some(1)), node(3, Some(1), "b", Some(3))]);
+        assert_eq!(planned.nodes.len(), 3);
+        assert_eq!(planned.messages, Tally { new: 1, unchanged: 1, updated: 0 });
+    }
+
+    #[test]
+    fn the_newest_title_wins_and_the_same_report_changes_nothing() {
+        let mut held = Held::default();
+        held.take(report(Some("new"), 9), vec![node(1, None, "q", Some(1))]);
+        let planned = held.take(report(Some("old and longer"), 3), vec![node(1, None, "q", Some(1))]);
+        assert_eq!(planned.report.title.as_deref(), Some("new"));
+        let planned = held.take(report(Some("new"), 9), vec![node(1, None, "q", Some(1))]);
+        assert!(!planned.changed);
+    }
+
+    type Export = (Option<&'static str>, i64, Vec<(u8, Option<u8>, &'static str, Option<i64>)>);
+
+    fn exports() -> impl Strategy<Value = Vec<Export>> {
+        let nodes = prop::collection::btree_map(
+            0_u8..6,
+            (
+                prop::option::of(0_u8..6),
+                prop::sample::select(vec!["", "a", "bb", "cc"]),
+                prop::option::of(0_i64..4),
+            ),
+            1..6,
+        )
+        .prop_map(|nodes| {
+            nodes
+                .into_iter()
+                .map(|(id, (up, text, time))| (id, up.filter(|up| *up != id), text, time))
+                .collect()
+        });
+        let export = (prop::option::of(prop::sample::select(vec!["x", "yy", "zz"])), 0_i64..3, nodes);
+        prop::collection::vec(export, 1..5)
+    }
+
+    fn hold(exports: &[Export]) -> Held {
+        let mut held = Held::default();
+        for (title, updated, nodes) in exports {
+            let nodes = nodes.iter().map(|(id, up, text, time)| node(*id, *up, text, *time)).collect();
+            held.take(report(*title, *updated), nodes);
+        }
+        held
+    }
+
+    fn shown(held: &Held) -> (Option<Report>, BTreeMap<String, (Vec<String>, Option<i64>, Option<Content>)>) {
+        let known = held.known.clone();
+        let nodes = known.iter().flat_map(|known| &known.nodes).map(|node| {
+            (node.id.clone(), (node.parents.clone(), node.time, held.bodies[&node.id].content.clone()))
+        });
+        (known.as_ref().map(|known| known.report.clone()), nodes.collect())
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_arrival_never_matters(exports in exports(), turn in 0_usize..4) {
+            let one = hold(&exports);
+            let mut other = exports.clone();
+            other.reverse();
+            let pivot = turn % other.len();
+            other.rotate_left(pivot);
+            prop_assert_eq!(shown(&one), shown(&hold(&other)));
+            let twice: Vec<Export> = exports.iter().chain(&exports).cloned().collect();
+            prop_assert_eq!(shown(&one), shown(&hold(&twice)));
+        }
     }
 }

@@ -68,7 +68,9 @@ pub fn memory_id(item: &Item) -> String {
 /// Every item that `claim` names.
 pub fn items_of(claim: &Claim) -> Vec<&Item> {
     match claim {
-        Claim::Statement(item) | Claim::Edit { edit: Edit::Add(item) | Edit::Replace { item, .. }, .. } => vec![item],
+        Claim::Statement(item) | Claim::Edit { edit: Edit::Add(item) | Edit::Replace { item, .. }, .. } => {
+            vec![item]
+        }
         Claim::Snapshot { items, .. } => items.iter().collect(),
         Claim::Edit { edit: Edit::Remove { .. }, .. } => Vec::new(),
     }
@@ -89,8 +91,12 @@ pub fn derive(all: &[Witness]) -> Derived {
         let account = witness.account.as_deref();
         match &witness.claim {
             Claim::Statement(item) => says.push(Said::new(witness, item, stated(item))),
-            Claim::Snapshot { series, .. } => streams.entry((&witness.platform, account, 0, series)).or_default().push(witness),
-            Claim::Edit { log, .. } => streams.entry((&witness.platform, account, 1, log)).or_default().push(witness),
+            Claim::Snapshot { series, .. } => {
+                streams.entry((&witness.platform, account, 0, series)).or_default().push(witness)
+            }
+            Claim::Edit { log, .. } => {
+                streams.entry((&witness.platform, account, 1, log)).or_default().push(witness)
+            }
         }
     }
     for ((_, _, kind, _), stream) in &streams {
@@ -125,7 +131,9 @@ impl<'a> Said<'a> {
 fn stated(item: &Item) -> Fate {
     match item.status {
         None | Some(Status::Active) => Fate::Stands,
-        Some(Status::Superseded) => Fate::Replaced { by: item.superseded_by.clone(), at: item.updated_at.unwrap_or(0) },
+        Some(Status::Superseded) => {
+            Fate::Replaced { by: item.superseded_by.clone(), at: item.updated_at.unwrap_or(0) }
+        }
         Some(status) => Fate::Stated(status),
     }
 }
@@ -137,14 +145,21 @@ fn snapshots<'a>(stream: &[&'a Witness], says: &mut Vec<Said<'a>>) {
         Claim::Statement(_) | Claim::Edit { .. } => &[],
     };
     let slot = stream.iter().all(|witness| items(witness).len() <= 1);
-    let held: Vec<(&Witness, String)> =
-        stream.iter().flat_map(|witness| items(witness).iter().map(|item| (*witness, memory_id(item)))).collect();
+    let held: Vec<(&Witness, String)> = stream
+        .iter()
+        .flat_map(|witness| items(witness).iter().map(|item| (*witness, memory_id(item))))
+        .collect();
     let newest = held.last().map(|(_, memory)| memory.clone());
-    let last: BTreeMap<&str, usize> = held.iter().enumerate().map(|(at, (_, memory))| (memory.as_str(), at)).collect();
+    let last: BTreeMap<&str, usize> =
+        held.iter().enumerate().map(|(at, (_, memory))| (memory.as_str(), at)).collect();
     for witness in stream {
         for item in items(witness) {
             let memory = memory_id(item);
-            let fate = if slot && newest.as_ref() != Some(&memory) { replaced(&held, last.get(memory.as_str()).copied()) } else { stated(item) };
+            let fate = if slot && newest.as_ref() != Some(&memory) {
+                replaced(&held, last.get(memory.as_str()).copied())
+            } else {
+                stated(item)
+            };
             says.push(Said { memory, witness, item, fate });
         }
     }
@@ -198,12 +213,19 @@ fn edits<'a>(stream: &[&'a Witness], says: &mut Vec<Said<'a>>) {
             }
         }
     }
-    says.extend(lines.into_iter().map(|line| Said { memory: line.memory, witness: line.witness, item: line.item, fate: stated(line.item) }));
+    says.extend(lines.into_iter().map(|line| Said {
+        memory: line.memory,
+        witness: line.witness,
+        item: line.item,
+        fate: stated(line.item),
+    }));
 }
 
 /// The text is sure, the number is what the model counted.
 fn find(lines: &[Line<'_>], number: Option<u32>, target: Option<&str>) -> Option<usize> {
-    let by_text = target.map(ContentHash::of).and_then(|hash| lines.iter().rposition(|line| ContentHash::of(&line.item.content) == hash));
+    let by_text = target
+        .map(ContentHash::of)
+        .and_then(|hash| lines.iter().rposition(|line| ContentHash::of(&line.item.content) == hash));
     by_text.or_else(|| {
         let at = usize::try_from(number?).ok()?.checked_sub(1)?;
         (at < lines.len()).then_some(at)
@@ -212,7 +234,11 @@ fn find(lines: &[Line<'_>], number: Option<u32>, target: Option<&str>) -> Option
 
 fn combine(mut says: Vec<Said<'_>>) -> Derived {
     says.sort_by(|one, other| {
-        (&one.memory, one.witness.at, &one.witness.id).cmp(&(&other.memory, other.witness.at, &other.witness.id))
+        (&one.memory, one.witness.at, &one.witness.id).cmp(&(
+            &other.memory,
+            other.witness.at,
+            &other.witness.id,
+        ))
     });
     let known: BTreeSet<String> = says.iter().map(|said| said.memory.clone()).collect();
     let mut derived = Derived::default();
@@ -233,7 +259,9 @@ fn memory(group: &[Said<'_>], known: &BTreeSet<String>) -> (Memory, Option<Relat
     let (status, by, changed) = fate(group, known);
     let last_seen = group.iter().map(|said| said.witness.at).max().unwrap_or(first.witness.at);
     let updated = [changed, item.updated_at].into_iter().flatten().max().filter(|at| *at > first.witness.at);
-    let earliest = |field: fn(&Item) -> Option<i64>| group.iter().find_map(|said| field(said.item)).map(Timestamp::saturating);
+    let earliest = |field: fn(&Item) -> Option<i64>| {
+        group.iter().find_map(|said| field(said.item)).map(Timestamp::saturating)
+    };
     let relation = by.clone().map(|by| supersedes(&by, &first.memory, changed.unwrap_or(last_seen)));
     let memory = Memory {
         id: first.memory.clone(),
@@ -243,7 +271,12 @@ fn memory(group: &[Said<'_>], known: &BTreeSet<String>) -> (Memory, Option<Relat
         content: item.content.clone(),
         content_hash: ContentHash::of(&item.content),
         summary: group.iter().find_map(|said| said.item.summary.clone()),
-        tags: group.iter().flat_map(|said| said.item.tags.iter().cloned()).collect::<BTreeSet<_>>().into_iter().collect(),
+        tags: group
+            .iter()
+            .flat_map(|said| said.item.tags.iter().cloned())
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect(),
         confidence: Some(confidence(group, last_seen)),
         temporal: Temporal {
             created_at: Timestamp::saturating(first.witness.at),
@@ -273,7 +306,9 @@ fn fate(group: &[Said<'_>], known: &BTreeSet<String>) -> (Status, Option<String>
     };
     match group.iter().map(|said| &said.fate).max_by_key(|fate| rank(fate)) {
         Some(Fate::Removed { at }) => (Status::Retracted, None, Some(*at)),
-        Some(Fate::Replaced { by, at }) => (Status::Superseded, by.clone().filter(|by| known.contains(by)), Some(*at)),
+        Some(Fate::Replaced { by, at }) => {
+            (Status::Superseded, by.clone().filter(|by| known.contains(by)), Some(*at))
+        }
         Some(Fate::Stated(status)) => (*status, None, None),
         Some(Fate::Stands) | None => (Status::Active, None, None),
     }
@@ -365,4 +400,160 @@ fn sighting(witness: &Witness) -> Value {
         map.insert("message".into(), message.clone().into());
     }
     sighting
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn item(content: &str) -> Item {
+        Item {
+            key: None,
+            content: content.to_owned(),
+            memory_type: MemoryType::Fact,
+            custom_type: None,
+            status: None,
+            scope: None,
+            summary: None,
+            tags: Vec::new(),
+            confidence: None,
+            updated_at: None,
+            valid_from: None,
+            valid_until: None,
+            superseded_by: None,
+            access: None,
+            embedding_ref: None,
+            metadata: None,
+        }
+    }
+
+    fn witness(id: &str, platform: &str, at: i64, claim: Claim) -> Witness {
+        Witness {
+            id: id.to_owned(),
+            platform: platform.to_owned(),
+            account: None,
+            at,
+            conversation: None,
+            message: None,
+            method: ExtractionMethod::ApiExport,
+            extractor: "test/0.1.0".to_owned(),
+            claim,
+        }
+    }
+
+    fn status(derived: &Derived, content: &str) -> Status {
+        derived.memories[&memory_id(&item(content))].status
+    }
+
+    fn slot(id: &str, at: i64, content: &str) -> Witness {
+        witness(id, "chatgpt", at, Claim::Snapshot { series: "about".into(), items: vec![item(content)] })
+    }
+
+    fn edit(id: &str, at: i64, edit: Edit) -> Witness {
+        witness(id, "claude", at, Claim::Edit { log: "edits".into(), sequence: 0, edit })
+    }
+
+    #[test]
+    fn a_replaced_statement_is_superseded_and_linked() {
+        let derived = derive(&[slot("b", 2, "I live in Oslo"), slot("a", 1, "I live in Bergen")]);
+        assert_eq!(status(&derived, "I live in Bergen"), Status::Superseded);
+        assert_eq!(status(&derived, "I live in Oslo"), Status::Active);
+        let old = &derived.memories[&memory_id(&item("I live in Bergen"))];
+        let successor = memory_id(&item("I live in Oslo"));
+        assert_eq!(old.temporal.superseded_by.as_deref(), Some(successor.as_str()));
+        let edges: Vec<_> =
+            derived.relations.values().map(|edge| (edge.from.as_str(), edge.to.as_str())).collect();
+        assert_eq!(edges, [(successor.as_str(), old.id.as_str())]);
+    }
+
+    #[test]
+    fn a_value_that_comes_back_is_active_again() {
+        let derived = derive(&[slot("a", 1, "one"), slot("b", 2, "two"), slot("c", 3, "one")]);
+        assert_eq!((status(&derived, "one"), status(&derived, "two")), (Status::Active, Status::Superseded));
+    }
+
+    #[test]
+    fn absence_from_a_longer_list_proves_nothing() {
+        let list = |id: &str, at, texts: &[&str]| {
+            witness(
+                id,
+                "chatgpt",
+                at,
+                Claim::Snapshot {
+                    series: "set".into(),
+                    items: texts.iter().map(|text| item(text)).collect(),
+                },
+            )
+        };
+        let derived = derive(&[list("a", 1, &["x", "y"]), list("b", 2, &["y"])]);
+        assert_eq!((status(&derived, "x"), status(&derived, "y")), (Status::Active, Status::Active));
+        let last_seen =
+            |text: &str| derived.memories[&memory_id(&item(text))].metadata["satchel"]["last_seen"].clone();
+        assert!(last_seen("x").as_str() < last_seen("y").as_str());
+    }
+
+    #[test]
+    fn the_providers_log_replaces_and_removes() {
+        let derived = derive(&[
+            edit("a", 1, Edit::Add(item("likes tea"))),
+            edit("b", 2, Edit::Add(item("has a cat"))),
+            edit("c", 3, Edit::Replace { line: Some(1), target: None, item: item("likes coffee") }),
+            edit("d", 4, Edit::Remove { line: None, target: Some("Has a  cat".into()) }),
+        ]);
+        assert_eq!(status(&derived, "likes tea"), Status::Superseded);
+        assert_eq!(status(&derived, "likes coffee"), Status::Active);
+        assert_eq!(status(&derived, "has a cat"), Status::Retracted);
+    }
+
+    #[test]
+    fn the_same_statement_on_two_platforms_is_one_memory_and_surer() {
+        let alone = derive(&[witness("a", "chatgpt", 1, Claim::Statement(item("Keeps bees")))]);
+        let both = derive(&[
+            witness("a", "chatgpt", 1, Claim::Statement(item("Keeps bees"))),
+            witness("b", "claude", 2, Claim::Statement(item("keeps  BEES"))),
+        ]);
+        assert_eq!(both.memories.len(), 1);
+        let sure = |derived: &Derived| {
+            derived.memories.values().find_map(|memory| memory.confidence.as_ref()?.current)
+        };
+        assert!(sure(&both) > sure(&alone));
+        let memory = both.memories.values().next().expect("one memory");
+        assert_eq!(memory.metadata["satchel"]["evidence_count"], 2);
+        assert_eq!(memory.provenance.platform, "chatgpt");
+    }
+
+    proptest! {
+        #[test]
+        fn what_follows_does_not_depend_on_the_order_of_evidence(
+            kinds in prop::collection::vec((0_u8..5, 0_u8..3, 0_i64..4), 1..12),
+            turn in 0_usize..12,
+        ) {
+            let texts = ["red", "green", "blue"];
+            let all: Vec<Witness> = kinds
+                .iter()
+                .enumerate()
+                .map(|(at, (kind, text, time))| {
+                    let (id, text) = (format!("w{at}"), texts[usize::from(*text)]);
+                    match kind {
+                        0 => witness(&id, "chatgpt", *time, Claim::Statement(item(text))),
+                        1 => slot(&id, *time, text),
+                        2 => edit(&id, *time, Edit::Add(item(text))),
+                        3 => edit(&id, *time, Edit::Replace { line: Some(1), target: None, item: item(text) }),
+                        _ => edit(&id, *time, Edit::Remove { line: None, target: Some(text.to_owned()) }),
+                    }
+                })
+                .collect();
+            let mut other = all.clone();
+            other.reverse();
+            let pivot = turn % other.len();
+            other.rotate_left(pivot);
+            prop_assert_eq!(derive(&all), derive(&other));
+            let derived = derive(&all);
+            for memory in derived.memories.values() {
+                prop_assert!(memory.temporal.superseded_by.iter().all(|by| derived.memories.contains_key(by)));
+            }
+        }
+    }
 }

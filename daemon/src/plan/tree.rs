@@ -82,7 +82,13 @@ fn settle_parents(nodes: &[Node<'_>]) -> (Vec<usize>, Vec<Option<usize>>) {
     let candidates: Vec<Vec<usize>> = nodes
         .iter()
         .enumerate()
-        .map(|(at, node)| node.parents.iter().filter_map(|id| index.get(id.as_str()).copied()).filter(|&up| up != at).collect())
+        .map(|(at, node)| {
+            node.parents
+                .iter()
+                .filter_map(|id| index.get(id.as_str()).copied())
+                .filter(|&up| up != at)
+                .collect()
+        })
         .collect();
     let mut waiting: Vec<usize> = candidates.iter().map(Vec::len).collect();
     let mut followers: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
@@ -100,7 +106,8 @@ fn settle_parents(nodes: &[Node<'_>]) -> (Vec<usize>, Vec<Option<usize>>) {
             if level[node].is_some() {
                 continue;
             }
-            let deepest = candidates[node].iter().filter_map(|&up| Some((level[up]?, nodes[up].id, up))).max();
+            let deepest =
+                candidates[node].iter().filter_map(|&up| Some((level[up]?, nodes[up].id, up))).max();
             level[node] = Some(deepest.map_or(0, |(depth, _, _)| depth + 1));
             parents[node] = deepest.map(|(_, _, up)| up);
             order.push(node);
@@ -160,7 +167,9 @@ fn times(
 ) -> Vec<(i64, TimeSource)> {
     let mut times: Vec<Option<(i64, TimeSource)>> = vec![None; nodes.len()];
     for &node in order {
-        let above = parents[node].and_then(|parent| times[parent]).filter(|(_, source)| *source != TimeSource::Conversation);
+        let above = parents[node]
+            .and_then(|parent| times[parent])
+            .filter(|(_, source)| *source != TimeSource::Conversation);
         times[node] = Some(match (nodes[node].time, above, below[node]) {
             (Some(time), _, _) => (time, TimeSource::Own),
             (None, Some((time, _)), _) => (time, TimeSource::Parent),
@@ -179,7 +188,9 @@ mod tests {
 
     fn owned(list: &[(&str, &[&str], Option<i64>)]) -> Vec<(String, Vec<String>, Option<i64>)> {
         list.iter()
-            .map(|(id, parents, time)| ((*id).to_owned(), parents.iter().map(|&up| up.to_owned()).collect(), *time))
+            .map(|(id, parents, time)| {
+                ((*id).to_owned(), parents.iter().map(|&up| up.to_owned()).collect(), *time)
+            })
             .collect()
     }
 
@@ -205,16 +216,29 @@ mod tests {
 
     #[test]
     fn siblings_stand_by_time_and_below_their_parent() {
-        let list = owned(&[("late", &["u"], Some(9)), ("early", &["u"], Some(2)), ("x", &["early"], Some(50)), ("u", &[], Some(1))]);
-        let order: Vec<_> = place(&view(&list), 0).into_iter().map(|place| list[place.node].0.as_str()).collect();
+        let list = owned(&[
+            ("late", &["u"], Some(9)),
+            ("early", &["u"], Some(2)),
+            ("x", &["early"], Some(50)),
+            ("u", &[], Some(1)),
+        ]);
+        let order: Vec<_> =
+            place(&view(&list), 0).into_iter().map(|place| list[place.node].0.as_str()).collect();
         assert_eq!(order, ["u", "early", "x", "late"]);
     }
 
     #[test]
     fn a_node_without_time_takes_that_of_its_parent_then_of_its_children() {
-        let list = owned(&[("root", &[], None), ("u", &["root"], Some(5)), ("a", &["u"], None), ("alone", &[], None)]);
-        let times: BTreeMap<_, _> =
-            place(&view(&list), 7).into_iter().map(|place| (list[place.node].0.as_str(), (place.time, place.source))).collect();
+        let list = owned(&[
+            ("root", &[], None),
+            ("u", &["root"], Some(5)),
+            ("a", &["u"], None),
+            ("alone", &[], None),
+        ]);
+        let times: BTreeMap<_, _> = place(&view(&list), 7)
+            .into_iter()
+            .map(|place| (list[place.node].0.as_str(), (place.time, place.source)))
+            .collect();
         assert_eq!(times["root"], (5, TimeSource::Child));
         assert_eq!(times["a"], (5, TimeSource::Parent));
         assert_eq!(times["alone"], (7, TimeSource::Conversation));
@@ -223,7 +247,13 @@ mod tests {
     #[test]
     fn a_long_chain_needs_no_deep_stack() {
         let list: Vec<_> = (0..100_000)
-            .map(|at: u32| (format!("{at:06}"), at.checked_sub(1).map(|up| format!("{up:06}")).into_iter().collect(), None))
+            .map(|at: u32| {
+                (
+                    format!("{at:06}"),
+                    at.checked_sub(1).map(|up| format!("{up:06}")).into_iter().collect(),
+                    None,
+                )
+            })
             .collect();
         assert_eq!(place(&view(&list), 0).len(), list.len());
     }

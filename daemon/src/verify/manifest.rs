@@ -26,7 +26,8 @@ pub(super) fn check(
 ) -> Result<(Signed, Vec<Issue>), VerifyError> {
     let names = names(bundle, root);
     if !names.contains(MANIFEST) {
-        let orphan = names.contains(SIGNATURE).then(|| wrong(SIGNATURE, "signs a manifest that is not there"));
+        let orphan =
+            names.contains(SIGNATURE).then(|| wrong(SIGNATURE, "signs a manifest that is not there"));
         let state = if orphan.is_some() { Signed::Invalid } else { Signed::Absent };
         return Ok((state, orphan.into_iter().collect()));
     }
@@ -39,26 +40,34 @@ pub(super) fn check(
         }
         Err(problem) => issues.push(wrong(MANIFEST, &problem)),
     }
-    let signature = if names.contains(SIGNATURE) { Some(read(bundle, &format!("{root}{SIGNATURE}"))?) } else { None };
+    let signature =
+        if names.contains(SIGNATURE) { Some(read(bundle, &format!("{root}{SIGNATURE}"))?) } else { None };
     issues.extend(signed(&bytes, signature.as_deref(), report));
     let state = if issues.is_empty() { Signed::Valid } else { Signed::Invalid };
     Ok((state, issues))
 }
 
 fn parse(bytes: &[u8]) -> Result<Manifest, String> {
-    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| format!("is not JSON: {error}"))?;
+    let value: serde_json::Value =
+        serde_json::from_slice(bytes).map_err(|error| format!("is not JSON: {error}"))?;
     // One text for one content, so that nothing can hide in how it is written.
     if jcs::to_vec(&value).ok().as_deref() != Some(bytes) {
         return Err("is not in the canonical form of RFC 8785".into());
     }
-    let manifest: Manifest = serde_json::from_value(value).map_err(|error| format!("is no manifest: {error}"))?;
+    let manifest: Manifest =
+        serde_json::from_value(value).map_err(|error| format!("is no manifest: {error}"))?;
     if manifest.version != VERSION {
         return Err(format!("is of version {}, which a newer Satchel reads", manifest.version));
     }
     Ok(manifest)
 }
 
-fn files(bundle: &Bundle, root: &str, manifest: &Manifest, names: &BTreeSet<&str>) -> Result<Vec<Issue>, VerifyError> {
+fn files(
+    bundle: &Bundle,
+    root: &str,
+    manifest: &Manifest,
+    names: &BTreeSet<&str>,
+) -> Result<Vec<Issue>, VerifyError> {
     let mut issues = Vec::new();
     let mut listed = BTreeSet::from([MANIFEST, SIGNATURE]);
     for file in &manifest.files {
@@ -70,7 +79,12 @@ fn files(bundle: &Bundle, root: &str, manifest: &Manifest, names: &BTreeSet<&str
             issues.push(wrong(&file.path, "is not the file that was signed"));
         }
     }
-    issues.extend(names.iter().filter(|name| !listed.contains(*name)).map(|name| wrong(name, "was added after the signing")));
+    issues.extend(
+        names
+            .iter()
+            .filter(|name| !listed.contains(*name))
+            .map(|name| wrong(name, "was added after the signing")),
+    );
     Ok(issues)
 }
 
@@ -108,7 +122,10 @@ fn export(manifest: &Manifest, report: &validate::Report) -> Vec<Issue> {
 
 fn signed(bytes: &[u8], signature: Option<&[u8]>, report: &validate::Report) -> Option<Issue> {
     let SignatureCheck::Valid { key } = &report.signature else {
-        return Some(wrong(SIGNATURE, "cannot be checked, as the memory store has no valid signature to name the key"));
+        return Some(wrong(
+            SIGNATURE,
+            "cannot be checked, as the memory store has no valid signature to name the key",
+        ));
     };
     let Some(text) = signature.and_then(|signature| std::str::from_utf8(signature).ok()) else {
         return Some(wrong(SIGNATURE, "is missing or not text"));

@@ -20,7 +20,8 @@ fn main() -> Result<()> {
     if !std::env::args().any(|argument| argument == "--bench") {
         return Ok(());
     }
-    let megabytes: u64 = std::env::var("SATCHEL_BENCH_MB").ok().and_then(|text| text.parse().ok()).unwrap_or(100);
+    let megabytes: u64 =
+        std::env::var("SATCHEL_BENCH_MB").ok().and_then(|text| text.parse().ok()).unwrap_or(100);
     let folder = tempfile::tempdir()?;
     let (chatgpt, claude) = (folder.path().join("chatgpt"), folder.path().join("claude"));
     say(&format!("generating {megabytes} MB exports"));

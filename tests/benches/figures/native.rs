@@ -152,16 +152,36 @@ fn raw(value: Option<&RawValue>) -> usize {
 }
 
 fn weigh_chatgpt(one: &ChatGpt<'_>) -> usize {
-    let ChatGpt { title, create_time, update_time, mapping, current_node, conversation_id, is_archived, rest } = one;
-    let times = usize::from(create_time.is_some()) + usize::from(update_time.is_some()) + usize::from(is_archived.is_some());
-    let nodes = mapping.iter().flat_map(BTreeMap::values).map(|node| text(node.parent.as_ref()) + node.message.as_ref().map_or(0, weigh_message));
+    let ChatGpt {
+        title,
+        create_time,
+        update_time,
+        mapping,
+        current_node,
+        conversation_id,
+        is_archived,
+        rest,
+    } = one;
+    let times = usize::from(create_time.is_some())
+        + usize::from(update_time.is_some())
+        + usize::from(is_archived.is_some());
+    let nodes = mapping
+        .iter()
+        .flat_map(BTreeMap::values)
+        .map(|node| text(node.parent.as_ref()) + node.message.as_ref().map_or(0, weigh_message));
     let rest: usize = rest.values().map(|value| value.get().len()).sum();
-    text(title.as_ref()) + text(current_node.as_ref()) + text(conversation_id.as_ref()) + times + rest + nodes.sum::<usize>()
+    text(title.as_ref())
+        + text(current_node.as_ref())
+        + text(conversation_id.as_ref())
+        + times
+        + rest
+        + nodes.sum::<usize>()
 }
 
 fn weigh_message(message: &Message<'_>) -> usize {
     let Message { id, author, create_time, content, recipient, metadata, status, weight, end_turn } = message;
-    let flags = usize::from(create_time.is_some()) + usize::from(weight.is_some()) + usize::from(end_turn.is_some());
+    let flags =
+        usize::from(create_time.is_some()) + usize::from(weight.is_some()) + usize::from(end_turn.is_some());
     let Content { content_type, parts, text: body, language, thoughts } = content;
     let parts: usize = parts
         .iter()
@@ -171,8 +191,18 @@ fn weigh_message(message: &Message<'_>) -> usize {
             Part::Nothing(_) => 0,
         })
         .sum();
-    flags + text(id.as_ref()) + author.role.len() + text(author.name.as_ref()) + text(recipient.as_ref()) + text(status.as_ref())
-        + raw(*metadata) + content_type.len() + parts + text(body.as_ref()) + text(language.as_ref()) + raw(*thoughts)
+    flags
+        + text(id.as_ref())
+        + author.role.len()
+        + text(author.name.as_ref())
+        + text(recipient.as_ref())
+        + text(status.as_ref())
+        + raw(*metadata)
+        + content_type.len()
+        + parts
+        + text(body.as_ref())
+        + text(language.as_ref())
+        + raw(*thoughts)
 }
 
 fn weigh_claude(one: &Claude<'_>) -> usize {
@@ -181,10 +211,27 @@ fn weigh_claude(one: &Claude<'_>) -> usize {
         let ChatMessage { uuid, sender, created_at, text: flat, content, attachments, files } = message;
         let blocks = content.iter().map(|block| {
             let Block { kind, text: body, thinking, id, name, input, content, citations } = block;
-            kind.len() + text(body.as_ref()) + text(thinking.as_ref()) + text(id.as_ref()) + text(name.as_ref())
-                + raw(*input) + raw(*content) + raw(*citations)
+            kind.len()
+                + text(body.as_ref())
+                + text(thinking.as_ref())
+                + text(id.as_ref())
+                + text(name.as_ref())
+                + raw(*input)
+                + raw(*content)
+                + raw(*citations)
         });
-        uuid.len() + sender.len() + created_at.len() + text(flat.as_ref()) + raw(*attachments) + raw(*files) + blocks.sum::<usize>()
+        uuid.len()
+            + sender.len()
+            + created_at.len()
+            + text(flat.as_ref())
+            + raw(*attachments)
+            + raw(*files)
+            + blocks.sum::<usize>()
     });
-    uuid.len() + text(name.as_ref()) + created_at.len() + updated_at.len() + raw(*account) + messages.sum::<usize>()
+    uuid.len()
+        + text(name.as_ref())
+        + created_at.len()
+        + updated_at.len()
+        + raw(*account)
+        + messages.sum::<usize>()
 }

@@ -11,7 +11,8 @@ use crate::{RUNS, median, megabytes, native, say};
 /// Prints the ratio of the importer to native whole-file parsing, runs taking turns.
 pub(crate) fn figures(provider: &str, folder: &Path) -> Result<()> {
     let host = Host::new(HostOptions::default())?;
-    let built_in = satchel_plugins::BUILT_IN.iter().find(|one| one.name == provider).context("no such importer")?;
+    let built_in =
+        satchel_plugins::BUILT_IN.iter().find(|one| one.name == provider).context("no such importer")?;
     let plugin = host.load(built_in.wasm)?;
     let bundle = Source::at(folder)?.open(&IntakeLimits::default())?;
     let detection = plugin.detect(Arc::new(bundle.clone()))?.into_iter().next().context("not recognised")?;

@@ -75,7 +75,13 @@ pub(crate) struct Daemon(Child);
 impl Daemon {
     /// Starts one and waits for its socket.
     pub(crate) fn start(program: &PathBuf, data_dir: &std::path::Path) -> Result<Self> {
-        let child = Command::new(program).arg("--data-dir").arg(data_dir).arg("serve").stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let child = Command::new(program)
+            .arg("--data-dir")
+            .arg(data_dir)
+            .arg("serve")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
         let daemon = Self(child);
         for _ in 0..600 {
             if data_dir.join("satchel.sock").exists() {

@@ -25,7 +25,10 @@ pub(crate) fn import(label: &str, folder: &Path, scratch: &Path) -> Result<()> {
         let data = scratch.join(format!("data-{turn}"));
         let cost = run(&program, &words(&[&"--data-dir", &data, &"--json", &"import", &folder]))?;
         let answer: Value = serde_json::from_slice(&cost.output)?;
-        anyhow::ensure!(answer["imports"][0]["conversations"]["new"].as_u64() > Some(0), "nothing was imported: {answer}");
+        anyhow::ensure!(
+            answer["imports"][0]["conversations"]["new"].as_u64() > Some(0),
+            "nothing was imported: {answer}"
+        );
         ours.push(cost.seconds);
         memory = memory.max(cost.private_mib);
         std::fs::remove_dir_all(&data)?;
@@ -36,7 +39,10 @@ pub(crate) fn import(label: &str, folder: &Path, scratch: &Path) -> Result<()> {
         }
     }
     let ours = median(ours);
-    let mut line = format!("{label}: import of {size:.0} MB in {ours:.2} s, {:.0} MB/s, private memory {memory} MiB", size / ours);
+    let mut line = format!(
+        "{label}: import of {size:.0} MB in {ours:.2} s, {:.0} MB/s, private memory {memory} MiB",
+        size / ours
+    );
     if theirs.is_empty() {
         line.push_str("; pam is not installed, so no ratio");
     } else {
@@ -83,7 +89,9 @@ fn memory_store(memories: u64) -> Result<Vec<u8>> {
     let owner = Owner { id: "0d0c0b0a-0000-4000-8000-000000000001".into(), did: None, created_at: None };
     let mut writer = Writer::new(Vec::new(), StoreHeader::new(owner))?;
     for number in 0..memories {
-        let content = format!("The garden has a row of plants with the number {number} and it needs water every second day in summer.");
+        let content = format!(
+            "The garden has a row of plants with the number {number} and it needs water every second day in summer."
+        );
         let memory = json!({
             "id": format!("{number:08}-0000-4000-8000-000000000000"), "type": "fact", "status": "active", "content": content,
             "content_hash": satchel_pam::hash::ContentHash::of(&content).to_string(), "tags": ["garden"],
@@ -104,11 +112,18 @@ pub(crate) fn answer(scratch: &Path) -> Result<()> {
     let daemon = Daemon::start(&program, &data)?;
     let mut times = Vec::new();
     for _ in 0..RUNS * 4 {
-        let cost = run(&program, &words(&[&"--data-dir", &data, &"--json", &"conversations", &"list", &"--limit", &"20"]))?;
+        let cost = run(
+            &program,
+            &words(&[&"--data-dir", &data, &"--json", &"conversations", &"list", &"--limit", &"20"]),
+        )?;
         serde_json::from_slice::<Value>(&cost.output).context("no answer")?;
         times.push(cost.seconds * 1e3);
     }
     drop(daemon);
-    say(&format!("an answer of the command line from a daemon with {} messages: {:.0} ms", counts.messages, median(times)));
+    say(&format!(
+        "an answer of the command line from a daemon with {} messages: {:.0} ms",
+        counts.messages,
+        median(times)
+    ));
     Ok(())
 }
