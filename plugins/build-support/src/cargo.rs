@@ -15,10 +15,18 @@ const PROFILE: &str = "guest";
 /// What separates flags in `CARGO_ENCODED_RUSTFLAGS`, so that paths may hold spaces.
 const FLAG_SEPARATOR: &str = "\u{1f}";
 
-/// What of cargo's own variables a child cargo may see: where it finds crates and how many jobs run. All else speaks of
-/// the crate that is being built, or would change the guests' bytes.
-const KEPT: [&str; 6] =
-    ["CARGO_HOME", "CARGO_HTTP_", "CARGO_MAKEFLAGS", "CARGO_NET_", "CARGO_REGISTRIES_", "CARGO_REGISTRY_"];
+/// What of cargo's own variables a child cargo may see: where it finds crates, how many jobs run, and which build it is
+/// part of (`--target-dir` overrides that folder). All else speaks of the crate that is being built, or would change the
+/// guests' bytes.
+const KEPT: [&str; 7] = [
+    "CARGO_HOME",
+    "CARGO_HTTP_",
+    "CARGO_MAKEFLAGS",
+    "CARGO_NET_",
+    "CARGO_REGISTRIES_",
+    "CARGO_REGISTRY_",
+    "CARGO_TARGET_DIR",
+];
 
 /// Members of one workspace that become components.
 pub struct Guests<'a> {

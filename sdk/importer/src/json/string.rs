@@ -128,12 +128,19 @@ fn unit_at(bytes: &[u8], at: usize) -> Option<u32> {
 /// Appends the UTF-8 of a character that needs one unit. Bytes of a known number are stored at once, then cut.
 #[inline]
 fn push_unit(text: &mut Vec<u8>, unit: u32) {
-    let low = |shift: u32| 0x80 | (unit >> shift & 0x3f) as u8;
+    let high = |mark: u32, shift: u32| low_byte(mark | unit >> shift);
+    let low = |shift: u32| low_byte(0x80 | unit >> shift & 0x3f);
     match unit {
-        0..0x80 => text.push(unit as u8),
-        0x80..0x800 => text.extend_from_slice(&[0xc0 | (unit >> 6) as u8, low(0)]),
-        _ => text.extend_from_slice(&[0xe0 | (unit >> 12) as u8, low(6), low(0)]),
+        0..0x80 => text.push(low_byte(unit)),
+        0x80..0x800 => text.extend_from_slice(&[high(0xc0, 6), low(0)]),
+        _ => text.extend_from_slice(&[high(0xe0, 12), low(6), low(0)]),
     }
+}
+
+#[inline]
+fn low_byte(value: u32) -> u8 {
+    let [byte, ..] = value.to_le_bytes();
+    byte
 }
 
 /// What a hexadecimal digit stands for.
