@@ -91,7 +91,8 @@ pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
         _ => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| CliError::Step { what: "cannot start".to_owned(), source: error.into() })?;
+    let runtime =
+        runtime.map_err(|error| CliError::Step { what: "cannot start".to_owned(), source: error.into() })?;
     let now = Timestamp::from_microsecond(SystemClock.now_micros()).unwrap_or_default();
     let calendar = Calendar { now, zone: TimeZone::system() };
     let place = place(&cli.global, environment)?;
@@ -156,10 +157,15 @@ fn place(global: &Global, environment: &Environment) -> Result<Place, CliError> 
     let data_dir = match &global.data_dir {
         Some(dir) => dir.clone(),
         None => folder(environment.data_home.as_deref(), environment.home.as_deref(), ".local/share")
-            .ok_or_else(|| CliError::Usage("no HOME is set; name the data directory with --data-dir".to_owned()))?,
+            .ok_or_else(|| {
+                CliError::Usage("no HOME is set; name the data directory with --data-dir".to_owned())
+            })?,
     };
-    let data_dir =
-        std::path::absolute(&data_dir).map_err(|source| CliError::File { action: "find", path: data_dir, source })?;
+    let data_dir = std::path::absolute(&data_dir).map_err(|source| CliError::File {
+        action: "find",
+        path: data_dir,
+        source,
+    })?;
     let config = Config::new(data_dir, environment.runtime_dir.clone());
     let file = match &global.config {
         Some(file) => Some(file.clone()),
@@ -167,7 +173,9 @@ fn place(global: &Global, environment: &Environment) -> Result<Place, CliError> 
             .map(|folder| folder.join("satchel.toml")),
     };
     let config = match file {
-        Some(file) => config.with_file(&file, global.config.is_some()).map_err(|error| CliError::Config(error.into()))?,
+        Some(file) => config
+            .with_file(&file, global.config.is_some())
+            .map_err(|error| CliError::Config(error.into()))?,
         None => config,
     };
     Ok(Place::Local(Box::new(config)))

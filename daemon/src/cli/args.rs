@@ -46,7 +46,14 @@ pub struct Global {
     #[arg(short, long, global = true)]
     pub quiet: bool,
     /// When to colour the output; NO_COLOR is respected
-    #[arg(long, global = true, env = "SATCHEL_COLOR", hide_env_values = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(
+        long,
+        global = true,
+        env = "SATCHEL_COLOR",
+        hide_env_values = true,
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
     pub color: ColorWhen,
 }
 
@@ -304,7 +311,11 @@ mod tests {
         walk(&root, &mut |command| {
             seen += 1;
             let help = command.clone().render_long_help().to_string();
-            assert!(command.get_about().is_some_and(|about| about.to_string().len() > 10), "{}", command.get_name());
+            assert!(
+                command.get_about().is_some_and(|about| about.to_string().len() > 10),
+                "{}",
+                command.get_name()
+            );
             assert!(help.contains("Example"), "{help}");
             assert!(help.contains("satchel "), "{help}");
         });
@@ -329,7 +340,8 @@ mod tests {
 
     #[test]
     fn global_options_may_stand_after_the_command() {
-        let cli = Cli::try_parse_from(["satchel", "memories", "list", "--json", "--data-dir", "/d", "-vv"]).unwrap();
+        let cli = Cli::try_parse_from(["satchel", "memories", "list", "--json", "--data-dir", "/d", "-vv"])
+            .unwrap();
         assert!(cli.global.json);
         assert_eq!((cli.global.data_dir, cli.global.verbose), (Some("/d".into()), 2));
     }

@@ -6,8 +6,8 @@ mod message;
 mod render;
 
 use satchel_proto::v1::{
-    Conversation, ConversationFilter, GetConversationRequest, ListConversationsRequest, ListMessagesRequest, Message,
-    MessageSelection, StoreHeader,
+    Conversation, ConversationFilter, GetConversationRequest, ListConversationsRequest, ListMessagesRequest,
+    Message, MessageSelection, StoreHeader,
 };
 
 use self::{branches::Branches, render::View};
@@ -25,14 +25,23 @@ use super::{
 ///
 /// # Errors
 /// As the daemon refuses, and for ids that fit none or several.
-pub async fn run(context: &mut Context, link: &Link, command: &Conversations) -> Result<Exit, CliError> {
+pub(crate) async fn run(
+    context: &mut Context,
+    link: &Link,
+    command: &Conversations,
+) -> Result<Exit, CliError> {
     match command {
         Conversations::List { select, paging } => list(context, link, select, *paging).await,
         Conversations::Show(args) => show(context, link, args).await,
     }
 }
 
-async fn list(context: &mut Context, link: &Link, select: &ConversationSelect, paging: Paging) -> Result<Exit, CliError> {
+async fn list(
+    context: &mut Context,
+    link: &Link,
+    select: &ConversationSelect,
+    paging: Paging,
+) -> Result<Exit, CliError> {
     let filter = ConversationFilter {
         platforms: select.platforms.clone(),
         accounts: select.accounts.clone(),
@@ -49,7 +58,11 @@ async fn list(context: &mut Context, link: &Link, select: &ConversationSelect, p
     })
     .await?;
     if context.out.json {
-        context.out.json(&json::conversation::Conversations::new(&listing.rows, listing.left.more(), &header))?;
+        context.out.json(&json::conversation::Conversations::new(
+            &listing.rows,
+            listing.left.more(),
+            &header,
+        ))?;
         return Ok(Exit::Done);
     }
     if listing.rows.is_empty() {
@@ -99,9 +112,16 @@ async fn show(context: &mut Context, link: &Link, args: &ShowConversation) -> Re
         messages(link, &id, MessageSelection::ActiveBranch, raw).await?
     };
     let mut branches = None;
-    if !args.tree && !(raw && !everything) && (everything || (messages.len() as u64) < conversation.message_count) {
+    if !args.tree
+        && !(raw && !everything)
+        && (everything || (messages.len() as u64) < conversation.message_count)
+    {
         // Only the whole tree says what the other branches are.
-        let tree = if everything { messages } else { self::messages(link, &id, MessageSelection::Tree, raw).await? };
+        let tree = if everything {
+            messages
+        } else {
+            self::messages(link, &id, MessageSelection::Tree, raw).await?
+        };
         let found = Branches::new(&tree);
         let path = match &args.branch {
             Some(given) => found.path_through(given)?,
@@ -114,7 +134,8 @@ async fn show(context: &mut Context, link: &Link, args: &ShowConversation) -> Re
         context.out.json(&json::conversation::Shown::new(&conversation, &messages))?;
         return Ok(Exit::Done);
     }
-    let view = View { calendar: &context.calendar, look: context.out.look, full: args.full, hidden: args.hidden };
+    let view =
+        View { calendar: &context.calendar, look: context.out.look, full: args.full, hidden: args.hidden };
     let text = if args.tree {
         view.tree(&conversation, &messages, &Branches::new(&messages))
     } else {
@@ -133,7 +154,12 @@ fn left_out(context: &mut Context, args: &ShowConversation, messages: &[Message]
     }
 }
 
-async fn messages(link: &Link, id: &str, selection: MessageSelection, raw: bool) -> Result<Vec<Message>, CliError> {
+async fn messages(
+    link: &Link,
+    id: &str,
+    selection: MessageSelection,
+    raw: bool,
+) -> Result<Vec<Message>, CliError> {
     let listing = page::collect(None, async |page_size, page_token| {
         let request = ListMessagesRequest {
             conversation_id: id.to_owned(),

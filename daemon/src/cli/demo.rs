@@ -49,20 +49,29 @@ The folder of this demo is gone again. With your own exports, as you downloaded 
 ///
 /// # Errors
 /// When a step fails.
-pub async fn run(context: &mut Context) -> Result<Exit, CliError> {
+pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
     let folder = tempfile::Builder::new().prefix("satchel-demo-").tempdir();
-    let folder = folder.map_err(|source| CliError::File { action: "make a folder in", path: std::env::temp_dir(), source })?;
+    let folder = folder.map_err(|source| CliError::File {
+        action: "make a folder in",
+        path: std::env::temp_dir(),
+        source,
+    })?;
     unpack(folder.path())?;
     let config = Config::new(folder.path().join("data"), folder.path().to_owned());
     let place = Place::Local(Box::new(config));
     // One daemon for all steps, as on a person's machine; the commands find it by its socket.
     let daemon = Link::open(&place, &mut context.out).await?;
-    let (kept, json) = (std::mem::replace(&mut context.place, place.clone()), std::mem::take(&mut context.out.json));
+    let (kept, json) =
+        (std::mem::replace(&mut context.place, place.clone()), std::mem::take(&mut context.out.json));
     let played = play(context, &daemon, folder.path()).await;
     context.place = kept;
     context.out.json = json;
     daemon.close(&place).await?;
-    folder.close().map_err(|source| CliError::File { action: "remove the folder in", path: std::env::temp_dir(), source })?;
+    folder.close().map_err(|source| CliError::File {
+        action: "remove the folder in",
+        path: std::env::temp_dir(),
+        source,
+    })?;
     let exit = played?;
     context.out.print(&format!("\n{NEXT}"))?;
     Ok(exit)
@@ -80,15 +89,39 @@ fn unpack(folder: &Path) -> Result<(), CliError> {
 
 async fn play(context: &mut Context, daemon: &Link, folder: &Path) -> Result<Exit, CliError> {
     let stage = Stage { folder };
-    stage.step(context, "Two exports come in, one of ChatGPT and one of Claude.", &["import", "chatgpt-export", "claude-export"]).await?;
-    stage.step(context, "What they remember of the beekeeper, with what was corrected since.", &["memories", "list", "--status", "all"]).await?;
+    stage
+        .step(
+            context,
+            "Two exports come in, one of ChatGPT and one of Claude.",
+            &["import", "chatgpt-export", "claude-export"],
+        )
+        .await?;
+    stage
+        .step(
+            context,
+            "What they remember of the beekeeper, with what was corrected since.",
+            &["memories", "list", "--status", "all"],
+        )
+        .await?;
     stage.step(context, "What was talked about.", &["conversations", "list"]).await?;
     if let Some(id) = longest(daemon).await? {
         let id = text::short_id(&id);
-        stage.step(context, "One conversation; the other branch is a command away.", &["conversations", "show", &id]).await?;
+        stage
+            .step(
+                context,
+                "One conversation; the other branch is a command away.",
+                &["conversations", "show", &id],
+            )
+            .await?;
     }
     stage.step(context, "The same export again changes nothing.", &["import", "chatgpt-export"]).await?;
-    stage.step(context, "Everything as one signed bundle, in the open PAM 1.0 format.", &["export", "--output", "memories.zip"]).await?;
+    stage
+        .step(
+            context,
+            "Everything as one signed bundle, in the open PAM 1.0 format.",
+            &["export", "--output", "memories.zip"],
+        )
+        .await?;
     stage.step(context, "Anybody can check it, without Satchel's data.", &["verify", "memories.zip"]).await
 }
 
@@ -109,14 +142,24 @@ impl Stage<'_> {
         let look = context.out.look;
         let prompt = look.paint(Paint::Dim, "$");
         let line = look.paint(Paint::Strong, &format!("satchel {}", typed.join(" ")));
-        context.out.print(&format!("\n{}\n{prompt} {line}\n\n", look.paint(Paint::Dim, &format!("# {why}"))))?;
-        let cli = Cli::try_parse_from(std::iter::once("satchel".to_owned()).chain(words.iter().map(|word| self.whole(word))));
-        let cli = cli.map_err(|error| CliError::Step { what: "a step of the demo".to_owned(), source: error.into() })?;
+        context
+            .out
+            .print(&format!("\n{}\n{prompt} {line}\n\n", look.paint(Paint::Dim, &format!("# {why}"))))?;
+        let cli = Cli::try_parse_from(
+            std::iter::once("satchel".to_owned()).chain(words.iter().map(|word| self.whole(word))),
+        );
+        let cli = cli.map_err(|error| CliError::Step {
+            what: "a step of the demo".to_owned(),
+            source: error.into(),
+        })?;
         let exit = super::perform(context, &cli.command).await?;
         if exit == Exit::Done {
             Ok(exit)
         } else {
-            Err(CliError::Usage(format!("a step of the demo ended with code {}; please report this", exit.code())))
+            Err(CliError::Usage(format!(
+                "a step of the demo ended with code {}; please report this",
+                exit.code()
+            )))
         }
     }
 

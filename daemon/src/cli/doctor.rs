@@ -41,7 +41,7 @@ struct Diagnosis<'a> {
 ///
 /// # Errors
 /// When the check itself cannot be done.
-pub async fn run(context: &mut Context) -> Result<Exit, CliError> {
+pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
     let mut findings = Findings::default();
     match context.place.clone() {
         Place::Local(config) => local(context, &config, &mut findings).await?,
@@ -74,7 +74,10 @@ async fn local(context: &mut Context, config: &Config, findings: &mut Findings) 
                 found.importers(&config);
                 outcome.map(|()| found)
             });
-            let found = checked.await.map_err(|error| CliError::Step { what: "the check broke off".to_owned(), source: error.into() });
+            let found = checked.await.map_err(|error| CliError::Step {
+                what: "the check broke off".to_owned(),
+                source: error.into(),
+            });
             spinner.finish_and_clear();
             let found = found??;
             findings.looked_at.extend(found.looked_at);
@@ -100,18 +103,27 @@ async fn daemon(context: &mut Context, findings: &mut Findings) -> Result<(), Cl
 
 impl Findings {
     fn problem(&mut self, reason: &str, message: &str, fix: &str) {
-        self.problems.push(Problem { reason: reason.to_owned(), message: message.to_owned(), fix: fix.to_owned() });
+        self.problems.push(Problem {
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            fix: fix.to_owned(),
+        });
     }
 
     fn folder(&mut self, dir: &Path) -> Result<(), CliError> {
         let found = fs::metadata(dir);
-        let found = found.map_err(|source| CliError::File { action: "look at", path: dir.to_owned(), source })?;
+        let found =
+            found.map_err(|source| CliError::File { action: "look at", path: dir.to_owned(), source })?;
         let mode = found.permissions().mode() & 0o777;
         if mode & 0o077 == 0 {
             self.looked_at.push(format!("{}: closed to other users", dir.display()));
         } else {
             let message = format!("{} is open to other users (mode {mode:03o})", dir.display());
-            self.problem("OPEN_TO_OTHERS", &message, &format!("chmod 700 {}", super::exports::quoted(&dir.to_string_lossy())));
+            self.problem(
+                "OPEN_TO_OTHERS",
+                &message,
+                &format!("chmod 700 {}", super::exports::quoted(&dir.to_string_lossy())),
+            );
         }
         Ok(())
     }
@@ -173,7 +185,8 @@ impl Findings {
 
     fn render(&self, look: Look) -> String {
         let mark = look.paint(super::look::Paint::Good, "✓");
-        let mut out: String = self.looked_at.iter().map(|line| format!("{mark} {}\n", text::one_line(line))).collect();
+        let mut out: String =
+            self.looked_at.iter().map(|line| format!("{mark} {}\n", text::one_line(line))).collect();
         for problem in &self.problems {
             out.push_str(&render_problem(problem, look));
         }
@@ -194,7 +207,12 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_what_to_do() {
         let mut findings = Findings::default();
-        let report = CheckReport { frames: 1_204, records: 12, engine_problems: vec!["memory \"m\" differs".to_owned()], ..CheckReport::default() };
+        let report = CheckReport {
+            frames: 1_204,
+            records: 12,
+            engine_problems: vec!["memory \"m\" differs".to_owned()],
+            ..CheckReport::default()
+        };
         findings.checked(&report);
         let expected = "\
 ✓ the journal: 1,204 frames

@@ -89,7 +89,9 @@ impl CliError {
             Self::Usage(_) => Exit::Usage,
             Self::Refused(refusal) => exit_of(refusal.0.code()),
             Self::Unreachable { .. } => Exit::Unreachable,
-            Self::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Exit::NoPermission,
+            Self::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Exit::NoPermission
+            }
             // The reader of a pipe has seen enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
             Self::Cancelled => Exit::Cancelled,
@@ -106,7 +108,9 @@ impl CliError {
     /// Returns what to do, where the message does not say it.
     pub fn remedy(&self) -> Option<String> {
         match self {
-            Self::Usage(_) => Some("`satchel help` and `satchel COMMAND --help` show what can be typed".to_owned()),
+            Self::Usage(_) => {
+                Some("`satchel help` and `satchel COMMAND --help` show what can be typed".to_owned())
+            }
             Self::NoSuch { kind, .. } => Some(format!("`satchel {}` shows them", list_command(kind))),
             Self::Ambiguous { .. } => Some("give more characters".to_owned()),
             Self::Refused(refusal) => remedy_of(refusal),
@@ -114,7 +118,9 @@ impl CliError {
                 Some("start `satchel serve` there, or leave --server and SATCHEL_SERVER out".to_owned())
             }
             Self::Store { .. } => Some("`satchel doctor` says more".to_owned()),
-            Self::Config(_) | Self::File { .. } | Self::Output(_) | Self::Step { .. } | Self::Cancelled => None,
+            Self::Config(_) | Self::File { .. } | Self::Output(_) | Self::Step { .. } | Self::Cancelled => {
+                None
+            }
         }
     }
 
@@ -186,7 +192,9 @@ fn remedy_of(refusal: &Refusal) -> Option<String> {
         "SHUTTING_DOWN" => "run the command again when the daemon has stopped",
         "NOT_OWNER" => "run the command as the user who owns the data directory",
         "INTERNAL" => return request_id(&refusal.0),
-        _ if refusal.0.code() == Code::Unavailable => "see whether the daemon still runs, and run the command again",
+        _ if refusal.0.code() == Code::Unavailable => {
+            "see whether the daemon still runs, and run the command again"
+        }
         _ => return None,
     };
     Some(remedy.to_owned())
@@ -195,7 +203,8 @@ fn remedy_of(refusal: &Refusal) -> Option<String> {
 fn fields(status: &Status) -> Option<String> {
     let bad = status.get_details_bad_request()?;
     let named = bad.field_violations.iter().filter(|violation| !status.message().contains(&violation.field));
-    let lines: Vec<String> = named.map(|violation| format!("{}: {}", violation.field, violation.description)).collect();
+    let lines: Vec<String> =
+        named.map(|violation| format!("{}: {}", violation.field, violation.description)).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
@@ -225,7 +234,8 @@ mod tests {
     use super::*;
 
     fn refused(code: Code, reason: &str, message: &str) -> CliError {
-        let details = ErrorDetails::with_error_info(reason, "satchel.local", std::collections::HashMap::new());
+        let details =
+            ErrorDetails::with_error_info(reason, "satchel.local", std::collections::HashMap::new());
         Status::with_error_details(code, message, details).into()
     }
 
@@ -241,10 +251,15 @@ mod tests {
 
     #[test]
     fn the_fields_that_are_wrong_are_named() {
-        let mut details = ErrorDetails::with_error_info("FIELD_INVALID", "satchel.local", std::collections::HashMap::new());
+        let mut details =
+            ErrorDetails::with_error_info("FIELD_INVALID", "satchel.local", std::collections::HashMap::new());
         details.add_bad_request_violation("provider", "no importer reads exports of \"x\"");
-        let error: CliError = Status::with_error_details(Code::InvalidArgument, "a field is wrong", details).into();
-        assert_eq!(error.report(), "error: a field is wrong\n  try: provider: no importer reads exports of \"x\"\n");
+        let error: CliError =
+            Status::with_error_details(Code::InvalidArgument, "a field is wrong", details).into();
+        assert_eq!(
+            error.report(),
+            "error: a field is wrong\n  try: provider: no importer reads exports of \"x\"\n"
+        );
         assert_eq!(error.exit(), Exit::Usage);
     }
 

@@ -22,9 +22,10 @@ use super::{
 ///
 /// # Errors
 /// As the daemon refuses.
-pub async fn create(context: &mut Context, link: &Link, args: &ExportArgs) -> Result<Exit, CliError> {
+pub(crate) async fn create(context: &mut Context, link: &Link, args: &ExportArgs) -> Result<Exit, CliError> {
     let absolute = std::path::absolute(&args.output);
-    let output = absolute.map_err(|source| CliError::File { action: "find", path: args.output.clone(), source })?;
+    let output =
+        absolute.map_err(|source| CliError::File { action: "find", path: args.output.clone(), source })?;
     let request = CreateExportRequest {
         r#type: ExportType::Full.into(),
         output: text_of(output)?,
@@ -48,7 +49,7 @@ pub async fn create(context: &mut Context, link: &Link, args: &ExportArgs) -> Re
 ///
 /// # Errors
 /// As the daemon refuses, and for ids that fit none or several.
-pub async fn run(context: &mut Context, link: &Link, command: &Exports) -> Result<Exit, CliError> {
+pub(crate) async fn run(context: &mut Context, link: &Link, command: &Exports) -> Result<Exit, CliError> {
     match command {
         Exports::List(paging) => list(context, link, *paging).await,
         Exports::Show(id) => show(context, link, &id.id).await,
@@ -72,7 +73,8 @@ async fn list(context: &mut Context, link: &Link, paging: Paging) -> Result<Exit
 }
 
 async fn fetch(link: &Link, page_size: i32, page_token: String) -> Result<Page<Export>, CliError> {
-    let answer = link.exports().list_exports(ListExportsRequest { page_size, page_token }).await?.into_inner();
+    let answer =
+        link.exports().list_exports(ListExportsRequest { page_size, page_token }).await?.into_inner();
     Ok(Page { rows: answer.exports, next: answer.next_page_token })
 }
 
@@ -82,7 +84,8 @@ async fn show(context: &mut Context, link: &Link, given: &str) -> Result<Exit, C
         Ok(Page { rows: page.rows.into_iter().map(|export| export.id).collect(), next: page.next })
     })
     .await?;
-    let export = link.exports().get_export(GetExportRequest { id }).await?.into_inner().export.unwrap_or_default();
+    let export =
+        link.exports().get_export(GetExportRequest { id }).await?.into_inner().export.unwrap_or_default();
     if context.out.json {
         context.out.json(&json::admin::Export::new(&export))?;
     } else {
@@ -122,7 +125,10 @@ fn facts(export: &Export, calendar: &Calendar) -> Facts {
     facts.add("size", &text::bytes(export.size_bytes));
     facts.add("memories", &text::number(export.memories));
     if export.withheld > 0 {
-        facts.add("withheld", &format!("{}, because they must not be exported", text::number(export.withheld)));
+        facts.add(
+            "withheld",
+            &format!("{}, because they must not be exported", text::number(export.withheld)),
+        );
     }
     facts.add("conversations", &text::number(export.conversations));
     facts.add("relations", &text::number(export.relations));
@@ -139,8 +145,13 @@ fn written(export: &Export, calendar: &Calendar, look: Look) -> String {
         text::count(export.conversations, "conversation", "conversations")
     );
     let mark = look.paint(Paint::Good, "✓");
-    let hint = format!("`satchel verify {}` checks it, on any machine", quoted(&text::one_line(&export.path)));
-    format!("{mark} exported {what}\n\n{}\n{}\n", facts(export, calendar).render(look), look.paint(Paint::Dim, &hint))
+    let hint =
+        format!("`satchel verify {}` checks it, on any machine", quoted(&text::one_line(&export.path)));
+    format!(
+        "{mark} exported {what}\n\n{}\n{}\n",
+        facts(export, calendar).render(look),
+        look.paint(Paint::Dim, &hint)
+    )
 }
 
 /// A path as one types it in a shell.

@@ -10,26 +10,26 @@ const GAP: usize = 2;
 
 /// The facts of one record; empty values are left out.
 #[derive(Debug, Default)]
-pub struct Facts(Vec<(&'static str, String, Paint)>);
+pub(crate) struct Facts(Vec<(&'static str, String, Paint)>);
 
 impl Facts {
     /// Without facts yet.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Adds a fact, unless its value is empty.
-    pub fn add(&mut self, name: &'static str, value: &str) {
+    pub(crate) fn add(&mut self, name: &'static str, value: &str) {
         self.painted(name, value, Paint::Plain);
     }
 
     /// Adds a fact that may be absent.
-    pub fn maybe(&mut self, name: &'static str, value: Option<&str>) {
+    pub(crate) fn maybe(&mut self, name: &'static str, value: Option<&str>) {
         self.add(name, value.unwrap_or_default());
     }
 
     /// Adds a painted fact, unless its value is empty.
-    pub fn painted(&mut self, name: &'static str, value: &str, paint: Paint) {
+    pub(crate) fn painted(&mut self, name: &'static str, value: &str, paint: Paint) {
         let value = text::one_line(value);
         if !value.is_empty() {
             self.0.push((name, value, paint));
@@ -37,14 +37,16 @@ impl Facts {
     }
 
     /// Returns the lines; a long value goes on under its beginning.
-    pub fn render(&self, look: Look) -> String {
+    pub(crate) fn render(&self, look: Look) -> String {
         let column = self.0.iter().map(|(name, ..)| text::width(name)).max().unwrap_or(0) + GAP;
         let blank = " ".repeat(column);
         let room = look.text_columns().saturating_sub(column).max(GAP);
         let mut out = String::new();
         for (name, value, paint) in &self.0 {
             let name = format!("{name:<width$}", width = column);
-            let options = textwrap::Options::new(room).break_words(false).word_separator(textwrap::WordSeparator::AsciiSpace);
+            let options = textwrap::Options::new(room)
+                .break_words(false)
+                .word_separator(textwrap::WordSeparator::AsciiSpace);
             for (at, line) in textwrap::wrap(value, options).iter().enumerate() {
                 let lead = if at == 0 { look.paint(Paint::Dim, &name) } else { blank.clone() };
                 out.push_str(&format!("{lead}{}\n", look.paint(*paint, line)));

@@ -26,7 +26,7 @@ const STARTED_AHEAD: usize = 4;
 ///
 /// # Errors
 /// A path that is not there, a daemon that refuses or goes away.
-pub async fn run(context: &mut Context, link: &Link, args: &ImportArgs) -> Result<Exit, CliError> {
+pub(crate) async fn run(context: &mut Context, link: &Link, args: &ImportArgs) -> Result<Exit, CliError> {
     let paths = args.paths.iter().map(|path| absolute(context, path)).collect::<Result<Vec<_>, _>>()?;
     let mut work = Work { client: link.imports(), started: VecDeque::new(), cancelled: false };
     let mut imports = Vec::new();
@@ -81,7 +81,10 @@ fn absolute(context: &Context, path: &Path) -> Result<String, CliError> {
 /// A path that is not UTF-8.
 pub(super) fn text_of(path: PathBuf) -> Result<String, CliError> {
     path.into_os_string().into_string().map_err(|path| {
-        CliError::Usage(format!("the path {} is not UTF-8; rename it or use a link to it", path.to_string_lossy()))
+        CliError::Usage(format!(
+            "the path {} is not UTF-8; rename it or use a link to it",
+            path.to_string_lossy()
+        ))
     })
 }
 
@@ -138,8 +141,9 @@ impl Work {
     }
 
     async fn cancel_all(&mut self, current: &str) -> Result<(), CliError> {
-        let ids: Vec<String> =
-            std::iter::once(current.to_owned()).chain(self.started.iter().map(|job| job.id.clone())).collect();
+        let ids: Vec<String> = std::iter::once(current.to_owned())
+            .chain(self.started.iter().map(|job| job.id.clone()))
+            .collect();
         for id in ids {
             self.client.cancel_import(CancelImportRequest { id }).await?;
         }
@@ -165,7 +169,11 @@ fn exit_of_job(job: &ImportJob) -> Exit {
         JobState::Cancelled => Exit::Cancelled,
         // A job that failed with an import has that import's code.
         JobState::Failed if job.imports.is_empty() => Exit::Failed,
-        JobState::Unspecified | JobState::Queued | JobState::Running | JobState::Succeeded | JobState::Failed => Exit::Done,
+        JobState::Unspecified
+        | JobState::Queued
+        | JobState::Running
+        | JobState::Succeeded
+        | JobState::Failed => Exit::Done,
     }
 }
 
@@ -175,14 +183,17 @@ mod tests {
 
     #[test]
     fn the_exit_says_how_the_import_ended() {
-        let exit = |status: ImportStatus| exit_of(&Import { status: status.into(), ..Import::default() }).code();
+        let exit =
+            |status: ImportStatus| exit_of(&Import { status: status.into(), ..Import::default() }).code();
         assert_eq!(exit(ImportStatus::Completed), 0);
         assert_eq!(exit(ImportStatus::Unchanged), 0);
         assert_eq!(exit(ImportStatus::CompletedWithSkips), 0);
         assert_eq!(exit(ImportStatus::Unrecognized), 3);
         assert_eq!(exit(ImportStatus::Failed), 4);
         assert_eq!(exit(ImportStatus::Cancelled), 130);
-        let job = |state: JobState, imports| exit_of_job(&ImportJob { state: state.into(), imports, ..ImportJob::default() });
+        let job = |state: JobState, imports| {
+            exit_of_job(&ImportJob { state: state.into(), imports, ..ImportJob::default() })
+        };
         assert_eq!(job(JobState::Failed, Vec::new()), Exit::Failed);
         assert_eq!(job(JobState::Failed, vec![Import::default()]), Exit::Done);
     }

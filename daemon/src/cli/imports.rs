@@ -1,8 +1,8 @@
 //! `imports …`: the history of imports.
 
 use satchel_proto::v1::{
-    CancelImportRequest, GetImportRequest, Import, ImportIssue, ImportStatus, IssueKind, ListImportIssuesRequest,
-    ListImportsRequest, RecordCounts,
+    CancelImportRequest, GetImportRequest, Import, ImportIssue, ImportStatus, IssueKind,
+    ListImportIssuesRequest, ListImportsRequest, RecordCounts,
 };
 
 use super::{
@@ -25,7 +25,7 @@ use super::{
 ///
 /// # Errors
 /// As the daemon refuses, and for ids that fit none or several.
-pub async fn run(context: &mut Context, link: &Link, command: &Imports) -> Result<Exit, CliError> {
+pub(crate) async fn run(context: &mut Context, link: &Link, command: &Imports) -> Result<Exit, CliError> {
     match command {
         Imports::List(paging) => list(context, link, *paging).await,
         Imports::Show(id) => show(context, link, &id.id).await,
@@ -65,7 +65,8 @@ async fn resolve(link: &Link, given: &str) -> Result<String, CliError> {
 
 async fn show(context: &mut Context, link: &Link, given: &str) -> Result<Exit, CliError> {
     let id = resolve(link, given).await?;
-    let import = link.imports().get_import(GetImportRequest { id }).await?.into_inner().import.unwrap_or_default();
+    let import =
+        link.imports().get_import(GetImportRequest { id }).await?.into_inner().import.unwrap_or_default();
     if context.out.json {
         context.out.json(&json::import::One { import: json::import::Import::new(&import) })?;
     } else {
@@ -97,14 +98,17 @@ async fn issues(context: &mut Context, link: &Link, given: &str, paging: Paging)
 
 async fn cancel(context: &mut Context, link: &Link, given: &str) -> Result<Exit, CliError> {
     let id = resolve(link, given).await?;
-    let job = link.imports().cancel_import(CancelImportRequest { id }).await?.into_inner().job.unwrap_or_default();
+    let job =
+        link.imports().cancel_import(CancelImportRequest { id }).await?.into_inner().job.unwrap_or_default();
     if context.out.json {
         let state = words::job_state(job.state);
         context.out.json(&json::import::Cancelled { job_id: &job.id, state })?;
         return Ok(Exit::Done);
     }
     let text = match job.state() {
-        satchel_proto::v1::JobState::Running | satchel_proto::v1::JobState::Queued => "it stops; what is stored until now is whole and stays\n",
+        satchel_proto::v1::JobState::Running | satchel_proto::v1::JobState::Queued => {
+            "it stops; what is stored until now is whole and stays\n"
+        }
         _ => "it had ended already\n",
     };
     context.out.print(text)?;
@@ -124,7 +128,8 @@ fn table(imports: &[Import], calendar: &Calendar) -> Table {
         Column::new("when"),
     ]);
     for import in imports {
-        let (conversations, memories) = (fresh(import.conversations.as_ref()), fresh(import.memories.as_ref()));
+        let (conversations, memories) =
+            (fresh(import.conversations.as_ref()), fresh(import.memories.as_ref()));
         let skipped = [&import.conversations, &import.messages, &import.memories];
         let skipped: u64 = skipped.into_iter().flatten().map(|counts| counts.skipped).sum();
         table.row([
@@ -164,7 +169,11 @@ fn fresh(counts: Option<&RecordCounts>) -> String {
 }
 
 fn issue_lines(issues: &[ImportIssue], look: Look) -> String {
-    let mut table = Table::new([Column::new("issue"), Column::new("where").shrinks_to(24), Column::new("why").shrinks_to(24)]);
+    let mut table = Table::new([
+        Column::new("issue"),
+        Column::new("where").shrinks_to(24),
+        Column::new("why").shrinks_to(24),
+    ]);
     for issue in issues {
         let what = if issue.kind == i32::from(IssueKind::Skip) {
             Cell::painted(&format!("skipped {}", words::record_kind(issue.record)), Paint::Warn)
@@ -185,7 +194,8 @@ mod tests {
 
     #[test]
     fn the_history_shows_what_each_import_brought() {
-        let counts = |new, updated, skipped| Some(RecordCounts { found: 50, new, updated, unchanged: 0, skipped });
+        let counts =
+            |new, updated, skipped| Some(RecordCounts { found: 50, new, updated, unchanged: 0, skipped });
         let imports = [
             Import {
                 id: "3f2a91bc-0000-5000-8000-000000000001".to_owned(),

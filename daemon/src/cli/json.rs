@@ -1,9 +1,9 @@
 //! What `--json` prints: shapes with stable keys. A key may be added, none is renamed or removed.
 
-pub mod admin;
-pub mod conversation;
-pub mod import;
-pub mod memory;
+pub(crate) mod admin;
+pub(crate) mod conversation;
+pub(crate) mod import;
+pub(crate) mod memory;
 
 use prost_types::Timestamp;
 

@@ -32,7 +32,7 @@ const UNIX: &str = "unix:";
 
 /// Where the daemon is.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub(crate) enum Place {
     /// The socket that `--server` names.
     Named(PathBuf),
     /// The data directory of these settings.
@@ -44,8 +44,11 @@ impl Place {
     ///
     /// # Errors
     /// An address of a kind that there is not.
-    pub fn named(address: &str) -> Result<Self, CliError> {
-        let path = address.strip_prefix(UNIX).map(|path| path.strip_prefix("//").unwrap_or(path)).filter(|path| !path.is_empty());
+    pub(crate) fn named(address: &str) -> Result<Self, CliError> {
+        let path = address
+            .strip_prefix(UNIX)
+            .map(|path| path.strip_prefix("//").unwrap_or(path))
+            .filter(|path| !path.is_empty());
         path.map(|path| Self::Named(path.into())).ok_or_else(|| {
             CliError::Usage(format!(
                 "--server {address:?} cannot be reached; write unix:PATH, with the path of a daemon's satchel.sock"
@@ -54,13 +57,13 @@ impl Place {
     }
 
     /// Paths are those of this machine.
-    pub fn is_local(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         matches!(self, Self::Local(_))
     }
 }
 
 /// An open way.
-pub struct Link {
+pub(crate) struct Link {
     channel: Channel,
     hosted: Option<Hosted>,
 }
@@ -77,11 +80,12 @@ impl Link {
     ///
     /// # Errors
     /// A daemon that does not answer, a data directory that does not open.
-    pub async fn open(place: &Place, out: &mut Out) -> Result<Self, CliError> {
+    pub(crate) async fn open(place: &Place, out: &mut Out) -> Result<Self, CliError> {
         match place {
             Place::Named(socket) => {
                 let address = format!("{UNIX}{}", socket.display());
-                let unreachable = |source: ConnectError| CliError::Unreachable { address, source: source.into() };
+                let unreachable =
+                    |source: ConnectError| CliError::Unreachable { address, source: source.into() };
                 Ok(Self { channel: connect_socket(socket).await.map_err(unreachable)?, hosted: None })
             }
             Place::Local(config) => Self::local(config, out).await,
@@ -123,11 +127,18 @@ impl Link {
         };
         let dir = config.data_dir.clone();
         let quiet = out.quiet;
-        let served = tokio::spawn(crate::run(config.clone(), move |event| tell_opening(event, quiet), ready, stopped));
+        let served =
+            tokio::spawn(crate::run(config.clone(), move |event| tell_opening(event, quiet), ready, stopped));
         match told.await {
             Ok(ready) => ready.notices.iter().for_each(|notice| out.note(&super::text::one_line(notice))),
             // It ended instead.
-            Err(_) => return Err(served.await.unwrap_or(Err(RunError::Panicked)).err().unwrap_or(RunError::Panicked)),
+            Err(_) => {
+                return Err(served
+                    .await
+                    .unwrap_or(Err(RunError::Panicked))
+                    .err()
+                    .unwrap_or(RunError::Panicked));
+            }
         }
         let hosted = Some(Hosted { stop, served });
         let channel = connect(&dir).await.map_err(|error| {
@@ -138,31 +149,31 @@ impl Link {
     }
 
     /// Whether the daemon is a process of its own.
-    pub fn is_daemon(&self) -> bool {
+    pub(crate) fn is_daemon(&self) -> bool {
         self.hosted.is_none()
     }
 
-    pub fn memories(&self) -> MemoryServiceClient<Channel> {
+    pub(crate) fn memories(&self) -> MemoryServiceClient<Channel> {
         MemoryServiceClient::new(self.channel.clone())
     }
 
-    pub fn conversations(&self) -> ConversationServiceClient<Channel> {
+    pub(crate) fn conversations(&self) -> ConversationServiceClient<Channel> {
         ConversationServiceClient::new(self.channel.clone())
     }
 
-    pub fn imports(&self) -> ImportServiceClient<Channel> {
+    pub(crate) fn imports(&self) -> ImportServiceClient<Channel> {
         ImportServiceClient::new(self.channel.clone())
     }
 
-    pub fn exports(&self) -> ExportServiceClient<Channel> {
+    pub(crate) fn exports(&self) -> ExportServiceClient<Channel> {
         ExportServiceClient::new(self.channel.clone())
     }
 
-    pub fn plugins(&self) -> PluginServiceClient<Channel> {
+    pub(crate) fn plugins(&self) -> PluginServiceClient<Channel> {
         PluginServiceClient::new(self.channel.clone())
     }
 
-    pub fn admin(&self) -> AdminServiceClient<Channel> {
+    pub(crate) fn admin(&self) -> AdminServiceClient<Channel> {
         AdminServiceClient::new(self.channel.clone())
     }
 
@@ -170,7 +181,7 @@ impl Link {
     ///
     /// # Errors
     /// When that daemon could not close its store.
-    pub async fn close(self, place: &Place) -> Result<(), CliError> {
+    pub(crate) async fn close(self, place: &Place) -> Result<(), CliError> {
         let Self { channel, hosted } = self;
         // An open connection would hold the stop.
         drop(channel);
@@ -186,7 +197,8 @@ impl Link {
 /// Says on stderr why opening a store takes its time; what else is worth knowing is told when it is ready.
 pub(super) fn tell_opening(event: &OpenEvent, quiet: bool) {
     if let (OpenEvent::Rebuilding { .. }, false) = (event, quiet)
-        && let Err(error) = writeln!(std::io::stderr(), "the database is built again from the journal; this takes a while")
+        && let Err(error) =
+            writeln!(std::io::stderr(), "the database is built again from the journal; this takes a while")
     {
         tracing::debug!(%error, "stderr is closed");
     }

@@ -9,7 +9,7 @@ const MIN_COLUMNS: usize = 20;
 
 /// Width and colours.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub(crate) struct Look {
     /// Columns of the terminal; none: a file or a pipe, where nothing is cut.
     pub columns: Option<usize>,
     pub color: bool,
@@ -17,7 +17,7 @@ pub struct Look {
 
 /// What a piece of text is, and so how it is painted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Paint {
+pub(crate) enum Paint {
     Plain,
     Strong,
     Dim,
@@ -31,7 +31,7 @@ pub enum Paint {
 
 impl Look {
     /// Looks at the terminal of stdout.
-    pub fn of(when: ColorWhen, terminal: bool, no_color: bool) -> Self {
+    pub(crate) fn of(when: ColorWhen, terminal: bool, no_color: bool) -> Self {
         let color = match when {
             ColorWhen::Always => true,
             ColorWhen::Never => false,
@@ -41,13 +41,15 @@ impl Look {
     }
 
     /// Columns of running text.
-    pub fn text_columns(self) -> usize {
+    pub(crate) fn text_columns(self) -> usize {
         self.columns.unwrap_or(TEXT_COLUMNS).min(TEXT_COLUMNS)
     }
 
     /// Returns `text` painted; `text` must be clean.
-    pub fn paint(self, paint: Paint, text: &str) -> String {
-        let Some((on, off)) = codes(paint).filter(|_| self.color && !text.is_empty()) else { return text.to_owned() };
+    pub(crate) fn paint(self, paint: Paint, text: &str) -> String {
+        let Some((on, off)) = codes(paint).filter(|_| self.color && !text.is_empty()) else {
+            return text.to_owned();
+        };
         format!("\x1b[{on}m{text}\x1b[{off}m")
     }
 }

@@ -3,8 +3,8 @@
 mod render;
 
 use satchel_proto::v1::{
-    GetMemoryRequest, ListMemoriesRequest, ListMemoryVersionsRequest, Memory, MemoryFilter, MemoryOrder, MemoryStatus,
-    MemoryView, StoreHeader,
+    GetMemoryRequest, ListMemoriesRequest, ListMemoryVersionsRequest, Memory, MemoryFilter, MemoryOrder,
+    MemoryStatus, MemoryView, StoreHeader,
 };
 
 use super::{
@@ -22,7 +22,7 @@ use super::{
 ///
 /// # Errors
 /// As the daemon refuses, and for ids that fit none or several.
-pub async fn run(context: &mut Context, link: &Link, command: &Memories) -> Result<Exit, CliError> {
+pub(crate) async fn run(context: &mut Context, link: &Link, command: &Memories) -> Result<Exit, CliError> {
     match command {
         Memories::List { select, paging } => list(context, link, select, *paging).await,
         Memories::Show(id) => show(context, link, &id.id).await,
@@ -30,7 +30,12 @@ pub async fn run(context: &mut Context, link: &Link, command: &Memories) -> Resu
     }
 }
 
-async fn list(context: &mut Context, link: &Link, select: &MemorySelect, paging: Paging) -> Result<Exit, CliError> {
+async fn list(
+    context: &mut Context,
+    link: &Link,
+    select: &MemorySelect,
+    paging: Paging,
+) -> Result<Exit, CliError> {
     let filter = filter(context, link, select).await?;
     // An object that is printed whole must be asked for whole.
     let view = if context.out.json { MemoryView::PamJson } else { MemoryView::Basic };
@@ -52,7 +57,9 @@ async fn list(context: &mut Context, link: &Link, select: &MemorySelect, paging:
         context.out.note("no memory fits; `satchel memories list --status all` shows every one, `satchel import` brings more");
     } else {
         let states = filter.statuses.len() > 1;
-        context.out.print(&render::table(&listing.rows, states, &context.calendar).render(context.out.look))?;
+        context
+            .out
+            .print(&render::table(&listing.rows, states, &context.calendar).render(context.out.look))?;
     }
     context.hint(listing.left);
     Ok(Exit::Done)
@@ -117,7 +124,8 @@ async fn resolve(link: &Link, given: &str) -> Result<String, CliError> {
     ];
     let filter = MemoryFilter { statuses: statuses.map(Into::into).into(), ..MemoryFilter::default() };
     page::resolve("memory", given, async |page_size, page_token| {
-        let (filter, order, view) = (Some(filter.clone()), MemoryOrder::IdAsc.into(), MemoryView::Basic.into());
+        let (filter, order, view) =
+            (Some(filter.clone()), MemoryOrder::IdAsc.into(), MemoryView::Basic.into());
         let request = ListMemoriesRequest { page_size, page_token, filter, order, view };
         let answer = link.memories().list_memories(request).await?.into_inner();
         Ok(Page { rows: ids(answer.memories), next: answer.next_page_token })

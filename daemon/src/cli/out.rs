@@ -18,7 +18,7 @@ use super::{
 const TICK: Duration = Duration::from_millis(100);
 
 /// The two outputs of one command, and how they look.
-pub struct Out {
+pub(crate) struct Out {
     pub look: Look,
     /// Colours of stderr, which may be a terminal when stdout is not.
     pub notes_look: Look,
@@ -32,7 +32,7 @@ pub struct Out {
 
 impl Out {
     /// Takes the outputs of the process.
-    pub fn of_process(global: &Global, no_color: bool) -> Self {
+    pub(crate) fn of_process(global: &Global, no_color: bool) -> Self {
         let bars = io::stderr().is_terminal();
         Self {
             look: Look::of(global.color, io::stdout().is_terminal(), no_color),
@@ -46,28 +46,34 @@ impl Out {
     }
 
     /// Prints a result that ends its own lines.
-    pub fn print(&mut self, text: &str) -> Result<(), CliError> {
+    pub(crate) fn print(&mut self, text: &str) -> Result<(), CliError> {
         self.results.write_all(text.as_bytes()).and_then(|()| self.results.flush()).map_err(CliError::Output)
     }
 
     /// Prints a result as the one JSON document.
-    pub fn json(&mut self, value: &impl Serialize) -> Result<(), CliError> {
-        let text = serde_json::to_string_pretty(value)
-            .map_err(|error| CliError::Step { what: "cannot write the result as JSON".to_owned(), source: error.into() })?;
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), CliError> {
+        let text = serde_json::to_string_pretty(value).map_err(|error| CliError::Step {
+            what: "cannot write the result as JSON".to_owned(),
+            source: error.into(),
+        })?;
         self.print(&harmless(&text))?;
         self.print("\n")
     }
 
     /// Shows on a terminal that something takes its time, without a length; the caller takes it away.
-    pub fn spinner(&self, what: &'static str) -> ProgressBar {
-        let target = if self.bars && !self.quiet { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    pub(crate) fn spinner(&self, what: &'static str) -> ProgressBar {
+        let target = if self.bars && !self.quiet {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
         let spinner = ProgressBar::with_draw_target(None, target).with_message(what);
         spinner.enable_steady_tick(TICK);
         spinner
     }
 
     /// Tells something beside the result, unless `--quiet`.
-    pub fn note(&mut self, text: &str) {
+    pub(crate) fn note(&mut self, text: &str) {
         if !self.quiet {
             let line = self.notes_look.paint(Paint::Dim, text);
             if let Err(error) = writeln!(self.notes, "{line}") {
@@ -84,7 +90,10 @@ fn harmless(json: &str) -> String {
     let mut units = [0; 2];
     for c in json.chars() {
         match c {
-            '\u{7f}'..='\u{9f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{e0000}'..='\u{e007f}' => {
+            '\u{7f}'..='\u{9f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{e0000}'..='\u{e007f}' => {
                 for unit in c.encode_utf16(&mut units) {
                     out.push_str(&format!("\\u{unit:04x}"));
                 }

@@ -10,7 +10,7 @@ const MIN_PREFIX: usize = 4;
 const CANDIDATES: usize = 5;
 
 /// One page as the daemon gave it.
-pub struct Page<T> {
+pub(crate) struct Page<T> {
     pub rows: Vec<T>,
     /// Empty: the last one.
     pub next: String,
@@ -18,14 +18,14 @@ pub struct Page<T> {
 
 /// What a list shows, and what it leaves out.
 #[derive(Debug)]
-pub struct Listing<T> {
+pub(crate) struct Listing<T> {
     pub rows: Vec<T>,
     pub left: Left,
 }
 
 /// How many rows stand behind the shown ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub(crate) enum Left {
     Nothing,
     Exactly(u64),
     /// At least so many; counting on would take long.
@@ -34,12 +34,12 @@ pub enum Left {
 
 impl Left {
     /// Whether there are more rows.
-    pub fn more(self) -> bool {
+    pub(crate) fn more(self) -> bool {
         self != Self::Nothing
     }
 
     /// The line under a list.
-    pub fn hint(self) -> Option<String> {
+    pub(crate) fn hint(self) -> Option<String> {
         let number = super::text::number;
         match self {
             Self::Nothing => None,
@@ -53,7 +53,7 @@ impl Left {
 ///
 /// # Errors
 /// As `fetch`, which gets a page size and a token.
-pub async fn collect<T>(
+pub(crate) async fn collect<T>(
     want: Option<usize>,
     mut fetch: impl AsyncFnMut(i32, String) -> Result<Page<T>, CliError>,
 ) -> Result<Listing<T>, CliError> {
@@ -91,7 +91,7 @@ fn size(rows: usize) -> i32 {
 /// # Errors
 /// A beginning that is too short, fits none or fits several; or as `fetch`, which gets a page size and a token and gives
 /// ids.
-pub async fn resolve(
+pub(crate) async fn resolve(
     kind: &'static str,
     given: &str,
     mut fetch: impl AsyncFnMut(i32, String) -> Result<Page<String>, CliError>,
@@ -100,7 +100,8 @@ pub async fn resolve(
         return Ok(given.to_lowercase());
     }
     if given.chars().count() < MIN_PREFIX {
-        let problem = format!("{given:?} is too short for the id of a {kind}; give {MIN_PREFIX} characters or more");
+        let problem =
+            format!("{given:?} is too short for the id of a {kind}; give {MIN_PREFIX} characters or more");
         return Err(CliError::Usage(problem));
     }
     let (mut fitting, mut token) = (Vec::new(), String::new());
@@ -122,7 +123,7 @@ pub async fn resolve(
 ///
 /// # Errors
 /// When none or several fit.
-pub fn pick(kind: &'static str, given: &str, mut fitting: Vec<String>) -> Result<String, CliError> {
+pub(crate) fn pick(kind: &'static str, given: &str, mut fitting: Vec<String>) -> Result<String, CliError> {
     fitting.sort();
     fitting.dedup();
     match fitting.len() {
@@ -136,7 +137,7 @@ pub fn pick(kind: &'static str, given: &str, mut fitting: Vec<String>) -> Result
 }
 
 /// Whether `id` starts with `prefix`; letter case does not count, as people copy ids from anywhere.
-pub fn starts_with(id: &str, prefix: &str) -> bool {
+pub(crate) fn starts_with(id: &str, prefix: &str) -> bool {
     id.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 

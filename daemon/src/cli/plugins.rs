@@ -18,7 +18,7 @@ use super::{
 ///
 /// # Errors
 /// As the daemon refuses.
-pub async fn run(context: &mut Context, link: &Link, command: &Plugins) -> Result<Exit, CliError> {
+pub(crate) async fn run(context: &mut Context, link: &Link, command: &Plugins) -> Result<Exit, CliError> {
     match command {
         Plugins::List => list(context, link).await,
     }

@@ -26,12 +26,16 @@ struct Serving<'a> {
 ///
 /// # Errors
 /// When the data directory is in use or does not open, or the socket cannot be served.
-pub async fn run(context: &mut Context) -> Result<Exit, CliError> {
+pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
     let Place::Local(config) = context.place.clone() else {
-        return Err(CliError::Usage("serve runs a daemon here; leave --server and SATCHEL_SERVER out".to_owned()));
+        return Err(CliError::Usage(
+            "serve runs a daemon here; leave --server and SATCHEL_SERVER out".to_owned(),
+        ));
     };
-    let mut terminate = signal(SignalKind::terminate())
-        .map_err(|error| CliError::Step { what: "cannot listen for SIGTERM".to_owned(), source: error.into() })?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(|error| CliError::Step {
+        what: "cannot listen for SIGTERM".to_owned(),
+        source: error.into(),
+    })?;
     let stop = async move {
         tokio::select! {
             _ = terminate.recv() => tracing::info!("sigterm"),
@@ -56,7 +60,8 @@ fn announce(context: &mut Context, ready: &Ready, data_dir: &Path) -> Result<(),
         return context.out.json(&Serving { socket: &ready.socket, data_dir, pid });
     }
     let (socket, dir) = (ready.socket.display().to_string(), data_dir.display().to_string());
-    let line = format!("serving {} on unix:{} (process {pid})\n", text::one_line(&dir), text::one_line(&socket));
+    let line =
+        format!("serving {} on unix:{} (process {pid})\n", text::one_line(&dir), text::one_line(&socket));
     context.out.print(&line)?;
     context.out.note("Ctrl-C stops it in order");
     Ok(())

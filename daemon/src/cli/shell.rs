@@ -16,7 +16,7 @@ const NAME: &str = "satchel";
 ///
 /// # Errors
 /// When stdout refuses.
-pub fn completions(shell: Shell, out: &mut Out) -> Result<(), CliError> {
+pub(crate) fn completions(shell: Shell, out: &mut Out) -> Result<(), CliError> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);
     out.print(&String::from_utf8_lossy(&script))
@@ -26,7 +26,7 @@ pub fn completions(shell: Shell, out: &mut Out) -> Result<(), CliError> {
 ///
 /// # Errors
 /// When stdout or the file system refuses.
-pub fn man(folder: Option<&Path>, out: &mut Out) -> Result<(), CliError> {
+pub(crate) fn man(folder: Option<&Path>, out: &mut Out) -> Result<(), CliError> {
     let mut root = Cli::command();
     root.build();
     let Some(folder) = folder else { return out.print(&page(&root, NAME)?) };
@@ -73,7 +73,10 @@ mod tests {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
             let (mut out, results, _) = Out::in_memory(false);
             completions(shell, &mut out).unwrap();
-            assert!(results.text().contains("conversations") && results.text().contains("--dry-run"), "{shell}");
+            assert!(
+                results.text().contains("conversations") && results.text().contains("dry-run"),
+                "{shell}"
+            );
         }
     }
 

@@ -1,6 +1,8 @@
 //! `status`: how much is stored, and whether all is well.
 
-use satchel_proto::v1::{Count, GetStatsRequest, GetStatsResponse, GetStatusRequest, GetStatusResponse, Problem};
+use satchel_proto::v1::{
+    Count, GetStatsRequest, GetStatsResponse, GetStatusRequest, GetStatusResponse, Problem,
+};
 
 use super::{
     Context,
@@ -18,7 +20,7 @@ use super::{
 ///
 /// # Errors
 /// As the daemon refuses.
-pub async fn run(context: &mut Context, link: &Link) -> Result<Exit, CliError> {
+pub(crate) async fn run(context: &mut Context, link: &Link) -> Result<Exit, CliError> {
     let mut admin = link.admin();
     let status = admin.get_status(GetStatusRequest {}).await?.into_inner();
     let stats = admin.get_stats(GetStatsRequest {}).await?.into_inner();
@@ -55,8 +57,13 @@ fn render(
     if let Some(header) = &status.header {
         facts.add("revision", &text::number(header.revision));
     }
-    let sizes = [("journal", status.journal_bytes), ("database", status.database_bytes), ("files", status.blob_bytes)];
-    let sizes: Vec<String> = sizes.iter().map(|(name, size)| format!("{name} {}", text::bytes(*size))).collect();
+    let sizes = [
+        ("journal", status.journal_bytes),
+        ("database", status.database_bytes),
+        ("files", status.blob_bytes),
+    ];
+    let sizes: Vec<String> =
+        sizes.iter().map(|(name, size)| format!("{name} {}", text::bytes(*size))).collect();
     facts.add("on disk", &sizes.join(", "));
     let mut out = facts.render(look);
     out.push('\n');
@@ -80,13 +87,20 @@ pub(super) fn render_problem(problem: &Problem, look: Look) -> String {
 }
 
 fn total(all: u64, groups: &[&[Count]]) -> String {
-    let groups: Vec<String> = groups.iter().map(|group| listed(group)).filter(|group| !group.is_empty()).collect();
-    if groups.is_empty() { text::number(all) } else { format!("{} ({})", text::number(all), groups.join("; ")) }
+    let groups: Vec<String> =
+        groups.iter().map(|group| listed(group)).filter(|group| !group.is_empty()).collect();
+    if groups.is_empty() {
+        text::number(all)
+    } else {
+        format!("{} ({})", text::number(all), groups.join("; "))
+    }
 }
 
 fn listed(counts: &[Count]) -> String {
-    let parts: Vec<String> =
-        counts.iter().map(|count| format!("{} {}", text::number(count.count), text::one_line(&count.value))).collect();
+    let parts: Vec<String> = counts
+        .iter()
+        .map(|count| format!("{} {}", text::number(count.count), text::one_line(&count.value)))
+        .collect();
     parts.join(", ")
 }
 

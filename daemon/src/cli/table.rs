@@ -12,7 +12,7 @@ const GAP: usize = 2;
 
 /// How a column behaves.
 #[derive(Clone, Copy, Debug)]
-pub struct Column {
+pub(crate) struct Column {
     title: &'static str,
     right: bool,
     /// Columns that it keeps when space is short; none: it is never cut.
@@ -23,23 +23,23 @@ pub struct Column {
 
 impl Column {
     /// A column that is shown whole.
-    pub const fn new(title: &'static str) -> Self {
+    pub(crate) const fn new(title: &'static str) -> Self {
         Self { title, right: false, shrinks_to: None, spare: 0 }
     }
 
     /// A column of numbers.
-    pub const fn right(title: &'static str) -> Self {
+    pub(crate) const fn right(title: &'static str) -> Self {
         Self { title, right: true, shrinks_to: None, spare: 0 }
     }
 
     /// Lets the column be cut to `columns`.
-    pub const fn shrinks_to(mut self, columns: usize) -> Self {
+    pub(crate) const fn shrinks_to(mut self, columns: usize) -> Self {
         self.shrinks_to = Some(columns);
         self
     }
 
     /// Lets the column go when space is short; the highest `rank` first.
-    pub const fn spare(mut self, rank: u8) -> Self {
+    pub(crate) const fn spare(mut self, rank: u8) -> Self {
         self.spare = rank;
         self
     }
@@ -47,48 +47,51 @@ impl Column {
 
 /// One cell: clean text on one line.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub(crate) struct Cell {
     text: String,
     paint: Paint,
 }
 
 impl Cell {
     /// Takes text from anywhere.
-    pub fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         Self::painted(text, Paint::Plain)
     }
 
     /// Takes text from anywhere.
-    pub fn painted(text: &str, paint: Paint) -> Self {
+    pub(crate) fn painted(text: &str, paint: Paint) -> Self {
         Self { text: text::one_line(text), paint }
     }
 }
 
 /// Rows under titles.
 #[derive(Debug)]
-pub struct Table {
+pub(crate) struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
     /// An empty table.
-    pub fn new(columns: impl Into<Vec<Column>>) -> Self {
+    pub(crate) fn new(columns: impl Into<Vec<Column>>) -> Self {
         Self { columns: columns.into(), rows: Vec::new() }
     }
 
     /// Adds a row with a cell for each column.
-    pub fn row(&mut self, cells: impl Into<Vec<Cell>>) {
+    pub(crate) fn row(&mut self, cells: impl Into<Vec<Cell>>) {
         let cells = cells.into();
         debug_assert_eq!(cells.len(), self.columns.len(), "a cell for each column");
         self.rows.push(cells);
     }
 
     /// Returns the lines, each with its line end. Columns that are empty in every row are left out.
-    pub fn render(&self, look: Look) -> String {
+    pub(crate) fn render(&self, look: Look) -> String {
         let widths = self.widths(look.columns);
-        let titles: Vec<Cell> =
-            self.columns.iter().map(|column| Cell::painted(&column.title.to_uppercase(), Paint::Dim)).collect();
+        let titles: Vec<Cell> = self
+            .columns
+            .iter()
+            .map(|column| Cell::painted(&column.title.to_uppercase(), Paint::Dim))
+            .collect();
         std::iter::once(&titles).chain(&self.rows).map(|row| self.line(row, &widths, look)).collect()
     }
 
@@ -98,7 +101,10 @@ impl Table {
         let Some(available) = columns else { return widths };
         while least(&self.columns, &widths) > available {
             let shown = |at: &usize| widths[*at].is_some() && self.columns[*at].spare > 0;
-            let Some(at) = (0..self.columns.len()).filter(shown).max_by_key(|at| self.columns[*at].spare) else { break };
+            let Some(at) = (0..self.columns.len()).filter(shown).max_by_key(|at| self.columns[*at].spare)
+            else {
+                break;
+            };
             widths[at] = None;
         }
         self.shrink(&mut widths, available);
@@ -115,7 +121,8 @@ impl Table {
     }
 
     fn natural(&self, at: usize) -> Option<usize> {
-        let widest = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| text::width(&cell.text)).max()?;
+        let widest =
+            self.rows.iter().filter_map(|row| row.get(at)).map(|cell| text::width(&cell.text)).max()?;
         (widest > 0).then(|| widest.max(text::width(self.columns[at].title)))
     }
 

@@ -21,7 +21,7 @@ fn steers(c: char) -> bool {
 
 /// Returns `text` with tabs as spaces, line ends as `\n`, and everything that could steer the terminal shown as
 /// `\u{…}`.
-pub fn clean(text: &str) -> Cow<'_, str> {
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if !text.chars().any(|c| c != '\n' && steers(c)) {
         return Cow::Borrowed(text);
     }
@@ -40,7 +40,7 @@ pub fn clean(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns `text` clean, on one line, with single spaces.
-pub fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     // A byte order mark at the start says nothing.
     let text = text.trim_start_matches('\u{feff}');
     let mut out = String::new();
@@ -54,12 +54,12 @@ pub fn one_line(text: &str) -> String {
 }
 
 /// Returns the columns that `text` takes.
-pub fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
 /// Returns as much of `text` as fits into `columns`, with `…` where something is cut.
-pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
+pub(crate) fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     let (mut used, mut cut) = (0, 0);
     for (at, c) in text.char_indices() {
         let next = used + c.width().unwrap_or(0);
@@ -80,7 +80,7 @@ pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
 }
 
 /// Returns a number with its thousands apart: `1,312`.
-pub fn number(n: u64) -> String {
+pub(crate) fn number(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -93,12 +93,12 @@ pub fn number(n: u64) -> String {
 }
 
 /// Returns `1 memory`, `2 memories`.
-pub fn count(n: u64, one: &str, many: &str) -> String {
+pub(crate) fn count(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", number(n), if n == 1 { one } else { many })
 }
 
 /// Returns a size in decimal units with two to three digits: `812 B`, `1.2 MB`.
-pub fn bytes(n: u64) -> String {
+pub(crate) fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
     if n < 1_000 {
         return format!("{n} B");
@@ -117,7 +117,7 @@ pub fn bytes(n: u64) -> String {
 }
 
 /// Returns a span of time in the unit that suits it: `812 ms`, `3.4 s`, `2 min 5 s`, `1 h 3 min`.
-pub fn span(millis: u64) -> String {
+pub(crate) fn span(millis: u64) -> String {
     let seconds = millis / 1_000;
     match seconds {
         0 => format!("{millis} ms"),
@@ -129,19 +129,19 @@ pub fn span(millis: u64) -> String {
 
 /// Shortens the ids of one output so far that each still names one of them.
 #[derive(Debug, Default)]
-pub struct ShortIds {
+pub(crate) struct ShortIds {
     sorted: BTreeSet<String>,
 }
 
 impl ShortIds {
     /// Takes every id that the output names.
-    pub fn new<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn new<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
         Self { sorted: ids.into_iter().map(str::to_owned).collect() }
     }
 
     /// Returns the shortest beginning of `id`, 8 characters or more, that none of the others has. An id that is no UUID
     /// stays whole, because its first characters often say the least.
-    pub fn of(&self, id: &str) -> String {
+    pub(crate) fn of(&self, id: &str) -> String {
         if id.len() != UUID || !id.is_ascii() {
             return one_line(id);
         }
@@ -157,7 +157,7 @@ impl ShortIds {
 }
 
 /// Returns the first characters of one id.
-pub fn short_id(id: &str) -> String {
+pub(crate) fn short_id(id: &str) -> String {
     ShortIds::default().of(id)
 }
 

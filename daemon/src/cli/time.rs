@@ -11,7 +11,7 @@ use super::error::CliError;
 
 /// Now, and where the person is.
 #[derive(Clone, Debug)]
-pub struct Calendar {
+pub(crate) struct Calendar {
     pub now: Timestamp,
     pub zone: TimeZone,
 }
@@ -25,7 +25,7 @@ enum End {
 
 impl Calendar {
     /// Returns a short form for tables: `just now`, `12 min ago`, `3 h ago`, `yesterday`, `12 Mar`, `12 Mar 2025`.
-    pub fn short(&self, time: Option<&prost_types::Timestamp>) -> String {
+    pub(crate) fn short(&self, time: Option<&prost_types::Timestamp>) -> String {
         let Some(time) = time.and_then(timestamp) else { return String::new() };
         let (then, now) = (time.to_zoned(self.zone.clone()), self.now.to_zoned(self.zone.clone()));
         let minutes = self.now.duration_since(time).as_secs() / 60;
@@ -41,7 +41,7 @@ impl Calendar {
     }
 
     /// Returns date and time to the minute, where the person is: `2026-03-12 14:02`.
-    pub fn minute(&self, time: Option<&prost_types::Timestamp>) -> String {
+    pub(crate) fn minute(&self, time: Option<&prost_types::Timestamp>) -> String {
         let zoned = time.and_then(timestamp).map(|time| time.to_zoned(self.zone.clone()));
         zoned.map(|time| time.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
     }
@@ -50,13 +50,19 @@ impl Calendar {
     ///
     /// # Errors
     /// A text that is no time, or a range that ends before it starts.
-    pub fn range(&self, since: Option<&str>, until: Option<&str>) -> Result<Option<TimeRange>, CliError> {
+    pub(crate) fn range(
+        &self,
+        since: Option<&str>,
+        until: Option<&str>,
+    ) -> Result<Option<TimeRange>, CliError> {
         let start = since.map(|text| self.parse(text, End::Since)).transpose()?;
         let end = until.map(|text| self.parse(text, End::Until)).transpose()?;
         if let (Some(start), Some(end)) = (start, end)
             && end <= start
         {
-            return Err(CliError::Usage("--until lies before --since; nothing can be between them".to_owned()));
+            return Err(CliError::Usage(
+                "--until lies before --since; nothing can be between them".to_owned(),
+            ));
         }
         let range = TimeRange { start: start.map(to_wire), end: end.map(to_wire) };
         Ok((range.start.is_some() || range.end.is_some()).then_some(range))
@@ -93,7 +99,7 @@ impl Calendar {
 }
 
 /// Returns PAM's text form, in UTC: `2026-03-01T14:02:00Z`, with a fraction only where there is one.
-pub fn rfc3339(time: &prost_types::Timestamp) -> Option<String> {
+pub(crate) fn rfc3339(time: &prost_types::Timestamp) -> Option<String> {
     timestamp(time).map(|time| time.to_string())
 }
 

@@ -21,7 +21,7 @@ const SHOWN: usize = 30;
 ///
 /// # Errors
 /// When it cannot be read, or is no bundle at all.
-pub fn run(args: &VerifyArgs, own_key: Option<String>, out: &mut Out) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &VerifyArgs, own_key: Option<String>, out: &mut Out) -> Result<Exit, CliError> {
     let options = Options { signer: args.signer.clone(), own_key, strict: args.strict };
     let spinner = out.spinner("checking");
     let checked = verify::path(&args.path, &options);
@@ -64,7 +64,8 @@ struct Issue<'a> {
 
 impl<'a> Verdict<'a> {
     fn new(report: &'a Report) -> Self {
-        let Report { valid, signature, manifest, signer, issues, issues_found, memories, conversations } = report;
+        let Report { valid, signature, manifest, signer, issues, issues_found, memories, conversations } =
+            report;
         Self {
             valid: *valid,
             signature: word(*signature),
@@ -109,8 +110,12 @@ fn findings(report: &Report, look: Look) -> String {
     if report.issues.is_empty() {
         return String::new();
     }
-    let mut table =
-        Table::new([Column::new("issue"), Column::new("check"), Column::new("where").shrinks_to(16), Column::new("what").shrinks_to(24)]);
+    let mut table = Table::new([
+        Column::new("issue"),
+        Column::new("check"),
+        Column::new("where").shrinks_to(16),
+        Column::new("what").shrinks_to(24),
+    ]);
     for finding in report.issues.iter().take(SHOWN) {
         let paint = if finding.severity == Severity::Error { Paint::Bad } else { Paint::Warn };
         table.row([
@@ -197,7 +202,10 @@ warning  manifest   memory-store.json $.memories[3]  there is none
     #[test]
     fn the_json_has_the_keys_that_scripts_know() {
         let value = serde_json::to_value(Verdict::new(&report())).unwrap();
-        assert_eq!((&value["valid"], &value["signature"], &value["manifest"]), (&false.into(), &"invalid".into(), &"absent".into()));
+        assert_eq!(
+            (&value["valid"], &value["signature"], &value["manifest"]),
+            (&false.into(), &"invalid".into(), &"absent".into())
+        );
         assert!(value["signer"].is_null());
         let issue = value["issues"][1].as_object().unwrap();
         assert_eq!(issue.keys().collect::<Vec<_>>(), ["check", "message", "path", "severity"]);

@@ -3,8 +3,8 @@
 //! Enum values on the wire are named after the words, so that the word is the name without its prefix.
 
 use satchel_proto::v1::{
-    AttachmentKind, DecayModel, ExportType, ExtractionMethod, ImportPhase, ImportStatus, IssueKind,
-    JobState, MemoryStatus, MemoryType, PartKind, Permission, RecordKind, Role, Severity, SignatureState, Visibility,
+    AttachmentKind, ExportType, ExtractionMethod, ImportStatus, IssueKind, JobState, MemoryStatus,
+    MemoryType, PartKind, Permission, RecordKind, Role, Visibility,
 };
 
 /// A number that this program does not know: the daemon is newer.
@@ -31,8 +31,6 @@ words! {
     memory_status: MemoryStatus, "MEMORY_STATUS_";
     /// `llm_inference`, …; `unspecified` when the source does not say.
     extraction_method: ExtractionMethod, "EXTRACTION_METHOD_";
-    /// `time_linear`, …; `unspecified` when the source does not say.
-    decay_model: DecayModel, "DECAY_MODEL_";
     /// `private`, …
     visibility: Visibility, "VISIBILITY_";
     /// `read`, …
@@ -49,16 +47,10 @@ words! {
     issue_kind: IssueKind, "ISSUE_KIND_";
     /// `conversation`, `message`, …
     record_kind: RecordKind, "RECORD_KIND_";
-    /// `looking`, `hashing`, …
-    import_phase: ImportPhase, "IMPORT_PHASE_";
     /// `queued`, `running`, …
     job_state: JobState, "JOB_STATE_";
     /// `full`.
     export_type: ExportType, "EXPORT_TYPE_";
-    /// `valid`, `invalid`, `absent`, `unsupported`.
-    signature_state: SignatureState, "SIGNATURE_STATE_";
-    /// `error`, `warning`.
-    severity: Severity, "SEVERITY_";
 }
 
 #[cfg(test)]
@@ -71,7 +63,6 @@ mod tests {
         assert_eq!(memory_status(MemoryStatus::Retracted.into()), "retracted");
         assert_eq!(extraction_method(ExtractionMethod::LlmInference.into()), "llm_inference");
         assert_eq!(import_status(ImportStatus::CompletedWithSkips.into()), "completed_with_skips");
-        assert_eq!(signature_state(SignatureState::Unsupported.into()), "unsupported");
         assert_eq!(role(Role::Tool.into()), "tool");
         assert_eq!(job_state(99), "unknown");
     }

@@ -66,7 +66,12 @@ impl Branches {
         }
         for at in (0..all.nodes.len()).rev() {
             let children = &all.nodes[at].children;
-            let newest = children.iter().rev().find(|child| all.nodes[**child].leads_to.is_some()).or(children.last()).copied();
+            let newest = children
+                .iter()
+                .rev()
+                .find(|child| all.nodes[**child].leads_to.is_some())
+                .or(children.last())
+                .copied();
             let below = newest.and_then(|child| all.nodes[child].leads_to);
             let node = &mut all.nodes[at];
             node.newest = newest;
@@ -152,7 +157,8 @@ impl Branches {
         }
         let others = self.siblings(self.nodes[at].parent).iter().filter(|other| **other != at);
         let others = others.filter_map(|other| self.nodes[*other].leads_to).take(OTHERS);
-        let others = others.map(|at| Other { id: self.nodes[at].id.clone(), preview: self.nodes[at].preview.clone() });
+        let others =
+            others.map(|at| Other { id: self.nodes[at].id.clone(), preview: self.nodes[at].preview.clone() });
         Some(Fork { number, of, others: others.collect() })
     }
 
@@ -185,7 +191,11 @@ pub(super) mod tests {
             id: id.to_owned(),
             role: role.into(),
             parent_id: parent.map(str::to_owned),
-            content: Some(Content { kind: ContentKind::Text.into(), text: Some(text.to_owned()), parts: Vec::new() }),
+            content: Some(Content {
+                kind: ContentKind::Text.into(),
+                text: Some(text.to_owned()),
+                parts: Vec::new(),
+            }),
             on_active_branch: true,
             created_at: crate::cli::time::at("2026-03-12T11:20:00Z"),
             ..Message::default()
@@ -221,7 +231,10 @@ pub(super) mod tests {
             branches.fork("q-new"),
             Some(Fork { number: 2, of: 2, others: vec![other("q-old", "How many hives?")] })
         );
-        assert_eq!(branches.fork("a-two"), Some(Fork { number: 2, of: 2, others: vec![other("a-one", "Two.")] }));
+        assert_eq!(
+            branches.fork("a-two"),
+            Some(Fork { number: 2, of: 2, others: vec![other("a-one", "Two.")] })
+        );
         assert_eq!((branches.fork("root"), branches.fork("a-old")), (None, None));
     }
 
@@ -250,7 +263,8 @@ pub(super) mod tests {
         let wide: Vec<Message> = (0..50_000).map(|n| said(&n.to_string(), None, "x")).collect();
         let branches = Branches::new(&wide);
         assert!(wide.iter().all(|message| branches.fork(&message.id).is_some_and(|fork| fork.of == 50_000)));
-        let deep: Vec<Message> = (0..50_000).map(|n| said(&n.to_string(), Some(&(n - 1).to_string()), "x")).collect();
+        let deep: Vec<Message> =
+            (0..50_000).map(|n| said(&n.to_string(), Some(&(n - 1).to_string()), "x")).collect();
         assert_eq!(Branches::new(&deep).depths().len(), 50_000);
     }
 }

@@ -17,7 +17,7 @@ const MAX_LIST_INDENT: usize = 12;
 const MIN_TEXT: usize = 20;
 
 /// Lays out `source` under `indent`, each line with its line end.
-pub fn render(source: &str, indent: &str, look: Look) -> String {
+pub(crate) fn render(source: &str, indent: &str, look: Look) -> String {
     let clean = text::clean(source);
     let page = Page { indent, look };
     let mut out = String::new();

@@ -19,7 +19,13 @@ const OUTPUT_LINES: usize = 3;
 pub(super) fn first_text(message: &Message) -> String {
     let said = message.content.as_ref().map(|content| {
         let parts = content.parts.iter().filter_map(|part| part.text.as_deref());
-        content.text.as_deref().into_iter().chain(parts).find(|text| !text.trim().is_empty()).unwrap_or_default()
+        content
+            .text
+            .as_deref()
+            .into_iter()
+            .chain(parts)
+            .find(|text| !text.trim().is_empty())
+            .unwrap_or_default()
     });
     if let Some(said) = said.filter(|said| !said.is_empty()) {
         // Enough for any line, so that a long text is not copied for it.
@@ -110,17 +116,26 @@ impl Body {
         };
         let room = self.look.text_columns().saturating_sub(INDENT.len());
         let line = format!("⚙ {} {input}", text::one_line(&call.name));
-        let mut out = format!("{INDENT}{}\n", self.look.paint(Paint::Warn, text::fit(line.trim_end(), room).trim_end()));
-        let Some(output) = call.output.as_deref().filter(|output| !output.trim().is_empty()) else { return out };
+        let mut out = format!(
+            "{INDENT}{}\n",
+            self.look.paint(Paint::Warn, text::fit(line.trim_end(), room).trim_end())
+        );
+        let Some(output) = call.output.as_deref().filter(|output| !output.trim().is_empty()) else {
+            return out;
+        };
         let clean = text::clean(output);
         let most = if self.full { usize::MAX } else { OUTPUT_LINES };
         for line in clean.trim_end().lines().take(most) {
-            let line = if self.full { line.into() } else { text::fit(line, room.saturating_sub(INDENT.len())) };
+            let line =
+                if self.full { line.into() } else { text::fit(line, room.saturating_sub(INDENT.len())) };
             out.push_str(&self.dim(&format!("{INDENT}{line}")));
         }
         let rest = clean.trim_end().lines().count().saturating_sub(most) as u64;
         if rest > 0 {
-            out.push_str(&self.dim(&format!("{INDENT}… {}: --full shows all", text::count(rest, "more line", "more lines"))));
+            out.push_str(&self.dim(&format!(
+                "{INDENT}… {}: --full shows all",
+                text::count(rest, "more line", "more lines")
+            )));
         }
         out
     }

@@ -52,7 +52,12 @@ pub(super) struct View<'a> {
 
 impl View<'_> {
     /// Returns one branch, from its root.
-    pub(super) fn branch(&self, conversation: &Conversation, messages: &[Message], branches: &Branches) -> String {
+    pub(super) fn branch(
+        &self,
+        conversation: &Conversation,
+        messages: &[Message],
+        branches: &Branches,
+    ) -> String {
         let mut out = self.head(conversation);
         let ids = text::ShortIds::new(branches.ids());
         let mut forks = Vec::new();
@@ -90,7 +95,11 @@ impl View<'_> {
             self.calendar.minute(conversation.created_at.as_ref()),
             self.calendar.minute(conversation.updated_at.as_ref()),
         );
-        facts.push(if changed.is_empty() || changed == begun { begun } else { format!("{begun} to {changed}") });
+        facts.push(if changed.is_empty() || changed == begun {
+            begun
+        } else {
+            format!("{begun} to {changed}")
+        });
         if conversation.is_archived {
             facts.push("archived".to_owned());
         }
@@ -114,7 +123,8 @@ impl View<'_> {
         let (name, paint) = speaker(conversation, message);
         let mut facts = vec![self.calendar.minute(message.created_at.as_ref())];
         if message.role() == Role::Assistant {
-            let model = message.model.as_deref().filter(|model| Some(*model) != conversation.model.as_deref());
+            let model =
+                message.model.as_deref().filter(|model| Some(*model) != conversation.model.as_deref());
             facts.extend(model.map(text::one_line));
         }
         if message.hidden {
@@ -128,7 +138,11 @@ impl View<'_> {
         let mark = format!("⑂ branch {} of {}", fork.number, fork.of);
         let mut out = format!("{}\n", self.look.paint(Paint::Warn, &mark));
         for other in &fork.others {
-            let show = format!("satchel conversations show {} --branch {}", text::short_id(conversation), ids.of(&other.id));
+            let show = format!(
+                "satchel conversations show {} --branch {}",
+                text::short_id(conversation),
+                ids.of(&other.id)
+            );
             let line = format!("{INDENT}`{show}`  {}", other.preview);
             let line = text::fit(&line, self.look.columns.unwrap_or(usize::MAX)).into_owned();
             out.push_str(&format!("{}\n", self.look.paint(Paint::Dim, &line)));
@@ -140,14 +154,23 @@ impl View<'_> {
     }
 
     /// Returns one line for each message, indented at each fork.
-    pub(super) fn tree(&self, conversation: &Conversation, messages: &[Message], branches: &Branches) -> String {
+    pub(super) fn tree(
+        &self,
+        conversation: &Conversation,
+        messages: &[Message],
+        branches: &Branches,
+    ) -> String {
         let ids = text::ShortIds::new(branches.ids());
         let depths = branches.depths();
         let mut out = format!("{}\n", self.head(conversation));
         for message in messages.iter().filter(|message| self.hidden || !message.hidden) {
             let depth = depths.get(message.id.as_str()).copied().unwrap_or(0).min(MAX_DEPTH);
-            let fork = branches.fork(&message.id).map(|fork| format!("{}/{} ", fork.number, fork.of)).unwrap_or_default();
-            let (mark, paint) = if message.on_active_branch { ("●", Paint::Good) } else { ("○", Paint::Dim) };
+            let fork = branches
+                .fork(&message.id)
+                .map(|fork| format!("{}/{} ", fork.number, fork.of))
+                .unwrap_or_default();
+            let (mark, paint) =
+                if message.on_active_branch { ("●", Paint::Good) } else { ("○", Paint::Dim) };
             let who = if message.is_thought { "thought".to_owned() } else { words::role(message.role) };
             let lead = "  ".repeat(depth);
             let id = ids.of(&message.id);
@@ -162,7 +185,10 @@ impl View<'_> {
                 text::fit(&said, room),
             ));
         }
-        out.push_str(&format!("\n{}\n", self.look.paint(Paint::Dim, "● the branch that was seen last; --branch ID shows another")));
+        out.push_str(&format!(
+            "\n{}\n",
+            self.look.paint(Paint::Dim, "● the branch that was seen last; --branch ID shows another")
+        ));
         out
     }
 }
@@ -192,7 +218,9 @@ fn assistant(conversation: &Conversation) -> String {
         platform => {
             let platform = text::one_line(platform);
             let mut letters = platform.chars();
-            letters.next().map_or_else(|| "Assistant".to_owned(), |first| first.to_uppercase().chain(letters).collect())
+            letters
+                .next()
+                .map_or_else(|| "Assistant".to_owned(), |first| first.to_uppercase().chain(letters).collect())
         }
     }
 }
@@ -249,7 +277,8 @@ ChatGPT  2026-03-12 11:20
     }
 
     fn answer() -> Vec<Message> {
-        let thought = Message { is_thought: true, ..trees::said("t1", Some("q1"), "First the wind.\nThen the bees.") };
+        let thought =
+            Message { is_thought: true, ..trees::said("t1", Some("q1"), "First the wind.\nThen the bees.") };
         let call = ToolCall {
             id: None,
             name: "web_search".to_owned(),
@@ -274,7 +303,13 @@ ChatGPT  2026-03-12 11:20
             ..trees::said("a1", Some("t1"), "Two small ones [1].")
         };
         let tool = Message { role: Role::Tool.into(), ..trees::said("tool", Some("a1"), "one\ntwo") };
-        vec![trees::said("q1", None, "How many?"), thought.clone(), Message { id: "t2".to_owned(), ..thought }, answer, tool]
+        vec![
+            trees::said("q1", None, "How many?"),
+            thought.clone(),
+            Message { id: "t2".to_owned(), ..thought },
+            answer,
+            tool,
+        ]
     }
 
     #[test]
@@ -316,7 +351,7 @@ ChatGPT  2026-03-12 11:20 · gpt-5-mini
         let tree = trees::forked();
         let view = View { calendar: &time::fixed(), look: Look::plain(60), full: false, hidden: false };
         let text = view.tree(&conversation(), &tree, &Branches::new(&tree));
-        let expected = "\
+        let expected = "  \
   ○ 1/2 q-old  user       How many hives?
   ○ a-old  assistant  It depends.
   ● 2/2 q-new  user       How many hives fit on a balcony?
@@ -330,7 +365,14 @@ ChatGPT  2026-03-12 11:20 · gpt-5-mini
 
     #[test]
     fn conversations_are_listed() {
-        let rows = [conversation(), Conversation { title: None, id: "77e0bb21-0000-5000-8000-000000000001".to_owned(), ..conversation() }];
+        let rows = [
+            conversation(),
+            Conversation {
+                title: None,
+                id: "77e0bb21-0000-5000-8000-000000000001".to_owned(),
+                ..conversation()
+            },
+        ];
         let expected = "\
 ID        TITLE                 PLATFORM  MESSAGES  CHANGED
 51d0aa10  Twelve hives\\u{202e}  chatgpt          7  40 min ago

@@ -113,7 +113,10 @@ mod tests {
         let mut pace = Pace::new(start);
         let odd = at(ImportPhase::Settling, 9, Some(3), 1);
         pace.see(&odd, start);
-        assert_eq!(pace.line(&odd, start + Duration::from_secs(5)), "deriving memories 9 B of 3 B (100 %), 1 record");
+        assert_eq!(
+            pace.line(&odd, start + Duration::from_secs(5)),
+            "deriving memories 9 B of 3 B (100 %), 1 record"
+        );
         let unknown = at(ImportPhase::Settling, 2_000, None, 0);
         assert_eq!(pace.line(&unknown, start + Duration::from_millis(1)), "deriving memories 2.0 kB");
     }

@@ -51,7 +51,9 @@ impl Progress {
         match &mut self.shown {
             Shown::Bar(bar) => {
                 let total = progress.bytes_total.filter(|total| *total > 0);
-                let part = total.map_or(0, |total| u128::from(progress.bytes_done.min(total)) * u128::from(STEPS) / u128::from(total));
+                let part = total.map_or(0, |total| {
+                    u128::from(progress.bytes_done.min(total)) * u128::from(STEPS) / u128::from(total)
+                });
                 bar.set_position(u64::try_from(part).unwrap_or(STEPS));
                 bar.set_prefix(text::fit(&self.name, NAME_COLUMNS).into_owned());
                 bar.set_message(self.pace.line(progress, now));
@@ -106,7 +108,9 @@ fn bar(color: bool) -> ProgressBar {
 }
 
 fn name(path: &str) -> String {
-    let last = Path::new(path).file_name().map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned());
+    let last = Path::new(path)
+        .file_name()
+        .map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned());
     text::one_line(&last)
 }
 

@@ -20,7 +20,8 @@ pub(in crate::cli) fn render(import: &Import, calendar: &Calendar, look: Look) -
     let mut out = headline(import, look);
     out.push_str(&origin(import, calendar, look));
     if !import.reason.is_empty() {
-        let options = textwrap::Options::new(look.text_columns()).initial_indent("  ").subsequent_indent("  ");
+        let options =
+            textwrap::Options::new(look.text_columns()).initial_indent("  ").subsequent_indent("  ");
         out.push_str(&format!("{}\n", textwrap::fill(&text::clean(&import.reason), options)));
     }
     if let Some(table) = counts(import) {
@@ -38,7 +39,9 @@ fn headline(import: &Import, look: Look) -> String {
     let (mark, paint, words, tail) = match import.status() {
         ImportStatus::Completed => ("✓", Paint::Good, "completed", ""),
         ImportStatus::CompletedWithSkips => ("✓", Paint::Warn, "completed", ", with skips"),
-        ImportStatus::Unchanged => ("✓", Paint::Good, "unchanged", ": these exact bytes were imported before"),
+        ImportStatus::Unchanged => {
+            ("✓", Paint::Good, "unchanged", ": these exact bytes were imported before")
+        }
         ImportStatus::Unrecognized => ("✗", Paint::Bad, "not recognised", ""),
         ImportStatus::Failed => ("✗", Paint::Bad, "failed", ""),
         ImportStatus::Cancelled => ("✗", Paint::Warn, "cancelled", ""),
@@ -93,13 +96,15 @@ fn counts(import: &Import) -> Option<Table> {
     ];
     let counted: Vec<(&str, &RecordCounts)> = rows
         .into_iter()
-        .filter_map(|(name, counts)| counts.filter(|counts| **counts != RecordCounts::default()).map(|counts| (name, counts)))
+        .filter_map(|(name, counts)| {
+            counts.filter(|counts| **counts != RecordCounts::default()).map(|counts| (name, counts))
+        })
         .collect();
     if counted.is_empty() {
         return None;
     }
-    let columns =
-        ["", "found", "= new", "+ updated", "+ unchanged", "+ skipped"].map(|title| if title.is_empty() { Column::new(title) } else { Column::right(title) });
+    let columns = ["", "found", "= new", "+ updated", "+ unchanged", "+ skipped"]
+        .map(|title| if title.is_empty() { Column::new(title) } else { Column::right(title) });
     let mut table = Table::new(columns);
     for (name, counts) in counted {
         let RecordCounts { found, new, updated, unchanged, skipped } = *counts;
@@ -128,12 +133,25 @@ fn skips(import: &Import, look: Look) -> String {
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, issues)| std::cmp::Reverse(issues.len()));
     let more = if import.more_skipped { "more than " } else { "" };
-    let mut out = format!("\n  {}\n", look.paint(Paint::Warn, &format!("{more}{} skipped", text::number(import.skipped.len() as u64))));
-    let mut table = Table::new([Column::right("n"), Column::new("kind"), Column::new("reason").shrinks_to(20), Column::new("first").shrinks_to(16).spare(1)]);
+    let mut out = format!(
+        "\n  {}\n",
+        look.paint(Paint::Warn, &format!("{more}{} skipped", text::number(import.skipped.len() as u64)))
+    );
+    let mut table = Table::new([
+        Column::right("n"),
+        Column::new("kind"),
+        Column::new("reason").shrinks_to(20),
+        Column::new("first").shrinks_to(16).spare(1),
+    ]);
     for ((kind, reason), issues) in groups.iter().take(REASONS) {
         let n = issues.len() as u64;
         let first = issues.first().map_or("", |issue| &issue.locator);
-        table.row([Cell::new(&text::number(n)), Cell::new(&kind_word(*kind, n)), Cell::new(reason), Cell::painted(first, Paint::Dim)]);
+        table.row([
+            Cell::new(&text::number(n)),
+            Cell::new(&kind_word(*kind, n)),
+            Cell::new(reason),
+            Cell::painted(first, Paint::Dim),
+        ]);
     }
     let narrow = Look { columns: look.columns.map(|columns| columns.saturating_sub(4)), ..look };
     for line in table.render(narrow).lines().skip(1) {
@@ -151,7 +169,9 @@ fn warnings(import: &Import, look: Look) -> String {
     let total = import.warnings_total.max(import.warnings.len() as u64);
     let Some(first) = import.warnings.first() else { return String::new() };
     let line = format!("{}: {}", text::one_line(&first.locator), text::one_line(&first.message));
-    let line = look.columns.map_or_else(|| line.clone(), |columns| text::fit(&line, columns.saturating_sub(4)).into_owned());
+    let line = look
+        .columns
+        .map_or_else(|| line.clone(), |columns| text::fit(&line, columns.saturating_sub(4)).into_owned());
     let title = look.paint(Paint::Warn, &text::count(total, "warning", "warnings"));
     let hint = if import.skipped.is_empty() { hint(import, look) } else { String::new() };
     format!("\n  {title}\n    {line}\n{hint}")
@@ -184,11 +204,18 @@ mod tests {
 
     fn skip(record: RecordKind, at: usize, reason: &str) -> ImportIssue {
         let locator = format!("conversations-001.json[{at}]");
-        ImportIssue { kind: IssueKind::Skip.into(), record: record.into(), locator, message: reason.to_owned() }
+        ImportIssue {
+            kind: IssueKind::Skip.into(),
+            record: record.into(),
+            locator,
+            message: reason.to_owned(),
+        }
     }
 
     fn import() -> Import {
-        let counts = |found, new, updated, unchanged, skipped| Some(RecordCounts { found, new, updated, unchanged, skipped });
+        let counts = |found, new, updated, unchanged, skipped| {
+            Some(RecordCounts { found, new, updated, unchanged, skipped })
+        };
         Import {
             id: "3f2a91bc-0000-5000-8000-000000000001".to_owned(),
             source: "chatgpt-export.zip".to_owned(),
@@ -202,7 +229,11 @@ mod tests {
                 skip(RecordKind::Conversation, 17, "mapping is null"),
                 skip(RecordKind::Conversation, 18, "mapping is null"),
             ],
-            warnings: vec![ImportIssue { locator: "user.json".to_owned(), message: "has no id".to_owned(), ..ImportIssue::default() }],
+            warnings: vec![ImportIssue {
+                locator: "user.json".to_owned(),
+                message: "has no id".to_owned(),
+                ..ImportIssue::default()
+            }],
             warnings_total: 7,
             revisions: Some(RevisionRange { first: 52, last: 57 }),
             elapsed_ms: 812,
@@ -227,7 +258,7 @@ mod tests {
   messages       1,312    410          2          900          0
 
   3 skipped
-    2  conversations  mapping is null                  conversations-001.json[17]
+    2  conversations  mapping is null                 conversations-001.json[17]
     1  conversation   two messages have the id \\u{1…  conversations-001.json[3]
   `satchel imports issues 3f2a91bc` shows each one
 
@@ -257,15 +288,23 @@ mod tests {
     #[test]
     fn unchanged_and_dry_runs_say_so() {
         let unchanged = Import { status: ImportStatus::Unchanged.into(), ..import() };
-        assert!(plain(&unchanged).starts_with("✓ chatgpt-export.zip  unchanged: these exact bytes were imported before\n"));
+        assert!(
+            plain(&unchanged)
+                .starts_with("✓ chatgpt-export.zip  unchanged: these exact bytes were imported before\n")
+        );
         let dry = Import { dry_run: true, ..import() };
-        assert!(plain(&dry).contains("dry run: nothing was stored") && !plain(&dry).contains("imports issues"));
+        assert!(
+            plain(&dry).contains("dry run: nothing was stored") && !plain(&dry).contains("imports issues")
+        );
     }
 
     #[test]
     fn many_reasons_are_counted() {
         let skipped = (0..10).map(|n| skip(RecordKind::Memory, n, &format!("reason {n}"))).collect();
         let shown = plain(&Import { skipped, more_skipped: true, ..import() });
-        assert!(shown.contains("more than 10 skipped") && shown.contains("and 4 for other reasons"), "{shown}");
+        assert!(
+            shown.contains("more than 10 skipped") && shown.contains("and 4 for other reasons"),
+            "{shown}"
+        );
     }
 }

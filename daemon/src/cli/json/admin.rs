@@ -10,7 +10,7 @@ use crate::cli::words;
 
 /// `exports list`.
 #[derive(Debug, Serialize)]
-pub struct Exports<'a> {
+pub(crate) struct Exports<'a> {
     pub exports: Vec<Export<'a>>,
     /// There are more than `--limit`.
     pub more: bool,
@@ -18,7 +18,7 @@ pub struct Exports<'a> {
 
 /// `export`, and one of `exports`.
 #[derive(Debug, Serialize)]
-pub struct Export<'a> {
+pub(crate) struct Export<'a> {
     pub export_id: &'a str,
     pub export_type: String,
     /// Always null: every export is full.
@@ -39,7 +39,7 @@ pub struct Export<'a> {
 }
 
 impl<'a> Export<'a> {
-    pub fn new(export: &'a v1::Export) -> Self {
+    pub(crate) fn new(export: &'a v1::Export) -> Self {
         Self {
             export_id: &export.id,
             export_type: words::export_type(export.r#type),
@@ -62,12 +62,12 @@ impl<'a> Export<'a> {
 
 /// `plugins list`.
 #[derive(Debug, Serialize)]
-pub struct Plugins<'a> {
+pub(crate) struct Plugins<'a> {
     pub plugins: Vec<Plugin<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Plugin<'a> {
+pub(crate) struct Plugin<'a> {
     pub name: &'a str,
     pub version: &'a str,
     pub platform: &'a str,
@@ -78,7 +78,7 @@ pub struct Plugin<'a> {
 }
 
 impl<'a> Plugin<'a> {
-    pub fn new(plugin: &'a v1::Plugin) -> Self {
+    pub(crate) fn new(plugin: &'a v1::Plugin) -> Self {
         let v1::Plugin { name, version, platform, sha256, built_in, formats, importer_version } = plugin;
         Self { name, version, platform, importer_version, formats, built_in: *built_in, sha256 }
     }
@@ -86,7 +86,7 @@ impl<'a> Plugin<'a> {
 
 /// `status`.
 #[derive(Debug, Serialize)]
-pub struct Status<'a> {
+pub(crate) struct Status<'a> {
     pub version: &'a str,
     pub data_dir: &'a str,
     /// A daemon serves; false: only this command did.
@@ -107,7 +107,7 @@ pub struct Status<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Counted<'a> {
+pub(crate) struct Counted<'a> {
     pub total: u64,
     pub by_status: BTreeMap<&'a str, u64>,
     pub by_type: BTreeMap<&'a str, u64>,
@@ -115,28 +115,32 @@ pub struct Counted<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Platforms<'a> {
+pub(crate) struct Platforms<'a> {
     pub total: u64,
     pub by_platform: BTreeMap<&'a str, u64>,
 }
 
 /// Something that a person should look at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Problem<'a> {
+pub(crate) struct Problem<'a> {
     pub reason: &'a str,
     pub message: &'a str,
     pub fix: &'a str,
 }
 
 impl<'a> Problem<'a> {
-    pub fn new(problem: &'a v1::Problem) -> Self {
+    pub(crate) fn new(problem: &'a v1::Problem) -> Self {
         let v1::Problem { reason, message, fix } = problem;
         Self { reason, message, fix }
     }
 }
 
 impl<'a> Status<'a> {
-    pub fn new(status: &'a v1::GetStatusResponse, stats: &'a v1::GetStatsResponse, daemon: bool) -> Self {
+    pub(crate) fn new(
+        status: &'a v1::GetStatusResponse,
+        stats: &'a v1::GetStatsResponse,
+        daemon: bool,
+    ) -> Self {
         let header = status.header.as_ref();
         Self {
             version: &status.version,

@@ -9,7 +9,7 @@ use crate::cli::words;
 
 /// `conversations list`.
 #[derive(Debug, Serialize)]
-pub struct Conversations<'a> {
+pub(crate) struct Conversations<'a> {
     pub conversations: Vec<Row<'a>>,
     /// There are more than `--limit`.
     pub more: bool,
@@ -18,7 +18,7 @@ pub struct Conversations<'a> {
 }
 
 impl<'a> Conversations<'a> {
-    pub fn new(rows: &'a [v1::Conversation], more: bool, header: &'a StoreHeader) -> Self {
+    pub(crate) fn new(rows: &'a [v1::Conversation], more: bool, header: &'a StoreHeader) -> Self {
         let conversations = rows.iter().map(Row::new).collect();
         Self { conversations, more, revision: header.revision, store_id: &header.store_id }
     }
@@ -26,7 +26,7 @@ impl<'a> Conversations<'a> {
 
 /// What a list holds of a conversation.
 #[derive(Debug, Serialize)]
-pub struct Row<'a> {
+pub(crate) struct Row<'a> {
     pub id: &'a str,
     pub platform: &'a str,
     pub account: Option<&'a str>,
@@ -58,20 +58,20 @@ impl<'a> Row<'a> {
 
 /// `conversations show`.
 #[derive(Debug, Serialize)]
-pub struct Shown<'a> {
+pub(crate) struct Shown<'a> {
     pub conversation: Whole<'a>,
     pub messages: Vec<Message<'a>>,
 }
 
 impl<'a> Shown<'a> {
-    pub fn new(conversation: &'a v1::Conversation, messages: &'a [v1::Message]) -> Self {
+    pub(crate) fn new(conversation: &'a v1::Conversation, messages: &'a [v1::Message]) -> Self {
         Self { conversation: Whole::new(conversation), messages: messages.iter().map(Message::new).collect() }
     }
 }
 
 /// A conversation without its messages.
 #[derive(Debug, Serialize)]
-pub struct Whole<'a> {
+pub(crate) struct Whole<'a> {
     #[serde(flatten)]
     pub row: Row<'a>,
     pub provider_conversation_id: Option<&'a str>,
@@ -101,7 +101,7 @@ impl<'a> Whole<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Participant<'a> {
+pub(crate) struct Participant<'a> {
     pub role: String,
     pub name: Option<&'a str>,
     pub provider_id: Option<&'a str>,
@@ -116,7 +116,7 @@ impl<'a> Participant<'a> {
 
 /// One message.
 #[derive(Debug, Serialize)]
-pub struct Message<'a> {
+pub(crate) struct Message<'a> {
     pub id: &'a str,
     pub provider_message_id: Option<&'a str>,
     pub role: String,
@@ -181,7 +181,7 @@ impl<'a> Message<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Content<'a> {
+pub(crate) struct Content<'a> {
     #[serde(rename = "type")]
     pub kind: &'static str,
     pub text: Option<&'a str>,
@@ -197,7 +197,7 @@ impl<'a> Content<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Part<'a> {
+pub(crate) struct Part<'a> {
     #[serde(rename = "type")]
     pub kind: String,
     pub text: Option<&'a str>,
@@ -221,7 +221,7 @@ impl<'a> Part<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Attachment<'a> {
+pub(crate) struct Attachment<'a> {
     #[serde(rename = "type")]
     pub kind: String,
     pub name: Option<&'a str>,
@@ -247,7 +247,7 @@ impl<'a> Attachment<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Citation<'a> {
+pub(crate) struct Citation<'a> {
     pub title: Option<&'a str>,
     pub url: Option<&'a str>,
     pub snippet: Option<&'a str>,
@@ -261,7 +261,7 @@ impl<'a> Citation<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub struct ToolCall<'a> {
+pub(crate) struct ToolCall<'a> {
     pub id: Option<&'a str>,
     pub name: &'a str,
     /// A text, an object, or null.
@@ -271,7 +271,7 @@ pub struct ToolCall<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum ToolInput<'a> {
+pub(crate) enum ToolInput<'a> {
     None(()),
     Text(&'a str),
     Object(&'a RawValue),

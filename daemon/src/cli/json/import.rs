@@ -8,7 +8,7 @@ use crate::cli::words;
 
 /// `import` and `imports list`.
 #[derive(Debug, Serialize)]
-pub struct Imports<'a> {
+pub(crate) struct Imports<'a> {
     pub imports: Vec<Import<'a>>,
     /// There are more than `--limit`; only in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -16,20 +16,20 @@ pub struct Imports<'a> {
 }
 
 impl<'a> Imports<'a> {
-    pub fn new(imports: impl IntoIterator<Item = &'a v1::Import>, more: Option<bool>) -> Self {
+    pub(crate) fn new(imports: impl IntoIterator<Item = &'a v1::Import>, more: Option<bool>) -> Self {
         Self { imports: imports.into_iter().map(Import::new).collect(), more }
     }
 }
 
 /// `imports show`.
 #[derive(Debug, Serialize)]
-pub struct One<'a> {
+pub(crate) struct One<'a> {
     pub import: Import<'a>,
 }
 
 /// The receipt of one export.
 #[derive(Debug, Serialize)]
-pub struct Import<'a> {
+pub(crate) struct Import<'a> {
     pub id: &'a str,
     pub source: &'a str,
     pub source_checksum: Option<&'a str>,
@@ -59,7 +59,7 @@ pub struct Import<'a> {
 }
 
 impl<'a> Import<'a> {
-    pub fn new(import: &'a v1::Import) -> Self {
+    pub(crate) fn new(import: &'a v1::Import) -> Self {
         let counts = |counts: Option<&v1::RecordCounts>| Counts::new(counts.copied().unwrap_or_default());
         Self {
             id: &import.id,
@@ -91,7 +91,7 @@ impl<'a> Import<'a> {
 
 /// found = new + updated + unchanged + skipped.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Counts {
+pub(crate) struct Counts {
     pub found: u64,
     pub new: u64,
     pub updated: u64,
@@ -107,7 +107,7 @@ impl Counts {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Skip<'a> {
+pub(crate) struct Skip<'a> {
     pub kind: String,
     pub locator: &'a str,
     pub reason: &'a str,
@@ -120,7 +120,7 @@ impl<'a> Skip<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Warning<'a> {
+pub(crate) struct Warning<'a> {
     pub locator: &'a str,
     pub message: &'a str,
 }
@@ -133,7 +133,7 @@ impl<'a> Warning<'a> {
 
 /// `imports issues`.
 #[derive(Debug, Serialize)]
-pub struct Issues<'a> {
+pub(crate) struct Issues<'a> {
     pub id: &'a str,
     pub issues: Vec<Issue<'a>>,
     /// There are more than `--limit`.
@@ -141,13 +141,13 @@ pub struct Issues<'a> {
 }
 
 impl<'a> Issues<'a> {
-    pub fn new(id: &'a str, issues: &'a [v1::ImportIssue], more: bool) -> Self {
+    pub(crate) fn new(id: &'a str, issues: &'a [v1::ImportIssue], more: bool) -> Self {
         Self { id, issues: issues.iter().map(Issue::new).collect(), more }
     }
 }
 
 #[derive(Debug, Serialize)]
-pub struct Issue<'a> {
+pub(crate) struct Issue<'a> {
     /// `skip` or `warning`.
     pub issue: String,
     /// What was skipped; null for a warning.
@@ -171,7 +171,7 @@ impl<'a> Issue<'a> {
 
 /// `imports cancel`.
 #[derive(Debug, Serialize)]
-pub struct Cancelled<'a> {
+pub(crate) struct Cancelled<'a> {
     pub job_id: &'a str,
     pub state: String,
 }

@@ -9,7 +9,7 @@ use crate::cli::words;
 
 /// `memories list`.
 #[derive(Debug, Serialize)]
-pub struct Memories<'a> {
+pub(crate) struct Memories<'a> {
     pub memories: Vec<Memory<'a>>,
     /// There are more than `--limit`.
     pub more: bool,
@@ -18,7 +18,7 @@ pub struct Memories<'a> {
 }
 
 impl<'a> Memories<'a> {
-    pub fn new(memories: &'a [v1::Memory], more: bool, header: &'a StoreHeader) -> Self {
+    pub(crate) fn new(memories: &'a [v1::Memory], more: bool, header: &'a StoreHeader) -> Self {
         Self {
             memories: memories.iter().map(Memory::new).collect(),
             more,
@@ -30,7 +30,7 @@ impl<'a> Memories<'a> {
 
 /// `memories show`.
 #[derive(Debug, Serialize)]
-pub struct One<'a> {
+pub(crate) struct One<'a> {
     pub memory: Memory<'a>,
     pub version: u32,
     pub create_revision: u64,
@@ -38,7 +38,7 @@ pub struct One<'a> {
 }
 
 impl<'a> One<'a> {
-    pub fn new(memory: &'a v1::Memory) -> Self {
+    pub(crate) fn new(memory: &'a v1::Memory) -> Self {
         Self {
             memory: Memory::new(memory),
             version: memory.version,
@@ -50,7 +50,7 @@ impl<'a> One<'a> {
 
 /// `memories history`.
 #[derive(Debug, Serialize)]
-pub struct History<'a> {
+pub(crate) struct History<'a> {
     pub id: &'a str,
     pub versions: Vec<Version<'a>>,
     pub more: bool,
@@ -58,7 +58,7 @@ pub struct History<'a> {
 
 /// One version.
 #[derive(Debug, Serialize)]
-pub struct Version<'a> {
+pub(crate) struct Version<'a> {
     pub version: u32,
     pub revision: u64,
     pub changed_at: Option<String>,
@@ -69,8 +69,9 @@ pub struct Version<'a> {
 }
 
 impl<'a> Version<'a> {
-    pub fn new(version: &'a v1::MemoryVersion) -> Self {
-        let v1::MemoryVersion { version: number, revision, changed_at, actor, reason, memory, import_id } = version;
+    pub(crate) fn new(version: &'a v1::MemoryVersion) -> Self {
+        let v1::MemoryVersion { version: number, revision, changed_at, actor, reason, memory, import_id } =
+            version;
         Self {
             version: *number,
             revision: *revision,
@@ -86,7 +87,7 @@ impl<'a> Version<'a> {
 /// One memory.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum Memory<'a> {
+pub(crate) enum Memory<'a> {
     /// The PAM object, byte for byte.
     Pam(&'a RawValue),
     /// What an answer holds of a memory that is too large for one; an export has it whole.

@@ -57,9 +57,29 @@ fn an_import_has_the_keys_of_its_contract() {
     assert_eq!(
         keys(one),
         [
-            "id", "source", "source_checksum", "provider", "importer", "status", "conversations", "messages", "memories",
-            "skipped", "more_skipped", "warnings", "warnings_total", "revisions", "elapsed_ms", "reason", "dry_run", "plugin",
-            "path", "bytes", "attachments", "started_at", "finished_at",
+            "id",
+            "source",
+            "source_checksum",
+            "provider",
+            "importer",
+            "status",
+            "conversations",
+            "messages",
+            "memories",
+            "skipped",
+            "more_skipped",
+            "warnings",
+            "warnings_total",
+            "revisions",
+            "elapsed_ms",
+            "reason",
+            "dry_run",
+            "plugin",
+            "path",
+            "bytes",
+            "attachments",
+            "started_at",
+            "finished_at",
         ]
     );
     assert_eq!(keys(&one.conversations), ["found", "new", "updated", "unchanged", "skipped"]);
@@ -81,7 +101,8 @@ fn an_import_has_the_keys_of_its_contract() {
 #[test]
 fn a_memory_is_the_pam_object_to_the_byte() {
     let pam = r#"{"id":"m","big":12345678901234567890,"precise":1.10,"content":"x"}"#;
-    let whole = v1::Memory { id: "m".to_owned(), pam_json: pam.to_owned(), version: 2, ..v1::Memory::default() };
+    let whole =
+        v1::Memory { id: "m".to_owned(), pam_json: pam.to_owned(), version: 2, ..v1::Memory::default() };
     let cut = v1::Memory {
         id: "n".to_owned(),
         content: "start".to_owned(),
@@ -97,7 +118,10 @@ fn a_memory_is_the_pam_object_to_the_byte() {
     let text = serde_json::to_string(&list).unwrap();
     assert!(text.contains(pam), "{text}");
     assert_eq!(keys(&list.memories[1]), ["id", "type", "status", "content", "content_hash", "abridged"]);
-    assert_eq!(keys(&memory::One::new(&memories[0])), ["memory", "version", "create_revision", "mod_revision"]);
+    assert_eq!(
+        keys(&memory::One::new(&memories[0])),
+        ["memory", "version", "create_revision", "mod_revision"]
+    );
     let version = v1::MemoryVersion { memory: Some(memories[0].clone()), ..v1::MemoryVersion::default() };
     assert_eq!(
         keys(&memory::Version::new(&version)),
@@ -116,7 +140,10 @@ fn a_conversation_has_the_keys_of_pam() {
             text: None,
             parts: vec![v1::ContentPart { kind: v1::PartKind::Code.into(), ..v1::ContentPart::default() }],
         }),
-        attachments: vec![v1::Attachment { kind: v1::AttachmentKind::Image.into(), ..v1::Attachment::default() }],
+        attachments: vec![v1::Attachment {
+            kind: v1::AttachmentKind::Image.into(),
+            ..v1::Attachment::default()
+        }],
         citations: vec![v1::Citation::default()],
         tool_calls: vec![
             call(None),
@@ -126,27 +153,58 @@ fn a_conversation_has_the_keys_of_pam() {
         raw_metadata_json: Some("{\"a\":1}".to_owned()),
         ..v1::Message::default()
     };
-    let row = v1::Conversation { id: "c".to_owned(), platform: "claude".to_owned(), ..v1::Conversation::default() };
+    let row =
+        v1::Conversation { id: "c".to_owned(), platform: "claude".to_owned(), ..v1::Conversation::default() };
     let (messages, header) = ([message], v1::StoreHeader::default());
     let rows = [row];
     let list = conversation::Conversations::new(&rows, false, &header);
     assert_eq!(keys(&list), ["conversations", "more", "revision", "store_id"]);
     let listed = [
-        "id", "platform", "account", "title", "created_at", "updated_at", "message_count", "tags", "is_archived", "mod_revision",
+        "id",
+        "platform",
+        "account",
+        "title",
+        "created_at",
+        "updated_at",
+        "message_count",
+        "tags",
+        "is_archived",
+        "mod_revision",
     ];
     assert_eq!(keys(&list.conversations[0]), listed);
     let shown = conversation::Shown::new(&rows[0], &messages);
     assert_eq!(keys(&shown), ["conversation", "messages"]);
     let more = [
-        "provider_conversation_id", "export_format_version", "model", "system_instruction", "participants", "active_leaf_id",
-        "raw_metadata", "abridged",
+        "provider_conversation_id",
+        "export_format_version",
+        "model",
+        "system_instruction",
+        "participants",
+        "active_leaf_id",
+        "raw_metadata",
+        "abridged",
     ];
     assert_eq!(keys(&shown.conversation), [&listed[..], &more[..]].concat());
     assert_eq!(
         keys(&shown.messages[0]),
         [
-            "id", "provider_message_id", "role", "content", "created_at", "parent_id", "children_ids", "model", "is_thought",
-            "token_count", "attachments", "citations", "tool_calls", "raw_metadata", "hidden", "on_active_branch", "abridged",
+            "id",
+            "provider_message_id",
+            "role",
+            "content",
+            "created_at",
+            "parent_id",
+            "children_ids",
+            "model",
+            "is_thought",
+            "token_count",
+            "attachments",
+            "citations",
+            "tool_calls",
+            "raw_metadata",
+            "hidden",
+            "on_active_branch",
+            "abridged",
         ]
     );
     let value = json(&shown.messages[0]);
@@ -159,13 +217,27 @@ fn a_conversation_has_the_keys_of_pam() {
 
 #[test]
 fn exports_plugins_and_status_have_their_keys() {
-    let export = v1::Export { id: "e".to_owned(), r#type: v1::ExportType::Full.into(), ..v1::Export::default() };
+    let export =
+        v1::Export { id: "e".to_owned(), r#type: v1::ExportType::Full.into(), ..v1::Export::default() };
     let shown = admin::Export::new(&export);
     assert_eq!(
         keys(&shown),
         [
-            "export_id", "export_type", "base_export_id", "since", "memories", "conversations", "relations", "checksum",
-            "revision", "path", "export_date", "withheld", "bytes", "signer", "manifest_sha256",
+            "export_id",
+            "export_type",
+            "base_export_id",
+            "since",
+            "memories",
+            "conversations",
+            "relations",
+            "checksum",
+            "revision",
+            "path",
+            "export_date",
+            "withheld",
+            "bytes",
+            "signer",
+            "manifest_sha256",
         ]
     );
     assert_eq!((&json(&shown)["export_type"], &json(&shown)["since"]), (&"full".into(), &Value::Null));
@@ -179,8 +251,22 @@ fn exports_plugins_and_status_have_their_keys() {
     assert_eq!(
         keys(&shown),
         [
-            "version", "data_dir", "daemon", "pid", "started_at", "store_id", "revision", "running_jobs", "memories",
-            "conversations", "messages", "relations", "journal_bytes", "database_bytes", "blob_bytes", "problems",
+            "version",
+            "data_dir",
+            "daemon",
+            "pid",
+            "started_at",
+            "store_id",
+            "revision",
+            "running_jobs",
+            "memories",
+            "conversations",
+            "messages",
+            "relations",
+            "journal_bytes",
+            "database_bytes",
+            "blob_bytes",
+            "problems",
         ]
     );
     assert_eq!(keys(&shown.memories), ["total", "by_status", "by_type", "by_platform"]);

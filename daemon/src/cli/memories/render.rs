@@ -55,7 +55,10 @@ pub(super) fn one(memory: &Memory, calendar: &Calendar, look: Look) -> String {
     out.push_str(&metadata(memory, look));
     if memory.version > 1 {
         let command = format!("satchel memories history {}", text::short_id(&memory.id));
-        out.push_str(&format!("\n{}\n", look.paint(Paint::Dim, &format!("`{command}` shows its {} versions", memory.version))));
+        out.push_str(&format!(
+            "\n{}\n",
+            look.paint(Paint::Dim, &format!("`{command}` shows its {} versions", memory.version))
+        ));
     }
     out
 }
@@ -89,7 +92,8 @@ fn facts(memory: &Memory, calendar: &Calendar) -> Facts {
         let held = if access.exportable { "" } else { ", never exported" };
         facts.add("visibility", &format!("{}{held}", words::visibility(access.visibility)));
         for grant in &access.shared_with {
-            let may: Vec<String> = grant.permissions.iter().map(|permission| words::permission(*permission)).collect();
+            let may: Vec<String> =
+                grant.permissions.iter().map(|permission| words::permission(*permission)).collect();
             facts.add("shared with", &format!("{} ({})", grant.entity, may.join(", ")));
         }
     }
@@ -98,8 +102,11 @@ fn facts(memory: &Memory, calendar: &Calendar) -> Facts {
 }
 
 fn metadata(memory: &Memory, look: Look) -> String {
-    let parsed = memory.metadata_json.as_deref().and_then(|json| serde_json::from_str::<serde_json::Value>(json).ok());
-    let Some(Ok(pretty)) = parsed.map(|value| serde_json::to_string_pretty(&value)) else { return String::new() };
+    let parsed =
+        memory.metadata_json.as_deref().and_then(|json| serde_json::from_str::<serde_json::Value>(json).ok());
+    let Some(Ok(pretty)) = parsed.map(|value| serde_json::to_string_pretty(&value)) else {
+        return String::new();
+    };
     let clean = text::clean(&pretty);
     let mut out = format!("\n{}\n", look.paint(Paint::Dim, "metadata"));
     for line in clean.lines().take(METADATA_LINES) {
@@ -118,7 +125,8 @@ pub(super) fn history(versions: &[MemoryVersion], calendar: &Calendar, look: Loo
     for version in versions {
         let memory = version.memory.clone().unwrap_or_default();
         let head = look.paint(Paint::Strong, &format!("version {}", version.version));
-        let mut rest = vec![words::memory_status(memory.status), calendar.minute(version.changed_at.as_ref())];
+        let mut rest =
+            vec![words::memory_status(memory.status), calendar.minute(version.changed_at.as_ref())];
         rest.push(format!("by {}", text::one_line(&version.actor)));
         if !version.reason.is_empty() {
             rest.push(text::one_line(&version.reason));
@@ -189,11 +197,14 @@ mod tests {
     fn memories_are_listed() {
         let memories = [
             memory(1, MemoryType::Preference, "Prefers metric units,\nand short answers \u{1b}[31m"),
-            Memory { custom_type: Some("hive".to_owned()), ..memory(2, MemoryType::Custom, "Twelve hives near Lindvik") },
+            Memory {
+                custom_type: Some("hive".to_owned()),
+                ..memory(2, MemoryType::Custom, "Twelve hives near Lindvik")
+            },
         ];
         let expected = "\
 ID        TYPE        MEMORY                                     PLATFORM  CHANGED
-9c410001  preference  Prefers metric units, and short answers …  chatgpt   40 min ago
+9c410001  preference  Prefers metric units, and short answers…   chatgpt   40 min ago
 9c410002  hive        Twelve hives near Lindvik                  chatgpt   40 min ago
 ";
         assert_eq!(table(&memories, false, &time::fixed()).render(Look::plain(85)), expected);
@@ -206,7 +217,11 @@ ID        TYPE        MEMORY                                     PLATFORM  CHANG
         let memory = Memory {
             tags: vec!["bees".to_owned(), "work".to_owned()],
             confidence: Some(Confidence { initial: Some(0.5), current: Some(0.75), ..Confidence::default() }),
-            access: Some(Access { visibility: Visibility::Private.into(), exportable: false, shared_with: Vec::new() }),
+            access: Some(Access {
+                visibility: Visibility::Private.into(),
+                exportable: false,
+                shared_with: Vec::new(),
+            }),
             metadata_json: Some("{\"series\":\"saved\"}".to_owned()),
             version: 3,
             ..memory(1, MemoryType::Preference, "Prefers metric units")
