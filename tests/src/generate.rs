@@ -196,7 +196,8 @@ fn chatgpt_turn(dice: &mut Dice, tree: &mut Tree, parent: String) -> String {
         at = tree.add(dice, Some(&at), "assistant", &code, "python", meta);
         let length = dice.log_normal(300.0, 1.0, 10, 6_000);
         let output = json!({"content_type": "execution_output", "text": dice.text(length)});
-        let meta = metadata(dice, json!({"aggregate_result": {"status": "success", "run_id": dice.uuid()}}));
+        let run = json!({"aggregate_result": {"status": "success", "run_id": dice.uuid()}});
+        let meta = metadata(dice, run);
         at = tree.add(dice, Some(&at), "tool", &output, "all", meta);
     }
     let answers = if dice.chance(6) { 2 } else { 1 };

@@ -262,7 +262,7 @@ fn attachments_are_kept_by_their_hash() -> Result<()> {
     let text = serde_json::to_string(&state.conversations.values().collect::<Vec<_>>())?;
     assert!(text.contains(&format!("attachments/{}", digest.to_hex())));
     let mut stored = Vec::new();
-    std::io::Read::read_to_end(&mut archive.store.blob_open(&digest)?.context("the blob")?, &mut stored)?;
+    std::io::Read::read_to_end(&mut archive.store.blob_open(digest.as_bytes())?.context("the blob")?, &mut stored)?;
     assert_eq!(stored, photo);
     Ok(())
 }

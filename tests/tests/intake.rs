@@ -251,6 +251,12 @@ fn parts_that_arrive_one_by_one_end_like_all_at_once() -> Result<()> {
     for name in names.iter().filter(|name| name.is_dir()) {
         parts.import(name)?;
     }
-    assert_eq!(parts.state()?.conversations, whole.state()?.conversations);
+    let (parts, whole) = (parts.state()?, whole.state()?);
+    assert!(whole.conversations.keys().eq(parts.conversations.keys()));
+    for (name, conversation) in &whole.conversations {
+        assert_eq!(parts.conversations[name]["messages"], conversation["messages"], "{name}");
+    }
+    let ids = |memories: &[serde_json::Value]| memories.iter().map(|memory| memory["id"].to_string()).collect::<Vec<_>>();
+    assert_eq!(ids(&parts.memories), ids(&whole.memories));
     Ok(())
 }

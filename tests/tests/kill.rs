@@ -47,7 +47,7 @@ fn uninterrupted(folder: &Path, export: &Path) -> Result<(State, Duration)> {
 fn an_import_killed_at_any_moment_is_completed_by_importing_again() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let export: PathBuf = folder.path().join("export");
-    generate::chatgpt(&export, 12_000_000, 21)?;
+    generate::chatgpt(&export, 5_000_000, 21)?;
     let (whole, usual) = uninterrupted(folder.path(), &export)?;
     let mut dice = Dice::new(22);
     let mut interrupted = 0;

@@ -291,14 +291,14 @@ impl Job<'_> {
 }
 
 fn index_entry(record: &ConversationRecord, path: String, derived: Option<&Vec<String>>) -> IndexEntry {
-    let header = &record.header;
+    let header = shown_header(record);
     IndexEntry {
-        id: header.id.clone(),
-        platform: header.provider.name.clone(),
-        title: header.title.clone(),
+        id: header.id,
+        platform: header.provider.name,
+        title: header.title,
         message_count: Some(record.heads.len() as u64),
-        temporal: header.temporal.clone(),
-        tags: header.tags.clone(),
+        temporal: header.temporal,
+        tags: header.tags,
         derived_memories: derived.cloned().unwrap_or_default(),
         storage: Some(StorageReference {
             kind: StorageKind::File,

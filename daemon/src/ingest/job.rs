@@ -79,12 +79,10 @@ impl Task {
         let (found, mut notes) = self.detect(self.inner.plugins.all()?, &bundle);
         if found.is_empty() {
             if bundle.unread().iter().all(|unread| !unread.archive) || !bundle.list().is_empty() {
+                // An importer that could not even look may have known the files.
+                let status = if notes.is_empty() { ImportStatus::Unrecognized } else { ImportStatus::Failed };
                 let reason = Some(unrecognized(&bundle, &notes));
-                self.end(ImportRecord {
-                    status: ImportStatus::Unrecognized,
-                    reason,
-                    ..self.blank(&source.name)
-                });
+                self.end(ImportRecord { status, reason, ..self.blank(&source.name) });
             }
             return Ok(());
         }

@@ -1,0 +1,97 @@
+//! Every fixture of the importers gives the same in the sandbox as natively.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use satchel_daemon::intake::{Limits as IntakeLimits, Source};
+use satchel_host::{CancelToken, Emitted, Host, HostOptions, Limits, Plugin, RunError, Verdict};
+use satchel_importer::testkit::{first_difference, fixtures};
+use satchel_pam::record::Line;
+use serde_json::{Value, json};
+
+fn lines(emitted: Emitted) -> Vec<Line> {
+    match emitted {
+        Emitted::Conversation(conversation) => vec![Line::Conversation(conversation)],
+        Emitted::Evidence(evidence) => evidence.into_iter().map(Line::Evidence).collect(),
+        Emitted::Relations(relations) => relations.into_iter().map(Line::Relation).collect(),
+        Emitted::Embeddings(embeddings) => embeddings.into_iter().map(Line::Embedding).collect(),
+        Emitted::Skip(skip) => vec![Line::Skip(skip)],
+        Emitted::Warning(warning) => vec![Line::Warning(warning)],
+        Emitted::Progress { .. } => Vec::new(),
+    }
+}
+
+fn produce(plugin: &Plugin, input: &Path) -> Result<Vec<Value>> {
+    let bundle = Source::at(input)?.open(&IntakeLimits::default())?;
+    let mut exports = Vec::new();
+    for detection in plugin.detect(Arc::new(bundle.clone()))? {
+        let mut all = Vec::new();
+        let files = Arc::new(bundle.subset(&detection.files));
+        let ended = plugin.run(files, &detection.format, &Limits::default(), &CancelToken::new(), &mut |emitted| {
+            all.extend(lines(emitted));
+            Verdict::Proceed
+        });
+        let broke = match ended {
+            Ok(_) => false,
+            Err(RunError::Plugin { .. }) => true,
+            Err(error) => bail!("{input:?}: {error}"),
+        };
+        let lines: Vec<Value> = all.iter().map(serde_json::to_value).collect::<Result<_, _>>()?;
+        exports.push(json!({
+            "format": detection.format, "confidence": detection.confidence, "files": detection.files,
+            "account": detection.account, "lines": sorted(lines), "error": broke,
+        }));
+    }
+    Ok(exports)
+}
+
+/// The host hands a conversation over when it is whole, so what is said beside it may come first.
+fn sorted(mut lines: Vec<Value>) -> Vec<Value> {
+    lines.sort_by_key(Value::to_string);
+    lines
+}
+
+fn expected(fixture: &Path) -> Result<Vec<Value>> {
+    let exports: Vec<Value> = serde_json::from_slice(&fs::read(fixture.join("expected.json"))?)?;
+    let mut expected = Vec::new();
+    for mut export in exports {
+        let broke = export.get("error").is_some();
+        let object = export.as_object_mut().context("an export is an object")?;
+        let lines = object.get("lines").and_then(Value::as_array).cloned().unwrap_or_default();
+        object.insert("lines".into(), sorted(lines).into());
+        object.insert("error".into(), broke.into());
+        expected.push(export);
+    }
+    Ok(expected)
+}
+
+fn check(name: &str) -> Result<()> {
+    let built_in = satchel_plugins::BUILT_IN.iter().find(|one| one.name == name).context("no such importer")?;
+    let host = Host::new(HostOptions::default())?;
+    let plugin = host.load(built_in.wasm)?;
+    let folder: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins").join(name).join("fixtures");
+    let mut seen = 0;
+    for fixture in fixtures(&folder)? {
+        let (expected, produced) = (Value::Array(expected(&fixture)?), Value::Array(produce(&plugin, &fixture.join("input"))?));
+        if let Some(difference) = first_difference(&expected, &produced) {
+            bail!("{fixture:?} differs in the sandbox: {difference}");
+        }
+        seen += 1;
+    }
+    ensure!(seen > 20, "only {seen} fixtures were found");
+    Ok(())
+}
+
+#[test]
+fn chatgpt_reads_its_fixtures_alike_in_the_sandbox() -> Result<()> {
+    check("chatgpt")
+}
+
+#[test]
+fn claude_reads_its_fixtures_alike_in_the_sandbox() -> Result<()> {
+    check("claude")
+}
