@@ -108,23 +108,22 @@ pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
 
 /// Does a command that is no daemon itself.
 async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliError> {
-    match command {
-        Command::Verify(args) => {
-            let own_key = own_key(&context.place);
-            return verify::run(args, own_key, &mut context.out);
-        }
-        Command::Doctor => return doctor::run(context).await,
-        _ => {}
+    if let Command::Verify(args) = command {
+        return verify::run(args, own_key(&context.place), &mut context.out);
+    }
+    if let Command::Doctor = command {
+        return doctor::run(context).await;
     }
     let place = context.place.clone();
     let link = Link::open(&place, &mut context.out).await?;
-    let outcome = match command {
+    let outcome = if let Command::Import(args) = command {
         // It stops its jobs in order.
-        Command::Import(args) => import::run(context, &link, args).await,
-        _ => tokio::select! {
+        import::run(context, &link, args).await
+    } else {
+        tokio::select! {
             outcome = ask(context, &link, command) => outcome,
             _ = tokio::signal::ctrl_c() => Err(CliError::Cancelled),
-        },
+        }
     };
     let closed = link.close(&place).await;
     outcome.and_then(|exit| closed.map(|()| exit))

@@ -49,7 +49,8 @@ fn start_tracing(cli: &Cli, no_color: bool) {
         (false, ..) => "debug",
     };
     let directives = env::var("SATCHEL_LOG").unwrap_or_else(|_| format!("warn,satchel={level}"));
-    let filter = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into()).parse_lossy(directives);
+    let filter =
+        EnvFilter::builder().with_default_directive(LevelFilter::WARN.into()).parse_lossy(directives);
     let color = match cli.global.color {
         ColorWhen::Always => true,
         ColorWhen::Never => false,

@@ -27,7 +27,7 @@ pub struct Cli {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Global {
-    /// Where everything is kept [default: $XDG_DATA_HOME/satchel, else ~/.local/share/satchel]
+    /// Where everything is kept [default: `$XDG_DATA_HOME/satchel`, else `~/.local/share/satchel`]
     #[arg(long, global = true, env = "SATCHEL_DATA_DIR", hide_env_values = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub data_dir: Option<PathBuf>,
     /// The configuration file [default: satchel/satchel.toml in the configuration folder]
@@ -45,7 +45,7 @@ pub struct Global {
     /// Neither progress nor hints, only results and errors
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// When to colour the output; NO_COLOR is respected
+    /// When to colour the output; `NO_COLOR` is respected
     #[arg(
         long,
         global = true,
@@ -60,7 +60,7 @@ pub struct Global {
 /// When output is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ColorWhen {
-    /// On a terminal, unless NO_COLOR is set.
+    /// On a terminal, unless `NO_COLOR` is set.
     Auto,
     Always,
     Never,

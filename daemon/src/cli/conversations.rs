@@ -105,31 +105,7 @@ async fn show(context: &mut Context, link: &Link, args: &ShowConversation) -> Re
     let answer = link.conversations().get_conversation(request).await?.into_inner();
     let conversation = answer.conversation.unwrap_or_default();
     let raw = context.out.json;
-    let everything = args.tree || args.branch.is_some();
-    let mut messages = if everything {
-        messages(link, &id, MessageSelection::Tree, raw).await?
-    } else {
-        messages(link, &id, MessageSelection::ActiveBranch, raw).await?
-    };
-    let mut branches = None;
-    if !args.tree
-        && !(raw && !everything)
-        && (everything || (messages.len() as u64) < conversation.message_count)
-    {
-        // Only the whole tree says what the other branches are.
-        let tree = if everything {
-            messages
-        } else {
-            self::messages(link, &id, MessageSelection::Tree, raw).await?
-        };
-        let found = Branches::new(&tree);
-        let path = match &args.branch {
-            Some(given) => found.path_through(given)?,
-            None => found.active_path(),
-        };
-        messages = found.take(tree, &path);
-        branches = Some(found);
-    }
+    let (messages, branches) = selected(link, &conversation, args, raw).await?;
     if raw {
         context.out.json(&json::conversation::Shown::new(&conversation, &messages))?;
         return Ok(Exit::Done);
@@ -137,13 +113,41 @@ async fn show(context: &mut Context, link: &Link, args: &ShowConversation) -> Re
     let view =
         View { calendar: &context.calendar, look: context.out.look, full: args.full, hidden: args.hidden };
     let text = if args.tree {
-        view.tree(&conversation, &messages, &Branches::new(&messages))
+        view.tree(&conversation, &messages, &branches)
     } else {
-        view.branch(&conversation, &messages, &branches.unwrap_or_default())
+        view.branch(&conversation, &messages, &branches)
     };
     context.out.print(&text)?;
     left_out(context, args, &messages);
     Ok(Exit::Done)
+}
+
+/// The messages to show, and the forks to mark between them.
+async fn selected(
+    link: &Link,
+    conversation: &Conversation,
+    args: &ShowConversation,
+    raw: bool,
+) -> Result<(Vec<Message>, Branches), CliError> {
+    let id = &conversation.id;
+    if !args.tree && args.branch.is_none() {
+        let seen = messages(link, id, MessageSelection::ActiveBranch, raw).await?;
+        // Without other branches there is nothing to mark, and JSON has no marks.
+        if raw || seen.len() as u64 >= conversation.message_count {
+            return Ok((seen, Branches::default()));
+        }
+    }
+    // Only the whole tree says what the other branches are.
+    let tree = messages(link, id, MessageSelection::Tree, raw).await?;
+    let branches = Branches::new(&tree);
+    if args.tree {
+        return Ok((tree, branches));
+    }
+    let path = match &args.branch {
+        Some(given) => branches.path_through(given)?,
+        None => branches.active_path(),
+    };
+    Ok((branches::keep(tree, &path), branches))
 }
 
 fn left_out(context: &mut Context, args: &ShowConversation, messages: &[Message]) {

@@ -165,7 +165,42 @@ impl Stage<'_> {
 
     /// A name of a file of the demo as its path.
     fn whole(&self, word: &str) -> String {
-        let named = word.ends_with("-export") || word.ends_with(".zip");
+        let named = word.ends_with("-export")
+            || Path::new(word).extension().is_some_and(|extension| extension == "zip");
         if named { self.folder.join(word).to_string_lossy().into_owned() } else { word.to_owned() }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::cli::{out::Out, time};
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_demo_plays_every_step() {
+        let (out, results, _) = Out::in_memory(false);
+        let nowhere = Config::new("/nowhere".into(), "/nowhere".into());
+        let mut context = Context { out, calendar: time::fixed(), place: Place::Local(Box::new(nowhere)) };
+        assert_eq!(run(&mut context).await.unwrap(), Exit::Done);
+        let text = results.text();
+        let steps = [
+            "$ satchel import chatgpt-export claude-export\n",
+            "✓ claude-export  completed",
+            "$ satchel memories list --status all\n",
+            "b131a722  fact",
+            "$ satchel conversations show ",
+            "⑂ branch 2 of 2",
+            "✓ chatgpt-export  unchanged",
+            "✓ exported ",
+            "✓ valid: ",
+            "satchel import ~/Downloads/export.zip",
+        ];
+        let mut rest = text.as_str();
+        for step in steps {
+            let at = rest.find(step);
+            assert!(at.is_some(), "{step:?} is not, or not in its place, in\n{text}");
+            rest = &rest[at.unwrap()..];
+        }
     }
 }

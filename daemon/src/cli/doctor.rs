@@ -115,7 +115,9 @@ impl Findings {
         let found =
             found.map_err(|source| CliError::File { action: "look at", path: dir.to_owned(), source })?;
         let mode = found.permissions().mode() & 0o777;
-        if mode & 0o077 == 0 {
+        #[expect(clippy::verbose_bit_mask, reason = "modes are read in octal")]
+        let closed = mode & 0o077 == 0;
+        if closed {
             self.looked_at.push(format!("{}: closed to other users", dir.display()));
         } else {
             let message = format!("{} is open to other users (mode {mode:03o})", dir.display());
@@ -185,8 +187,10 @@ impl Findings {
 
     fn render(&self, look: Look) -> String {
         let mark = look.paint(super::look::Paint::Good, "✓");
-        let mut out: String =
-            self.looked_at.iter().map(|line| format!("{mark} {}\n", text::one_line(line))).collect();
+        let mut out = String::new();
+        for line in &self.looked_at {
+            text::append(&mut out, format_args!("{mark} {}\n", text::one_line(line)));
+        }
         for problem in &self.problems {
             out.push_str(&render_problem(problem, look));
         }
@@ -194,7 +198,7 @@ impl Findings {
             0 => "all is well".to_owned(),
             n => text::count(n, "problem", "problems"),
         };
-        out.push_str(&format!("\n{verdict}\n"));
+        text::append(&mut out, format_args!("\n{verdict}\n"));
         out
     }
 }

@@ -2,10 +2,12 @@
 
 use std::{error::Error, io, path::PathBuf};
 
+use satchel_store::StoreError;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
 use super::{exit::Exit, text};
+use crate::RunError;
 
 /// Why a command ended early.
 #[derive(Debug, thiserror::Error)]
@@ -108,19 +110,21 @@ impl CliError {
     /// Returns what to do, where the message does not say it.
     pub fn remedy(&self) -> Option<String> {
         match self {
-            Self::Usage(_) => {
-                Some("`satchel help` and `satchel COMMAND --help` show what can be typed".to_owned())
-            }
             Self::NoSuch { kind, .. } => Some(format!("`satchel {}` shows them", list_command(kind))),
             Self::Ambiguous { .. } => Some("give more characters".to_owned()),
             Self::Refused(refusal) => remedy_of(refusal),
             Self::Unreachable { .. } => {
                 Some("start `satchel serve` there, or leave --server and SATCHEL_SERVER out".to_owned())
             }
+            // Its own message says who has it.
+            Self::Store { source, .. } if locked(source.as_ref()) => None,
             Self::Store { .. } => Some("`satchel doctor` says more".to_owned()),
-            Self::Config(_) | Self::File { .. } | Self::Output(_) | Self::Step { .. } | Self::Cancelled => {
-                None
-            }
+            Self::Usage(_)
+            | Self::Config(_)
+            | Self::File { .. }
+            | Self::Output(_)
+            | Self::Step { .. }
+            | Self::Cancelled => None,
         }
     }
 
@@ -136,16 +140,20 @@ impl CliError {
             let text = cause.to_string();
             // A transparent error repeats its cause.
             if !said.contains(&text) {
-                lines.push_str(&format!("  because: {}\n", shown(&text)));
+                text::append(&mut lines, format_args!("  because: {}\n", shown(&text)));
                 said.push(text);
             }
             next = cause.source();
         }
         if let Some(remedy) = self.remedy() {
-            lines.push_str(&format!("  try: {}\n", shown(&remedy)));
+            text::append(&mut lines, format_args!("  try: {}\n", shown(&remedy)));
         }
         lines
     }
+}
+
+fn locked(error: &(dyn Error + Send + Sync + 'static)) -> bool {
+    matches!(error.downcast_ref::<RunError>(), Some(RunError::Store(StoreError::Locked { .. })))
 }
 
 fn shown(text: &str) -> String {

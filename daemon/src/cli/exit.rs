@@ -51,6 +51,7 @@ impl Exit {
     }
 
     /// Of two results the one to report: cancelled before failed before unrecognised before done.
+    #[must_use]
     pub fn worst(self, other: Self) -> Self {
         if other.code() > self.code() { other } else { self }
     }

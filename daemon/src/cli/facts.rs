@@ -43,13 +43,13 @@ impl Facts {
         let room = look.text_columns().saturating_sub(column).max(GAP);
         let mut out = String::new();
         for (name, value, paint) in &self.0 {
-            let name = format!("{name:<width$}", width = column);
+            let name = format!("{name:<column$}");
             let options = textwrap::Options::new(room)
                 .break_words(false)
                 .word_separator(textwrap::WordSeparator::AsciiSpace);
             for (at, line) in textwrap::wrap(value, options).iter().enumerate() {
                 let lead = if at == 0 { look.paint(Paint::Dim, &name) } else { blank.clone() };
-                out.push_str(&format!("{lead}{}\n", look.paint(*paint, line)));
+                text::append(&mut out, format_args!("{lead}{}\n", look.paint(*paint, line)));
             }
         }
         out

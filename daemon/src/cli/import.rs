@@ -41,7 +41,7 @@ pub(crate) async fn run(context: &mut Context, link: &Link, args: &ImportArgs) -
         let ended = work.follow(job, context).await?;
         exit = ended.imports.iter().map(exit_of).fold(exit, Exit::worst);
         exit = exit.worst(exit_of_job(&ended));
-        report(context, &ended)?;
+        report(context, &ended, imports.is_empty())?;
         imports.extend(ended.imports);
     }
     if context.out.json {
@@ -50,16 +50,17 @@ pub(crate) async fn run(context: &mut Context, link: &Link, args: &ImportArgs) -
     Ok(if work.cancelled { Exit::Cancelled } else { exit })
 }
 
-fn report(context: &mut Context, job: &ImportJob) -> Result<(), CliError> {
+fn report(context: &mut Context, job: &ImportJob, first: bool) -> Result<(), CliError> {
     if context.out.json {
         return Ok(());
     }
     if job.imports.is_empty() {
         context.out.note(&format!("{}: nothing was imported", super::text::one_line(&job.path)));
     }
-    for import in &job.imports {
+    for (at, import) in job.imports.iter().enumerate() {
         let text = receipt::render(import, &context.calendar, context.out.look);
-        context.out.print(&format!("{text}\n"))?;
+        let gap = if first && at == 0 { "" } else { "\n" };
+        context.out.print(&format!("{gap}{text}"))?;
     }
     Ok(())
 }

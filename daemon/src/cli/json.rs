@@ -1,5 +1,7 @@
 //! What `--json` prints: shapes with stable keys. A key may be added, none is renamed or removed.
 
+#![expect(clippy::struct_field_names, clippy::struct_excessive_bools, reason = "the keys of documents")]
+
 pub(crate) mod admin;
 pub(crate) mod conversation;
 pub(crate) mod import;

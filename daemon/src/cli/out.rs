@@ -12,6 +12,7 @@ use super::{
     args::Global,
     error::CliError,
     look::{Look, Paint},
+    text,
 };
 
 /// Between two turns of a spinner.
@@ -95,7 +96,7 @@ fn harmless(json: &str) -> String {
             | '\u{2060}'..='\u{206f}'
             | '\u{e0000}'..='\u{e007f}' => {
                 for unit in c.encode_utf16(&mut units) {
-                    out.push_str(&format!("\\u{unit:04x}"));
+                    text::append(&mut out, format_args!("\\u{unit:04x}"));
                 }
             }
             c => out.push(c),

@@ -23,11 +23,11 @@ use super::{
 pub(crate) async fn run(context: &mut Context, link: &Link) -> Result<Exit, CliError> {
     let mut admin = link.admin();
     let status = admin.get_status(GetStatusRequest {}).await?.into_inner();
-    let stats = admin.get_stats(GetStatsRequest {}).await?.into_inner();
+    let stored = admin.get_stats(GetStatsRequest {}).await?.into_inner();
     if context.out.json {
-        context.out.json(&json::admin::Status::new(&status, &stats, link.is_daemon()))?;
+        context.out.json(&json::admin::Status::new(&status, &stored, link.is_daemon()))?;
     } else {
-        let text = render(&status, &stats, link.is_daemon(), &context.calendar, context.out.look);
+        let text = render(&status, &stored, link.is_daemon(), &context.calendar, context.out.look);
         context.out.print(&text)?;
     }
     Ok(Exit::Done)
@@ -35,7 +35,7 @@ pub(crate) async fn run(context: &mut Context, link: &Link) -> Result<Exit, CliE
 
 fn render(
     status: &GetStatusResponse,
-    stats: &GetStatsResponse,
+    stored: &GetStatsResponse,
     daemon: bool,
     calendar: &Calendar,
     look: Look,
@@ -49,11 +49,14 @@ fn render(
     if status.running_jobs > 0 {
         facts.add("at work", &text::count(u64::from(status.running_jobs), "import", "imports"));
     }
-    facts.add("memories", &total(stats.memories, &[&stats.memories_by_status, &stats.memories_by_platform]));
-    facts.add("types", &listed(&stats.memories_by_type));
-    facts.add("conversations", &total(stats.conversations, &[&stats.conversations_by_platform]));
-    facts.add("messages", &text::number(stats.messages));
-    facts.add("relations", &text::number(stats.relations));
+    facts.add(
+        "memories",
+        &total(stored.memories, &[&stored.memories_by_status, &stored.memories_by_platform]),
+    );
+    facts.add("types", &listed(&stored.memories_by_type));
+    facts.add("conversations", &total(stored.conversations, &[&stored.conversations_by_platform]));
+    facts.add("messages", &text::number(stored.messages));
+    facts.add("relations", &text::number(stored.relations));
     if let Some(header) = &status.header {
         facts.add("revision", &text::number(header.revision));
     }
@@ -68,7 +71,7 @@ fn render(
     let mut out = facts.render(look);
     out.push('\n');
     if status.problems.is_empty() {
-        out.push_str(&format!("{} all is well\n", look.paint(Paint::Good, "✓")));
+        text::append(&mut out, format_args!("{} all is well\n", look.paint(Paint::Good, "✓")));
     }
     for problem in &status.problems {
         out.push_str(&render_problem(problem, look));
@@ -81,7 +84,7 @@ pub(super) fn render_problem(problem: &Problem, look: Look) -> String {
     let mark = look.paint(Paint::Bad, "✗");
     let mut out = format!("{mark} {}\n", text::one_line(&problem.message));
     if !problem.fix.is_empty() {
-        out.push_str(&format!("  try: {}\n", text::one_line(&problem.fix)));
+        text::append(&mut out, format_args!("  try: {}\n", text::one_line(&problem.fix)));
     }
     out
 }
@@ -126,7 +129,7 @@ mod tests {
             }],
             ..GetStatusResponse::default()
         };
-        let stats = GetStatsResponse {
+        let stored = GetStatsResponse {
             memories: 12,
             memories_by_status: vec![count("active", 10), count("superseded", 2)],
             memories_by_platform: vec![count("chatgpt", 12)],
@@ -149,6 +152,6 @@ on disk        journal 1.2 MB, database 0 B, files 0 B
 ✗ the journal is damaged
   try: restore a backup
 ";
-        assert_eq!(render(&status, &stats, false, &time::fixed(), Look::plain(80)), expected);
+        assert_eq!(render(&status, &stored, false, &time::fixed(), Look::plain(80)), expected);
     }
 }

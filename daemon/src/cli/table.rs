@@ -138,12 +138,12 @@ impl Table {
             };
             let rest = width.saturating_sub(text::width(&shown));
             let (before, after) = if column.right { (rest, 0) } else { (0, rest) };
-            if !shown.is_empty() {
+            if shown.is_empty() {
+                blanks += before;
+            } else {
                 line.extend(std::iter::repeat_n(' ', blanks + before));
                 line.push_str(&look.paint(cell.paint, &shown));
                 blanks = 0;
-            } else {
-                blanks += before;
             }
             blanks += after + GAP;
         }

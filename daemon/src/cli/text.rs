@@ -1,6 +1,6 @@
 //! Text from data made fit for a terminal: harmless, on one line, of a width, counted.
 
-use std::{borrow::Cow, collections::BTreeSet, ops::Bound};
+use std::{borrow::Cow, collections::BTreeSet, fmt, ops::Bound};
 
 use unicode_width::UnicodeWidthChar;
 
@@ -51,6 +51,11 @@ pub(crate) fn one_line(text: &str) -> String {
         out.push_str(&clean(word));
     }
     out
+}
+
+/// Appends formatted text.
+pub(crate) fn append(out: &mut String, what: fmt::Arguments<'_>) {
+    fmt::Write::write_fmt(out, what).expect("a string takes all text");
 }
 
 /// Returns the columns that `text` takes.

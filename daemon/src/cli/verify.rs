@@ -128,7 +128,10 @@ fn findings(report: &Report, look: Look) -> String {
     let mut out = format!("\n{}", table.render(look));
     let rest = report.issues_found.saturating_sub(report.issues.len().min(SHOWN)) as u64;
     if rest > 0 {
-        out.push_str(&format!("… {}; --json shows more\n", text::count(rest, "more issue", "more issues")));
+        text::append(
+            &mut out,
+            format_args!("… {}; --json shows more\n", text::count(rest, "more issue", "more issues")),
+        );
     }
     out
 }

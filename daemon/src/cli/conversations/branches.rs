@@ -130,22 +130,19 @@ impl Branches {
     /// # Errors
     /// When it fits none or several.
     pub(super) fn path_through(&self, given: &str) -> Result<BTreeSet<String>, CliError> {
-        let at = match self.by_id.get(given) {
-            Some(at) => *at,
-            None => {
-                let fitting = self.by_id.keys().filter(|id| page::starts_with(id, given)).cloned().collect();
-                let id = page::pick("message", given, fitting)?;
-                self.by_id.get(&id).copied().unwrap_or_default()
-            }
-        };
+        let at = self.find(given)?;
         let mut path: Vec<usize> = std::iter::successors(Some(at), |at| self.nodes[*at].parent).collect();
         path.extend(std::iter::successors(self.nodes[at].newest, |at| self.nodes[*at].newest));
         Ok(path.into_iter().map(|at| self.nodes[at].id.clone()).collect())
     }
 
-    /// Keeps the messages of `path`, in their order.
-    pub(super) fn take(&self, tree: Vec<Message>, path: &BTreeSet<String>) -> Vec<Message> {
-        tree.into_iter().filter(|message| path.contains(&message.id)).collect()
+    fn find(&self, given: &str) -> Result<usize, CliError> {
+        if let Some(at) = self.by_id.get(given) {
+            return Ok(*at);
+        }
+        let fitting = self.by_id.keys().filter(|id| page::starts_with(id, given)).cloned().collect();
+        let id = page::pick("message", given, fitting)?;
+        Ok(self.by_id.get(&id).copied().unwrap_or_default())
     }
 
     /// The fork whose branch begins with this message; none where the conversation goes straight on.
@@ -178,6 +175,11 @@ impl Branches {
     }
 }
 
+/// Keeps the messages of `path`, in their order.
+pub(super) fn keep(tree: Vec<Message>, path: &BTreeSet<String>) -> Vec<Message> {
+    tree.into_iter().filter(|message| path.contains(&message.id)).collect()
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 pub(super) mod tests {
@@ -200,6 +202,10 @@ pub(super) mod tests {
             created_at: crate::cli::time::at("2026-03-12T11:20:00Z"),
             ..Message::default()
         }
+    }
+
+    pub(in crate::cli::conversations) fn kept(tree: Vec<Message>, branches: &Branches) -> Vec<Message> {
+        keep(tree, &branches.active_path())
     }
 
     fn hidden(id: &str, parent: Option<&str>) -> Message {

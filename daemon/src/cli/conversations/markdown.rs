@@ -25,11 +25,10 @@ pub(crate) fn render(source: &str, indent: &str, look: Look) -> String {
     let mut blank = false;
     for line in clean.trim_matches('\n').lines() {
         if let Some(open) = &fence {
-            let closes = open.closes(line);
-            if !closes {
-                page.code(line.strip_prefix(&open.indent).unwrap_or(line), &mut out);
-            } else {
+            if open.closes(line) {
                 fence = None;
+            } else {
+                page.code(line.strip_prefix(&open.indent).unwrap_or(line), &mut out);
             }
             continue;
         }

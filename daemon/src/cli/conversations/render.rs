@@ -68,7 +68,7 @@ impl View<'_> {
                 continue;
             }
             for fork in forks.drain(..) {
-                out.push_str(&format!("\n{}", self.fork(&fork, &conversation.id, &ids)));
+                text::append(&mut out, format_args!("\n{}", self.fork(&fork, &conversation.id, &ids)));
             }
             let body = Body { look: self.look, full: self.full };
             let folded = body.folds(message);
@@ -114,7 +114,10 @@ impl View<'_> {
         if !instruction.is_empty() {
             let room = if self.full { usize::MAX } else { self.look.text_columns() };
             let line = format!("instructions: {instruction}");
-            out.push_str(&format!("{}\n", self.look.paint(Paint::Dim, &text::fit(&line, room))));
+            text::append(
+                &mut out,
+                format_args!("{}\n", self.look.paint(Paint::Dim, &text::fit(&line, room))),
+            );
         }
         out
     }
@@ -145,10 +148,13 @@ impl View<'_> {
             );
             let line = format!("{INDENT}`{show}`  {}", other.preview);
             let line = text::fit(&line, self.look.columns.unwrap_or(usize::MAX)).into_owned();
-            out.push_str(&format!("{}\n", self.look.paint(Paint::Dim, &line)));
+            text::append(&mut out, format_args!("{}\n", self.look.paint(Paint::Dim, &line)));
         }
         if fork.of > fork.others.len() + 1 {
-            out.push_str(&format!("{}\n", self.look.paint(Paint::Dim, &format!("{INDENT}--tree shows all"))));
+            text::append(
+                &mut out,
+                format_args!("{}\n", self.look.paint(Paint::Dim, &format!("{INDENT}--tree shows all"))),
+            );
         }
         out
     }
@@ -177,18 +183,24 @@ impl View<'_> {
             let used = text::width(&lead) + text::width(&fork) + text::width(&id) + 2 + 11 + 2;
             let room = self.look.columns.map_or(usize::MAX, |columns| columns.saturating_sub(used));
             let said = text::one_line(&first_text(message));
-            out.push_str(&format!(
-                "{lead}{} {}{}  {who:<9}  {}\n",
-                self.look.paint(paint, mark),
-                self.look.paint(Paint::Warn, &fork),
-                self.look.paint(Paint::Id, &id),
-                text::fit(&said, room),
-            ));
+            text::append(
+                &mut out,
+                format_args!(
+                    "{lead}{} {}{}  {who:<9}  {}\n",
+                    self.look.paint(paint, mark),
+                    self.look.paint(Paint::Warn, &fork),
+                    self.look.paint(Paint::Id, &id),
+                    text::fit(&said, room),
+                ),
+            );
         }
-        out.push_str(&format!(
-            "\n{}\n",
-            self.look.paint(Paint::Dim, "● the branch that was seen last; --branch ID shows another")
-        ));
+        text::append(
+            &mut out,
+            format_args!(
+                "\n{}\n",
+                self.look.paint(Paint::Dim, "● the branch that was seen last; --branch ID shows another")
+            ),
+        );
         out
     }
 }
@@ -254,7 +266,7 @@ mod tests {
     fn a_branch_reads_like_a_talk_and_names_the_others() {
         let tree = trees::forked();
         let branches = Branches::new(&tree);
-        let messages = branches.take(tree, &branches.active_path());
+        let messages = trees::kept(tree, &branches);
         let expected = "\
 Twelve hives\\u{202e}
 chatgpt · gpt-5 · 7 messages · 2026-03-12 11:20

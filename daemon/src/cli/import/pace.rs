@@ -37,22 +37,28 @@ impl Pace {
         match progress.bytes_total.filter(|total| *total > 0) {
             Some(total) => {
                 let percent = u128::from(done.min(total)) * 100 / u128::from(total);
-                line.push_str(&format!(" {} of {} ({percent} %)", text::bytes(done), text::bytes(total)));
+                text::append(
+                    &mut line,
+                    format_args!(" {} of {} ({percent} %)", text::bytes(done), text::bytes(total)),
+                );
             }
-            None if done > 0 => line.push_str(&format!(" {}", text::bytes(done))),
+            None if done > 0 => text::append(&mut line, format_args!(" {}", text::bytes(done))),
             None => {}
         }
         let rate = self.rate(done, now);
         if let Some(rate) = rate {
-            line.push_str(&format!(", {}/s", text::bytes(rate)));
+            text::append(&mut line, format_args!(", {}/s", text::bytes(rate)));
         }
         if progress.records > 0 {
-            line.push_str(&format!(", {}", text::count(progress.records, "record", "records")));
+            text::append(&mut line, format_args!(", {}", text::count(progress.records, "record", "records")));
         }
         let left = progress.bytes_total.and_then(|total| total.checked_sub(done)).filter(|left| *left > 0);
         if let (Some(left), Some(rate)) = (left, rate) {
             // Whole seconds: more would only flicker.
-            line.push_str(&format!(", {} left", text::span((left / rate + 1) * 1_000).replace(".0 s", " s")));
+            text::append(
+                &mut line,
+                format_args!(", {} left", text::span((left / rate + 1) * 1_000).replace(".0 s", " s")),
+            );
         }
         line
     }

@@ -22,16 +22,19 @@ pub(in crate::cli) fn render(import: &Import, calendar: &Calendar, look: Look) -
     if !import.reason.is_empty() {
         let options =
             textwrap::Options::new(look.text_columns()).initial_indent("  ").subsequent_indent("  ");
-        out.push_str(&format!("{}\n", textwrap::fill(&text::clean(&import.reason), options)));
+        text::append(&mut out, format_args!("{}\n", textwrap::fill(&text::clean(&import.reason), options)));
     }
     if let Some(table) = counts(import) {
         out.push('\n');
         for line in table.render(look).lines() {
-            out.push_str(&format!("  {line}\n"));
+            text::append(&mut out, format_args!("  {line}\n"));
         }
     }
-    out.push_str(&skips(import, look));
-    out.push_str(&warnings(import, look));
+    // Of what was imported before, the first receipt said it.
+    if import.status() != ImportStatus::Unchanged {
+        out.push_str(&skips(import, look));
+        out.push_str(&warnings(import, look));
+    }
     out
 }
 
@@ -39,9 +42,7 @@ fn headline(import: &Import, look: Look) -> String {
     let (mark, paint, words, tail) = match import.status() {
         ImportStatus::Completed => ("✓", Paint::Good, "completed", ""),
         ImportStatus::CompletedWithSkips => ("✓", Paint::Warn, "completed", ", with skips"),
-        ImportStatus::Unchanged => {
-            ("✓", Paint::Good, "unchanged", ": these exact bytes were imported before")
-        }
+        ImportStatus::Unchanged => ("✓", Paint::Good, "unchanged", ""),
         ImportStatus::Unrecognized => ("✗", Paint::Bad, "not recognised", ""),
         ImportStatus::Failed => ("✗", Paint::Bad, "failed", ""),
         ImportStatus::Cancelled => ("✗", Paint::Warn, "cancelled", ""),
@@ -73,7 +74,9 @@ fn origin(import: &Import, calendar: &Calendar, look: Look) -> String {
     if import.attachments > 0 {
         facts.push(text::count(import.attachments, "attachment", "attachments"));
     }
-    facts.push(format!("import {}", text::short_id(&import.id)));
+    if !import.dry_run {
+        facts.push(format!("import {}", text::short_id(&import.id)));
+    }
     if let Some(range) = &import.revisions {
         facts.push(match range.last - range.first.min(range.last) {
             0 => format!("revision {}", range.last),
@@ -155,11 +158,11 @@ fn skips(import: &Import, look: Look) -> String {
     }
     let narrow = Look { columns: look.columns.map(|columns| columns.saturating_sub(4)), ..look };
     for line in table.render(narrow).lines().skip(1) {
-        out.push_str(&format!("    {line}\n"));
+        text::append(&mut out, format_args!("    {line}\n"));
     }
     let rest: usize = groups.iter().skip(REASONS).map(|(_, issues)| issues.len()).sum();
     if rest > 0 {
-        out.push_str(&format!("    and {} for other reasons\n", text::number(rest as u64)));
+        text::append(&mut out, format_args!("    and {} for other reasons\n", text::number(rest as u64)));
     }
     out.push_str(&hint(import, look));
     out
@@ -287,11 +290,13 @@ mod tests {
 
     #[test]
     fn unchanged_and_dry_runs_say_so() {
-        let unchanged = Import { status: ImportStatus::Unchanged.into(), ..import() };
+        let reason = "these bytes were imported before".to_owned();
+        let unchanged = Import { status: ImportStatus::Unchanged.into(), reason, ..import() };
         assert!(
-            plain(&unchanged)
-                .starts_with("✓ chatgpt-export.zip  unchanged: these exact bytes were imported before\n")
+            !plain(&unchanged).contains("skipped\n")
+                && plain(&unchanged).contains("  these bytes were imported before\n")
         );
+        assert!(plain(&unchanged).starts_with("✓ chatgpt-export.zip  unchanged\n"));
         let dry = Import { dry_run: true, ..import() };
         assert!(
             plain(&dry).contains("dry run: nothing was stored") && !plain(&dry).contains("imports issues")

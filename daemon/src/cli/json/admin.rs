@@ -138,7 +138,7 @@ impl<'a> Problem<'a> {
 impl<'a> Status<'a> {
     pub(crate) fn new(
         status: &'a v1::GetStatusResponse,
-        stats: &'a v1::GetStatsResponse,
+        stored: &'a v1::GetStatsResponse,
         daemon: bool,
     ) -> Self {
         let header = status.header.as_ref();
@@ -152,17 +152,17 @@ impl<'a> Status<'a> {
             revision: header.map_or(0, |header| header.revision),
             running_jobs: status.running_jobs,
             memories: Counted {
-                total: stats.memories,
-                by_status: counts(&stats.memories_by_status),
-                by_type: counts(&stats.memories_by_type),
-                by_platform: counts(&stats.memories_by_platform),
+                total: stored.memories,
+                by_status: counts(&stored.memories_by_status),
+                by_type: counts(&stored.memories_by_type),
+                by_platform: counts(&stored.memories_by_platform),
             },
             conversations: Platforms {
-                total: stats.conversations,
-                by_platform: counts(&stats.conversations_by_platform),
+                total: stored.conversations,
+                by_platform: counts(&stored.conversations_by_platform),
             },
-            messages: stats.messages,
-            relations: stats.relations,
+            messages: stored.messages,
+            relations: stored.relations,
             journal_bytes: status.journal_bytes,
             database_bytes: status.database_bytes,
             blob_bytes: status.blob_bytes,

@@ -246,8 +246,8 @@ fn exports_plugins_and_status_have_their_keys() {
         keys(&admin::Plugin::new(&plugin)),
         ["name", "version", "platform", "importer_version", "formats", "built_in", "sha256"]
     );
-    let (status, stats) = (v1::GetStatusResponse::default(), v1::GetStatsResponse::default());
-    let shown = admin::Status::new(&status, &stats, false);
+    let (status, stored) = (v1::GetStatusResponse::default(), v1::GetStatsResponse::default());
+    let shown = admin::Status::new(&status, &stored, false);
     assert_eq!(
         keys(&shown),
         [

@@ -55,10 +55,13 @@ pub(super) fn one(memory: &Memory, calendar: &Calendar, look: Look) -> String {
     out.push_str(&metadata(memory, look));
     if memory.version > 1 {
         let command = format!("satchel memories history {}", text::short_id(&memory.id));
-        out.push_str(&format!(
-            "\n{}\n",
-            look.paint(Paint::Dim, &format!("`{command}` shows its {} versions", memory.version))
-        ));
+        text::append(
+            &mut out,
+            format_args!(
+                "\n{}\n",
+                look.paint(Paint::Dim, &format!("`{command}` shows its {} versions", memory.version))
+            ),
+        );
     }
     out
 }
@@ -110,11 +113,14 @@ fn metadata(memory: &Memory, look: Look) -> String {
     let clean = text::clean(&pretty);
     let mut out = format!("\n{}\n", look.paint(Paint::Dim, "metadata"));
     for line in clean.lines().take(METADATA_LINES) {
-        out.push_str(&format!("  {line}\n"));
+        text::append(&mut out, format_args!("  {line}\n"));
     }
     let rest = clean.lines().count().saturating_sub(METADATA_LINES) as u64;
     if rest > 0 {
-        out.push_str(&format!("  … {}; --json shows all\n", text::count(rest, "more line", "more lines")));
+        text::append(
+            &mut out,
+            format_args!("  … {}; --json shows all\n", text::count(rest, "more line", "more lines")),
+        );
     }
     out
 }
@@ -138,15 +144,14 @@ pub(super) fn history(versions: &[MemoryVersion], calendar: &Calendar, look: Loo
         rest.retain(|part| !part.is_empty());
         let options = Options::new(look.text_columns()).initial_indent("  ").subsequent_indent("  ");
         let content = text::clean(&memory.content);
-        out.push_str(&format!("{head}  {}\n", look.paint(Paint::Dim, &rest.join(" · "))));
-        out.push_str(&format!("{}\n", textwrap::fill(&content, options)));
+        text::append(&mut out, format_args!("{head}  {}\n", look.paint(Paint::Dim, &rest.join(" · "))));
+        text::append(&mut out, format_args!("{}\n", textwrap::fill(&content, options)));
     }
     out
 }
 
 fn kind(memory: &Memory) -> String {
-    let word = words::memory_type(memory.r#type);
-    memory.custom_type.as_ref().map_or(word, |custom| custom.clone())
+    memory.custom_type.clone().unwrap_or_else(|| words::memory_type(memory.r#type))
 }
 
 fn confidence(confidence: &Confidence) -> String {
