@@ -105,7 +105,7 @@ mod tests {
     #[tokio::test]
     async fn a_socket_that_listens_is_connected_to() {
         let dir = tempfile::tempdir().unwrap();
-        let _listener = crate::serve::Listener::bind(dir.path(), dir.path()).unwrap();
+        let _listener = serve::Listener::bind(dir.path(), dir.path()).unwrap();
         assert!(connect(dir.path()).await.is_ok());
     }
 }

@@ -25,7 +25,7 @@ use satchel_proto::v1::{
     plugin_service_server::{self, PluginServiceServer},
 };
 use satchel_store::Store;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::{Server, server::Router};
 use tonic_health::{ServingStatus, server::HealthReporter};
@@ -81,24 +81,25 @@ pub enum ServeError {
 ///
 /// # Errors
 /// When the transport fails.
-pub async fn serve(core: Core, listener: Listener, stop: impl Future<Output = ()> + Send) -> Result<(), ServeError> {
-    let (health, router) = router(core).await?;
+pub async fn serve(
+    core: Core,
+    listener: Listener,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<(), ServeError> {
+    let (stopping, stopped) = watch::channel(false);
+    let (health, router) = router(core, stopped.clone()).await?;
     // The place goes, and with it the socket's file, when serving has ended.
     let (socket, _place) = listener.into_parts();
-    let (stopping, stopped) = oneshot::channel();
+    let mut ended = stopped;
     let ended = async move {
-        // A dropped sender is a stop too.
-        if stopped.await.is_err() {
-            tracing::debug!("the stop came by dropping");
-        }
+        // A sender that is gone is a stop too.
+        drop(ended.wait_for(|stopping| *stopping).await);
     };
     let serving = router.serve_with_incoming_shutdown(UnixListenerStream::new(socket), ended);
     let patience = async move {
         stop.await;
         set_health(&health, ServingStatus::NotServing).await;
-        if stopping.send(()).is_err() {
-            tracing::debug!("serving ended before its stop");
-        }
+        stopping.send_replace(true);
         tokio::time::sleep(GRACE).await;
     };
     tokio::select! {
@@ -118,7 +119,10 @@ macro_rules! limited {
 
 type Guarded = tower::layer::util::Stack<GuardLayer, tower::layer::util::Identity>;
 
-async fn router(core: Core) -> Result<(HealthReporter, Router<Guarded>), ServeError> {
+async fn router(
+    core: Core,
+    stopping: watch::Receiver<bool>,
+) -> Result<(HealthReporter, Router<Guarded>), ServeError> {
     let (health, health_service) = tonic_health::server::health_reporter();
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(satchel_proto::DESCRIPTOR_SET)
@@ -134,7 +138,7 @@ async fn router(core: Core) -> Result<(HealthReporter, Router<Guarded>), ServeEr
         .add_service(reflection)
         .add_service(limited!(MemoryServiceServer, memory::Memories(core.clone())))
         .add_service(limited!(ConversationServiceServer, conversation::Conversations(core.clone())))
-        .add_service(limited!(ImportServiceServer, import::ImportJobs(core.clone())))
+        .add_service(limited!(ImportServiceServer, import::ImportJobs { core: core.clone(), stopping }))
         .add_service(limited!(PluginServiceServer, plugin::Plugins(core.clone())))
         .add_service(limited!(ExportServiceServer, export::Bundles(core.clone())))
         .add_service(limited!(AdminServiceServer, admin::Admin(core)));

@@ -63,7 +63,9 @@ impl Daemon {
     /// When it does not end well.
     pub async fn stop(self) -> Result<TempDir> {
         drop(self.channel);
-        drop(self.stop.send(()));
+        if self.stop.send(()).is_err() {
+            // It has ended before; how, says the next line.
+        }
         self.running.await??;
         Ok(self.folder)
     }

@@ -100,6 +100,72 @@ async fn an_ended_job_is_told_in_one_message() -> Result<()> {
     Ok(())
 }
 
+/// More than any machine imports while a test makes two calls.
+const LONG: usize = 20_000;
+
+async fn long_job(daemon: &Daemon) -> Result<v1::ImportJob> {
+    let export = chatgpt_export(&daemon.folder.path().join("long"), LONG)?;
+    let path = export.to_str().context("UTF-8")?.to_owned();
+    let mut client = ImportServiceClient::new(daemon.channel.clone());
+    let request = v1::CreateImportRequest { path, ..Default::default() };
+    client.create_import(request).await?.into_inner().job.context("a job")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_import_says_so_and_keeps_whole_records() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    let id = long_job(&daemon).await?.id;
+    let mut client = ImportServiceClient::new(daemon.channel.clone());
+    let mut answers = client
+        .watch_import(v1::WatchImportRequest { id: id.clone(), min_interval: None })
+        .await?
+        .into_inner();
+    let mut last = None;
+    while let Some(answer) = answers.message().await? {
+        let job = answer.job.context("a job")?;
+        if job.imports.iter().any(|import| import.conversations.is_some_and(|counts| counts.new > 0)) {
+            client.cancel_import(v1::CancelImportRequest { id: id.clone() }).await?;
+        }
+        last = Some(job);
+    }
+    let job = last.context("a last message")?;
+    let import = job.imports.first().context("one import")?;
+    assert_eq!((job.state(), import.status()), (v1::JobState::Cancelled, v1::ImportStatus::Cancelled));
+    let stats =
+        AdminServiceClient::new(daemon.channel.clone()).get_stats(v1::GetStatsRequest {}).await?.into_inner();
+    assert!(stats.conversations > 0 && stats.messages == 4 * stats.conversations, "{stats:?}");
+    daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watcher_is_told_that_the_daemon_stops() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    let id = long_job(&daemon).await?.id;
+    let mut client = ImportServiceClient::new(daemon.channel.clone());
+    let mut answers =
+        client.watch_import(v1::WatchImportRequest { id, min_interval: None }).await?.into_inner();
+    answers.message().await?.context("the state at once")?;
+    let watcher = tokio::spawn(async move {
+        loop {
+            match answers.message().await {
+                Ok(Some(_)) => {}
+                ended => return ended,
+            }
+        }
+    });
+    let folder = daemon.stop().await?;
+    assert_eq!(refused(watcher.await?)?, (Code::Unavailable, "SHUTTING_DOWN".to_owned()));
+    // The ledger does not leave it running, and the next daemon goes on.
+    let daemon = Daemon::start_in(folder).await?;
+    let mut client = ImportServiceClient::new(daemon.channel.clone());
+    let running =
+        v1::ListImportsRequest { statuses: vec![v1::ImportStatus::Running.into()], ..Default::default() };
+    assert!(client.list_imports(running).await?.into_inner().imports.is_empty());
+    daemon.stop().await?;
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_show_one_revision_whatever_is_imported_meanwhile() -> Result<()> {
     let daemon = Daemon::start().await?;

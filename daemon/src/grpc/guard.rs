@@ -23,9 +23,13 @@ pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Longest request id that is taken over, in characters.
 const MAX_REQUEST_ID_CHARS: usize = 64;
-/// Calls that work as long as their work takes. A stream is bounded until it begins, which is at once.
-const UNBOUNDED: [&str; 2] =
-    ["/satchel.v1.ExportService/CreateExport", "/satchel.v1.ExportService/VerifyExport"];
+/// Calls that work as long as their work takes. Of a stream only its beginning is bounded, but a folder must be packed
+/// before its download begins.
+const UNBOUNDED: [&str; 3] = [
+    "/satchel.v1.ExportService/CreateExport",
+    "/satchel.v1.ExportService/DownloadExport",
+    "/satchel.v1.ExportService/VerifyExport",
+];
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");

@@ -3,8 +3,8 @@
 use std::{pin::Pin, time::Duration};
 
 use satchel_proto::v1::{self, import_service_server::ImportService};
-use tokio::sync::watch;
-use tokio_stream::Stream;
+use tokio::sync::{mpsc, watch};
+use tokio_stream::{Stream, wrappers::ReceiverStream};
 use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
@@ -31,11 +31,17 @@ const DEFAULT_INTERVAL: Duration = Duration::from_millis(250);
 const INTERVALS: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
 /// Longest path that is taken, in bytes; no system takes longer ones.
 const MAX_PATH_BYTES: usize = 4_096;
+/// Rows of a page: with the longest path and reason in each, it stays under 4 MiB.
+const MAX_ROWS: usize = 500;
 /// Entries of the ledger that one page looks at for the wanted statuses.
 const MAX_LOOKED_AT: usize = 5_000;
 
 #[derive(Clone)]
-pub(super) struct ImportJobs(pub(super) Core);
+pub(super) struct ImportJobs {
+    pub(super) core: Core,
+    /// Turns true when the daemon is about to stop.
+    pub(super) stopping: watch::Receiver<bool>,
+}
 
 type Watched = Pin<Box<dyn Stream<Item = Result<v1::WatchImportResponse, Status>> + Send>>;
 
@@ -48,7 +54,7 @@ impl ImportService for ImportJobs {
         request: Request<v1::CreateImportRequest>,
     ) -> Result<Response<v1::CreateImportResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| create(core, request)).await
+        self.core.answer(|core| create(core, request)).await
     }
 
     async fn get_import(
@@ -56,7 +62,7 @@ impl ImportService for ImportJobs {
         request: Request<v1::GetImportRequest>,
     ) -> Result<Response<v1::GetImportResponse>, Status> {
         let v1::GetImportRequest { id } = request.into_inner();
-        self.0
+        self.core
             .answer(move |core| {
                 let import = import_to_wire(find(core, &id)?);
                 Ok(v1::GetImportResponse { import: Some(import), header: core.header() })
@@ -69,7 +75,7 @@ impl ImportService for ImportJobs {
         request: Request<v1::ListImportsRequest>,
     ) -> Result<Response<v1::ListImportsResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| list(core, request)).await
+        self.core.answer(|core| list(core, request)).await
     }
 
     async fn watch_import(
@@ -78,8 +84,8 @@ impl ImportService for ImportJobs {
     ) -> Result<Response<Watched>, Status> {
         let v1::WatchImportRequest { id, min_interval } = request.into_inner();
         let interval = interval(min_interval)?;
-        let job = self.0.blocking(move |core| job_of(core, &id)).await?;
-        Ok(Response::new(Box::pin(watch(self.0.clone(), job, interval))))
+        let job = self.core.blocking(move |core| job_of(core, &id)).await?;
+        Ok(Response::new(Box::pin(watch(self.core.clone(), self.stopping.clone(), job, interval))))
     }
 
     async fn list_import_issues(
@@ -87,7 +93,7 @@ impl ImportService for ImportJobs {
         request: Request<v1::ListImportIssuesRequest>,
     ) -> Result<Response<v1::ListImportIssuesResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| issues(core, request)).await
+        self.core.answer(|core| issues(core, request)).await
     }
 
     async fn cancel_import(
@@ -95,7 +101,7 @@ impl ImportService for ImportJobs {
         request: Request<v1::CancelImportRequest>,
     ) -> Result<Response<v1::CancelImportResponse>, Status> {
         let v1::CancelImportRequest { id } = request.into_inner();
-        self.0
+        self.core
             .answer(move |core| {
                 let job = job_of(core, &id)?;
                 core.imports.cancel(&id);
@@ -176,7 +182,8 @@ fn list(core: &Core, mut request: v1::ListImportsRequest) -> Result<v1::ListImpo
         statuses.into_iter().map(|status| status_from_wire("statuses", status)).collect::<Result<_, _>>()?;
     let running: Vec<ImportRecord> =
         core.imports.active().into_iter().flat_map(|view| view.imports).collect();
-    let (records, next) = wanted_imports(core, &paging, &wanted)?;
+    let rows = paging.rows.min(MAX_ROWS);
+    let (records, next) = wanted_imports(core, &paging, rows, &wanted)?;
     let imports = records.into_iter().map(|record| {
         let live = running.iter().find(|live| live.id == record.id).cloned();
         light_import_to_wire(live.unwrap_or(record))
@@ -191,18 +198,23 @@ fn list(core: &Core, mut request: v1::ListImportsRequest) -> Result<v1::ListImpo
 type Found = (Vec<ImportRecord>, Option<Vec<u8>>);
 
 /// Walks the ledger until the page is full, or has looked at enough entries: a rare status must not hold the call.
-fn wanted_imports(core: &Core, paging: &Paging, wanted: &[ImportStatus]) -> Result<Found, Fault> {
+fn wanted_imports(
+    core: &Core,
+    paging: &Paging,
+    rows: usize,
+    wanted: &[ImportStatus],
+) -> Result<Found, Fault> {
     let mut found = Vec::new();
     let mut looked_at = 0;
     let mut at = paging.store_cursor();
     loop {
-        let page = core.imports.list(at.as_ref(), paging.rows - found.len())?;
+        let page = core.imports.list(at.as_ref(), rows - found.len())?;
         looked_at += page.items.len();
         found.extend(
             page.items.into_iter().filter(|record| wanted.is_empty() || wanted.contains(&record.status)),
         );
         at = page.next;
-        if at.is_none() || found.len() >= paging.rows || looked_at >= MAX_LOOKED_AT {
+        if at.is_none() || found.len() >= rows || looked_at >= MAX_LOOKED_AT {
             return Ok((found, at.map(|cursor| cursor.as_bytes().to_vec())));
         }
     }
@@ -284,12 +296,12 @@ fn interval(wire: Option<prost_types::Duration>) -> Result<Duration, Fault> {
 /// The job as it is, its changes, and its end.
 fn watch(
     core: Core,
-    job: Followed,
+    mut stopping: watch::Receiver<bool>,
+    mut job: Followed,
     interval: Duration,
 ) -> impl Stream<Item = Result<v1::WatchImportResponse, Status>> + Send {
-    let (sender, receiver) = tokio::sync::mpsc::channel(1);
+    let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
-        let mut job = job;
         loop {
             let view = match &mut job {
                 Followed::Live(view) => view.borrow_and_update().clone(),
@@ -301,26 +313,49 @@ fn watch(
             if sender.send(Ok(answer)).await.is_err() || ended {
                 return;
             }
-            if !changed(&mut job, &sender, interval).await {
-                return;
+            match next(&mut job, &mut stopping, &sender, interval).await {
+                Next::Tell => {}
+                Next::Nothing => return,
+                Next::Stop => {
+                    // Nobody to tell is no matter.
+                    drop(sender.send(Err(Fault::ShuttingDown.into())).await);
+                    return;
+                }
             }
         }
     });
-    tokio_stream::wrappers::ReceiverStream::new(receiver)
+    ReceiverStream::new(receiver)
 }
 
-/// Waits until there is something to tell; false if there never will be, or nobody to tell it to.
-async fn changed<T>(job: &mut Followed, sender: &tokio::sync::mpsc::Sender<T>, interval: Duration) -> bool {
-    let Followed::Live(view) = job else { return false };
-    // The end is told at once, all else not before the interval has passed.
-    let ended = view.wait_for(|view| view.phase == Phase::Ended);
+/// What a watcher is to be told next.
+enum Next {
+    /// The job has changed.
+    Tell,
+    /// Nothing ever again, or nobody is there to tell it to.
+    Nothing,
+    /// The daemon stops before the job has ended.
+    Stop,
+}
+
+/// Waits until there is something to tell: the end at once, all else not before the interval has passed.
+async fn next<T>(
+    job: &mut Followed,
+    stopping: &mut watch::Receiver<bool>,
+    sender: &mpsc::Sender<T>,
+    interval: Duration,
+) -> Next {
+    let Followed::Live(view) = job else { return Next::Nothing };
+    let seen = |outcome: bool| if outcome { Next::Tell } else { Next::Nothing };
+    let changed = async {
+        tokio::select! {
+            outcome = view.wait_for(|view| view.phase == Phase::Ended) => return seen(outcome.is_ok()),
+            () = tokio::time::sleep(interval) => {}
+        }
+        seen(view.changed().await.is_ok())
+    };
     tokio::select! {
-        outcome = ended => return outcome.is_ok(),
-        () = sender.closed() => return false,
-        () = tokio::time::sleep(interval) => {}
-    }
-    tokio::select! {
-        outcome = view.changed() => outcome.is_ok(),
-        () = sender.closed() => false,
+        next = changed => next,
+        _ = stopping.wait_for(|stopping| *stopping) => Next::Stop,
+        () = sender.closed() => Next::Nothing,
     }
 }

@@ -448,7 +448,7 @@ mod tests {
 
     #[test]
     fn our_own_mistakes_show_nothing_of_the_inside() {
-        let cause = std::io::Error::other("/home/ana/secret");
+        let cause = io::Error::other("/home/ana/secret");
         let store = StoreError::Twice { kind: "memory", id: "secret".to_owned() };
         for fault in [Fault::internal(cause), Fault::Store(store)] {
             let status = fault.into_status();

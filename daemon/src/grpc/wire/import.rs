@@ -18,6 +18,8 @@ use crate::{
 
 /// Longest locator or reason in an answer, in bytes: a receipt lists a thousand of each.
 const MAX_TEXT_BYTES: usize = 1_024;
+/// Longest reason of an import in an answer, in bytes.
+const MAX_REASON_BYTES: usize = 2_048;
 
 enum_pair!(status_to_wire, status_from_wire, ImportStatus, v1::ImportStatus, [
     Running => Running,
@@ -101,7 +103,7 @@ pub fn warning_from_wire(wire: v1::ImportIssue) -> Result<Warning, WireError> {
     Ok(Warning { locator, message })
 }
 
-/// Shows a receipt.
+/// Shows a receipt; long texts are cut.
 #[must_use]
 pub fn import_to_wire(record: ImportRecord) -> v1::Import {
     let ImportRecord {
@@ -147,7 +149,7 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         warnings_total: warnings_found,
         revisions: revisions.map(|[first, last]| v1::RevisionRange { first, last }),
         elapsed_ms,
-        reason: reason.unwrap_or_default(),
+        reason: cut(reason.unwrap_or_default(), MAX_REASON_BYTES),
         dry_run,
         started_at: Some(time_to_wire(started_at)),
         finished_at: finished_at.map(time_to_wire),
