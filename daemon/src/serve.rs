@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sha2::{Digest, Sha256};
+use satchel_pam::hash::Sha256Digest;
 use tokio::net::UnixListener;
 
 const SOCKET: &str = "satchel.sock";
@@ -135,8 +135,9 @@ fn place(data_dir: &Path, runtime_dir: &Path) -> Result<Place, SocketError> {
 
 /// One name for each data directory.
 fn runtime_name(data_dir: &Path) -> String {
-    let digest = Sha256::digest(data_dir.as_os_str().as_bytes());
-    let hex: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let mut hex = Sha256Digest::of(data_dir.as_os_str().as_bytes()).to_hex();
+    // 64 bits tell one person's directories apart, and leave room in the address.
+    hex.truncate(16);
     format!("{hex}.sock")
 }
 
@@ -150,7 +151,7 @@ fn make_private(dir: &Path) -> Result<(), SocketError> {
     // Not through a link, which somebody else may have laid.
     let found = fs::symlink_metadata(dir).map_err(io("look at"))?;
     let ours =
-        found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0;
+        found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o777 == 0o700;
     if ours { Ok(()) } else { Err(SocketError::OpenToOthers { dir: dir.to_owned() }) }
 }
 

@@ -358,7 +358,7 @@ async fn a_download_goes_on_where_it_broke() -> Result<()> {
     let listed = client.list_exports(v1::ListExportsRequest::default()).await?.into_inner().exports;
     assert_eq!(listed.len(), 2);
     std::fs::remove_file(daemon.folder.path().join("bundle.zip"))?;
-    let gone = listed.iter().find(|export| export.path.ends_with(".zip")).context("the ZIP")?;
+    let gone = listed.iter().find(|export| export.path.ends_with("bundle.zip")).context("the ZIP")?;
     let again = v1::DownloadExportRequest { id: gone.id.clone(), offset: 0 };
     assert_eq!(refused(client.download_export(again).await)?.1, "BUNDLE_GONE");
     daemon.stop().await?;
@@ -389,8 +389,8 @@ async fn the_daemon_tells_how_it_is() -> Result<()> {
     let status = client.get_status(v1::GetStatusRequest {}).await?.into_inner();
     assert_eq!((status.problems.len(), status.pid), (0, std::process::id()));
     assert_eq!(std::path::Path::new(&status.data_dir), daemon.data_dir());
-    let stats = client.get_stats(v1::GetStatsRequest {}).await?.into_inner();
-    assert_eq!((stats.conversations, stats.messages), (3, 12));
+    let counted = client.get_stats(v1::GetStatsRequest {}).await?.into_inner();
+    assert_eq!((counted.conversations, counted.messages), (3, 12));
     let mut plugins = PluginServiceClient::new(daemon.channel.clone());
     let listed = plugins.list_plugins(v1::ListPluginsRequest {}).await?.into_inner().plugins;
     assert!(listed.iter().any(|plugin| plugin.platform == "chatgpt" && plugin.sha256.len() == 64));

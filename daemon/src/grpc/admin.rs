@@ -26,7 +26,7 @@ impl AdminService for Admin {
     ) -> Result<Response<v1::GetStatsResponse>, Status> {
         self.0
             .answer(|core| {
-                let header = core.header();
+                let header = Some(core.header());
                 Ok(v1::GetStatsResponse { header, ..stats_to_wire(core.store.stats()?) })
             })
             .await
@@ -37,7 +37,7 @@ fn get_status(core: &Core) -> Result<v1::GetStatusResponse, Fault> {
     let stats = core.store.stats()?;
     Ok(v1::GetStatusResponse {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        header: core.header(),
+        header: Some(core.header()),
         journal_bytes: stats.journal_bytes,
         database_bytes: stats.engine_bytes,
         blob_bytes: stats.blob_bytes,

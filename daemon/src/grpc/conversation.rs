@@ -66,7 +66,7 @@ fn get(core: &Core, request: &v1::GetConversationRequest) -> Result<v1::GetConve
     };
     Ok(v1::GetConversationResponse {
         conversation: Some(conversation_to_wire(shown_header(&record), standing)),
-        header: core.header_at(revision),
+        header: Some(core.header_at(revision)),
     })
 }
 
@@ -90,7 +90,7 @@ fn list(
     Ok(v1::ListConversationsResponse {
         conversations,
         next_page_token: core.next_token(&paging, revision, next),
-        header: core.header_at(revision),
+        header: Some(core.header_at(revision)),
     })
 }
 
@@ -115,7 +115,7 @@ fn list_messages(
     Ok(v1::ListMessagesResponse {
         messages,
         next_page_token: core.next_token(&paging, revision, next),
-        header: core.header_at(revision),
+        header: Some(core.header_at(revision)),
     })
 }
 

@@ -54,7 +54,7 @@ impl ExportService for Bundles {
         self.0
             .answer(move |core| {
                 let export = export_to_wire(find(core, &id)?);
-                Ok(v1::GetExportResponse { export: Some(export), header: core.header() })
+                Ok(v1::GetExportResponse { export: Some(export), header: Some(core.header()) })
             })
             .await
     }
@@ -74,7 +74,7 @@ impl ExportService for Bundles {
         let v1::DownloadExportRequest { id, offset } = request.into_inner();
         let (file, size) = self.0.blocking(move |core| open(core, &id, offset)).await?;
         let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
-        let header = self.0.header();
+        let header = Some(self.0.header());
         let span = tracing::Span::current();
         tokio::task::spawn_blocking(move || span.in_scope(|| send(file, offset, size, header, &sender)));
         Ok(Response::new(ReceiverStream::new(receiver)))
@@ -93,12 +93,12 @@ fn create(core: &Core, request: v1::CreateExportRequest) -> Result<v1::CreateExp
     let v1::CreateExportRequest { r#type, output, without_conversations, attachments } = request;
     match v1::ExportType::try_from(r#type) {
         Ok(v1::ExportType::Unspecified | v1::ExportType::Full) => {}
-        Err(_) => return Err(Fault::field("type", format!("holds {}, which is no known value", r#type))),
+        Err(_) => return Err(Fault::field("type", format!("holds {type}, which is no known value"))),
     }
     absolute("output", &output)?;
     let request = ExportRequest { output: output.into(), conversations: !without_conversations, attachments };
     let export = export_to_wire(core.exports.create(&request)?);
-    Ok(v1::CreateExportResponse { export: Some(export), header: core.header() })
+    Ok(v1::CreateExportResponse { export: Some(export), header: Some(core.header()) })
 }
 
 fn absolute(field: &str, path: &str) -> Result<(), Fault> {
@@ -127,7 +127,7 @@ fn list(core: &Core, mut request: v1::ListExportsRequest) -> Result<v1::ListExpo
     Ok(v1::ListExportsResponse {
         exports,
         next_page_token: core.next_token(&paging, core.store.revision(), next),
-        header: core.header(),
+        header: Some(core.header()),
     })
 }
 
@@ -157,8 +157,9 @@ fn check(core: &Core, request: v1::VerifyExportRequest) -> Result<v1::VerifyExpo
     bounded("signer", &signer)?;
     let signer = (!signer.is_empty()).then_some(signer);
     let options = verify::Options { signer, own_key: core.exports.signer(), strict };
-    let report = verify::path(Path::new(&path), &options).map_err(|error| Fault::unverified(&path, error))?;
-    Ok(v1::VerifyExportResponse { header: core.header(), ..report_to_wire(report) })
+    let report =
+        verify::path(Path::new(&path), &options).map_err(|error| Fault::unverified(&path, &error))?;
+    Ok(v1::VerifyExportResponse { header: Some(core.header()), ..report_to_wire(report) })
 }
 
 /// Sends the rest of `file` until its end, or until nobody listens.

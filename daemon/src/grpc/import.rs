@@ -28,7 +28,7 @@ use crate::ingest::{
 /// How often a watcher hears of a job when it does not say.
 const DEFAULT_INTERVAL: Duration = Duration::from_millis(250);
 /// How often a watcher may hear of a job.
-const INTERVALS: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
+const INTERVALS: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(1);
 /// Longest path that is taken, in bytes; no system takes longer ones.
 const MAX_PATH_BYTES: usize = 4_096;
 /// Rows of a page: with the longest path and reason in each, it stays under 4 MiB.
@@ -65,7 +65,7 @@ impl ImportService for ImportJobs {
         self.core
             .answer(move |core| {
                 let import = import_to_wire(find(core, &id)?);
-                Ok(v1::GetImportResponse { import: Some(import), header: core.header() })
+                Ok(v1::GetImportResponse { import: Some(import), header: Some(core.header()) })
             })
             .await
     }
@@ -105,7 +105,10 @@ impl ImportService for ImportJobs {
             .answer(move |core| {
                 let job = job_of(core, &id)?;
                 core.imports.cancel(&id);
-                Ok(v1::CancelImportResponse { job: Some(job_to_wire(job.now())), header: core.header() })
+                Ok(v1::CancelImportResponse {
+                    job: Some(job_to_wire(job.now())),
+                    header: Some(core.header()),
+                })
             })
             .await
     }
@@ -136,7 +139,7 @@ fn create(core: &Core, request: v1::CreateImportRequest) -> Result<v1::CreateImp
     let id = core.imports.start(ImportRequest { path: path.into(), provider, again, dry_run })?;
     let view = core.imports.subscribe(id).ok_or_else(|| Fault::missing(Kind::Import, id.to_string()))?;
     let job = job_to_wire(view.borrow().clone());
-    Ok(v1::CreateImportResponse { job: Some(job), header: core.header() })
+    Ok(v1::CreateImportResponse { job: Some(job), header: Some(core.header()) })
 }
 
 fn find(core: &Core, id: &str) -> Result<ImportRecord, Fault> {
@@ -191,7 +194,7 @@ fn list(core: &Core, mut request: v1::ListImportsRequest) -> Result<v1::ListImpo
     Ok(v1::ListImportsResponse {
         imports: imports.collect(),
         next_page_token: core.next_token(&paging, core.store.revision(), next),
-        header: core.header(),
+        header: Some(core.header()),
     })
 }
 
@@ -236,7 +239,7 @@ fn issues(
     Ok(v1::ListImportIssuesResponse {
         issues,
         next_page_token: core.next_token(&paging, core.store.revision(), next),
-        header: core.header(),
+        header: Some(core.header()),
     })
 }
 
@@ -308,7 +311,8 @@ fn watch(
                 Followed::Over(view) => (**view).clone(),
             };
             let ended = view.phase == Phase::Ended;
-            let answer = v1::WatchImportResponse { job: Some(job_to_wire(view)), header: core.header() };
+            let answer =
+                v1::WatchImportResponse { job: Some(job_to_wire(view)), header: Some(core.header()) };
             // Nobody listens any more: the job goes on without us.
             if sender.send(Ok(answer)).await.is_err() || ended {
                 return;

@@ -66,7 +66,7 @@ fn get(core: &Core, request: v1::GetMemoryRequest) -> Result<v1::GetMemoryRespon
     let record = core.store.memory(&id, Some(revision))?.ok_or_else(|| Fault::missing(Kind::Memory, &id))?;
     Ok(v1::GetMemoryResponse {
         memory: Some(record_to_wire(record, view)?),
-        header: core.header_at(revision),
+        header: Some(core.header_at(revision)),
     })
 }
 
@@ -81,7 +81,8 @@ fn batch_get(
     ids.iter().try_for_each(|id| required("ids", id))?;
     let view = view_from_wire(view, View::Full)?;
     let revision = core.store.revision();
-    let mut answer = v1::BatchGetMemoriesResponse { header: core.header_at(revision), ..Default::default() };
+    let mut answer =
+        v1::BatchGetMemoriesResponse { header: Some(core.header_at(revision)), ..Default::default() };
     let mut seen = BTreeSet::new();
     let mut bytes = 0;
     for id in ids.into_iter().filter(|id| seen.insert(id.clone())) {
@@ -122,7 +123,7 @@ fn list(core: &Core, mut request: v1::ListMemoriesRequest) -> Result<v1::ListMem
     Ok(v1::ListMemoriesResponse {
         memories,
         next_page_token: core.next_token(&paging, revision, next),
-        header: core.header_at(revision),
+        header: Some(core.header_at(revision)),
     })
 }
 
@@ -153,7 +154,7 @@ fn list_versions(
     Ok(v1::ListMemoryVersionsResponse {
         versions,
         next_page_token: core.next_token(&paging, revision, next),
-        header: core.header_at(revision),
+        header: Some(core.header_at(revision)),
     })
 }
 

@@ -18,7 +18,7 @@ impl PluginService for Plugins {
             .answer(|core| {
                 let mut plugins: Vec<_> = core.plugins.all()?.iter().map(plugin_to_wire).collect();
                 plugins.sort_by(|one, other| one.name.cmp(&other.name));
-                Ok(v1::ListPluginsResponse { plugins, header: core.header() })
+                Ok(v1::ListPluginsResponse { plugins, header: Some(core.header()) })
             })
             .await
     }

@@ -121,7 +121,7 @@ pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
         created_at,
     } = wire;
     if r#type != i32::from(v1::ExportType::Full) {
-        return Err(WireError::new("type", format!("holds {}, which is no known value", r#type)));
+        return Err(WireError::new("type", format!("holds {type}, which is no known value")));
     }
     Ok(ExportRecord {
         export_id: id,

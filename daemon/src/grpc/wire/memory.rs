@@ -194,7 +194,7 @@ pub fn memory_to_wire(memory: Memory) -> Result<v1::Memory, Fault> {
         content_hash: content_hash.to_string(),
         summary,
         tags,
-        confidence: confidence.map(confidence_to_wire),
+        confidence: confidence.as_ref().map(confidence_to_wire),
         temporal: Some(temporal_to_wire(temporal)),
         provenance: Some(provenance_to_wire(provenance)),
         access: access.map(access_to_wire),
@@ -281,8 +281,8 @@ pub(super) fn stamp_from_wire(
         .ok_or_else(|| WireError::new(field, "is outside the years 1 to 9999"))
 }
 
-fn confidence_to_wire(confidence: Confidence) -> v1::Confidence {
-    let Confidence { initial, current, decay_model, last_reinforced } = confidence;
+fn confidence_to_wire(confidence: &Confidence) -> v1::Confidence {
+    let Confidence { initial, current, decay_model, last_reinforced } = *confidence;
     v1::Confidence {
         initial,
         current,
