@@ -174,7 +174,8 @@ impl Exports {
     }
 
     fn remember(&self, record: &ExportRecord) -> Result<(), ExportError> {
-        let value = serde_json::to_vec(record).map_err(|_| ExportError::Unencodable { what: "an export's record" })?;
+        let value = serde_json::to_vec(record)
+            .map_err(|_| ExportError::Unencodable { what: "an export's record" })?;
         let write = LedgerWrite::Entry {
             ledger: Ledger::Export,
             id: record.export_id.clone(),

@@ -205,7 +205,11 @@ impl Imports {
     /// The jobs that run or wait.
     pub fn active(&self) -> Vec<JobView> {
         let jobs = self.0.jobs();
-        jobs.all.values().map(|job| job.view.borrow().clone()).filter(|view| view.phase != Phase::Ended).collect()
+        jobs.all
+            .values()
+            .map(|job| job.view.borrow().clone())
+            .filter(|view| view.phase != Phase::Ended)
+            .collect()
     }
 
     /// Asks a job, or the job of an import, to stop; false if none such runs.
@@ -213,7 +217,8 @@ impl Imports {
         let jobs = self.0.jobs();
         let found = jobs.all.iter().find(|(job, entry)| {
             let view = entry.view.borrow();
-            view.phase != Phase::Ended && (job.to_string() == id || view.imports.iter().any(|import| import.id == id))
+            view.phase != Phase::Ended
+                && (job.to_string() == id || view.imports.iter().any(|import| import.id == id))
         });
         found.is_some_and(|(_, job)| {
             job.cancel.cancel();
@@ -252,7 +257,8 @@ impl Imports {
                 break;
             }
             let stored = ledger::issues(&self.0.store, &record.id, page)?;
-            let rest: Vec<Skip> = stored.into_iter().skip(at % ledger::ISSUES_PER_PAGE).take(limit - issues.len()).collect();
+            let rest: Vec<Skip> =
+                stored.into_iter().skip(at % ledger::ISSUES_PER_PAGE).take(limit - issues.len()).collect();
             if rest.is_empty() {
                 break;
             }
@@ -301,7 +307,8 @@ impl Inner {
 
     fn check(&self, request: &ImportRequest) -> Result<(), IngestError> {
         let Some(provider) = &request.provider else { return Ok(()) };
-        let known: Vec<&str> = self.plugins.all()?.iter().map(|plugin| plugin.info().platform.as_str()).collect();
+        let known: Vec<&str> =
+            self.plugins.all()?.iter().map(|plugin| plugin.info().platform.as_str()).collect();
         if known.contains(&provider.as_str()) {
             return Ok(());
         }

@@ -3,8 +3,8 @@
 //! Everything here is a join: commutative, associative and idempotent, so that the order in which exports arrive does not
 //! matter (`the_order_of_arrival_never_matters` in `plan::conversation`).
 
-pub mod body;
 pub mod assemble;
+pub mod body;
 pub mod conversation;
 pub mod evidence;
 pub mod tree;

@@ -122,7 +122,11 @@ pub fn path(path: &Path, options: &Options) -> Result<Report, VerifyError> {
     let (manifest, findings) = manifest::check(&bundle, &root, &report)?;
     report.issues.extend(findings);
     for unread in bundle.unread() {
-        report.issues.push(Issue::error("files", unread.name.clone(), format!("cannot be checked: {}", unread.reason)));
+        report.issues.push(Issue::error(
+            "files",
+            unread.name.clone(),
+            format!("cannot be checked: {}", unread.reason),
+        ));
     }
     Ok(conclude(report, manifest, options, wanted.as_ref(), conversations))
 }
@@ -160,10 +164,14 @@ fn lone_document(bundle: &Bundle) -> Result<Option<validate::Report>, VerifyErro
 fn root_of(bundle: &Bundle) -> Option<String> {
     if let [entry] = bundle.list() {
         // A store that was renamed is still a store.
-        return entry.path.rsplit_once('/').map_or(Some(String::new()), |(folder, _)| Some(format!("{folder}/")));
+        return entry
+            .path
+            .rsplit_once('/')
+            .map_or(Some(String::new()), |(folder, _)| Some(format!("{folder}/")));
     }
     let stores = bundle.list().iter().map(|entry| entry.path.as_str());
-    let roots = stores.filter_map(|path| path.strip_suffix(STORE).filter(|root| root.is_empty() || root.ends_with('/')));
+    let roots = stores
+        .filter_map(|path| path.strip_suffix(STORE).filter(|root| root.is_empty() || root.ends_with('/')));
     roots.min_by_key(|root| (root.matches('/').count(), root.len())).map(str::to_owned)
 }
 
@@ -219,7 +227,11 @@ fn conclude(
     findings.extend(wrong_signer(&signature, wanted));
     let own = options.own_key.is_some() && options.own_key == signer;
     if manifest == Signed::Absent && (wanted.is_some() || own) {
-        findings.push(error("manifest", "satchel-manifest.json", "is missing, so relations and conversations are not signed"));
+        findings.push(error(
+            "manifest",
+            "satchel-manifest.json",
+            "is missing, so relations and conversations are not signed",
+        ));
     }
     let worst = |finding: &Finding| finding.severity == Severity::Error || options.strict;
     let valid = !findings.iter().any(worst);

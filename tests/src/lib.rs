@@ -1,6 +1,6 @@
 //! What the tests share.
 
-pub mod daemon;
-pub mod guests;
 pub mod archive;
+pub mod daemon;
 pub mod generate;
+pub mod guests;

@@ -31,13 +31,14 @@ fn produce(plugin: &Plugin, input: &Path) -> Result<Vec<Value>> {
     for detection in plugin.detect(Arc::new(bundle.clone()))? {
         let mut all = Vec::new();
         let files = Arc::new(bundle.subset(&detection.files));
-        let ended = plugin.run(files, &detection.format, &Limits::default(), &CancelToken::new(), &mut |emitted| {
-            all.extend(lines(emitted));
-            Verdict::Proceed
-        });
+        let ended =
+            plugin.run(files, &detection.format, &Limits::default(), &CancelToken::new(), &mut |emitted| {
+                all.extend(lines(emitted));
+                Verdict::Proceed
+            });
         let broke = match ended {
             Ok(_) => false,
-            Err(RunError::Plugin { .. }) => true,
+            Err(RunError::Reported { .. }) => true,
             Err(error) => bail!("{input:?}: {error}"),
         };
         let lines: Vec<Value> = all.iter().map(serde_json::to_value).collect::<Result<_, _>>()?;
@@ -70,13 +71,16 @@ fn expected(fixture: &Path) -> Result<Vec<Value>> {
 }
 
 fn check(name: &str) -> Result<()> {
-    let built_in = satchel_plugins::BUILT_IN.iter().find(|one| one.name == name).context("no such importer")?;
+    let built_in =
+        satchel_plugins::BUILT_IN.iter().find(|one| one.name == name).context("no such importer")?;
     let host = Host::new(HostOptions::default())?;
     let plugin = host.load(built_in.wasm)?;
-    let folder: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins").join(name).join("fixtures");
+    let folder: PathBuf =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins").join(name).join("fixtures");
     let mut seen = 0;
     for fixture in fixtures(&folder)? {
-        let (expected, produced) = (Value::Array(expected(&fixture)?), Value::Array(produce(&plugin, &fixture.join("input"))?));
+        let (expected, produced) =
+            (Value::Array(expected(&fixture)?), Value::Array(produce(&plugin, &fixture.join("input"))?));
         if let Some(difference) = first_difference(&expected, &produced) {
             bail!("{fixture:?} differs in the sandbox: {difference}");
         }

@@ -262,7 +262,38 @@ fn attachments_are_kept_by_their_hash() -> Result<()> {
     let text = serde_json::to_string(&state.conversations.values().collect::<Vec<_>>())?;
     assert!(text.contains(&format!("attachments/{}", digest.to_hex())));
     let mut stored = Vec::new();
-    std::io::Read::read_to_end(&mut archive.store.blob_open(digest.as_bytes())?.context("the blob")?, &mut stored)?;
+    std::io::Read::read_to_end(
+        &mut archive.store.blob_open(digest.as_bytes())?.context("the blob")?,
+        &mut stored,
+    )?;
     assert_eq!(stored, photo);
+    Ok(())
+}
+
+#[test]
+fn two_imports_at_once_count_each_its_own() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let archive = Archive::open(&dir.path().join("data"))?;
+    let start = |sample: &str| {
+        archive.imports.start(satchel_daemon::ingest::ImportRequest {
+            path: demo().join(sample),
+            provider: None,
+            again: false,
+            dry_run: false,
+        })
+    };
+    let jobs = [start("chatgpt-export")?, start("claude-export")?];
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let mut new = Vec::new();
+    for job in jobs {
+        let mut view = archive.imports.subscribe(job).context("the job")?;
+        let view = runtime
+            .block_on(view.wait_for(|view| view.phase == satchel_daemon::ingest::Phase::Ended))?
+            .clone();
+        let import = only(view.imports)?;
+        balanced(&import)?;
+        new.push(import.memories.new);
+    }
+    assert_eq!(new, [3, 5]);
     Ok(())
 }

@@ -256,7 +256,9 @@ fn parts_that_arrive_one_by_one_end_like_all_at_once() -> Result<()> {
     for (name, conversation) in &whole.conversations {
         assert_eq!(parts.conversations[name]["messages"], conversation["messages"], "{name}");
     }
-    let ids = |memories: &[serde_json::Value]| memories.iter().map(|memory| memory["id"].to_string()).collect::<Vec<_>>();
+    let ids = |memories: &[serde_json::Value]| {
+        memories.iter().map(|memory| memory["id"].to_string()).collect::<Vec<_>>()
+    };
     assert_eq!(ids(&parts.memories), ids(&whole.memories));
     Ok(())
 }

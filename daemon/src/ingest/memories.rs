@@ -1,11 +1,16 @@
 //! Brings the store's memories in line with what follows from all evidence in it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_pam::{embedding::Embedding, ids, record::EmbeddingRecord, relation::Relation, time::Timestamp};
 use satchel_store::{Change, Store};
 
-use super::{IngestError, receipt::ImportRecord, run::Tail, write::Writer};
+use super::{
+    IngestError,
+    receipt::ImportRecord,
+    run::Tail,
+    write::{Writer, evidence_changes},
+};
 use crate::plan::evidence::{Derived, Witness, derive};
 
 /// Changes of one batch.
@@ -22,16 +27,21 @@ pub(super) fn settle(
         return Ok(());
     }
     writer.hold();
+    // As the store will hold them: of evidence that is repeated, the last report.
+    let fresh: BTreeMap<String, Witness> = std::mem::take(&mut writer.witnesses)
+        .into_iter()
+        .map(|witness| (witness.id.clone(), witness))
+        .collect();
     let mut witnesses = stored_witnesses(store)?;
-    if writer.dry_run {
-        let fresh: BTreeSet<String> = writer.witnesses.iter().map(|witness| witness.id.clone()).collect();
-        witnesses.retain(|witness| !fresh.contains(&witness.id));
-        witnesses.append(&mut writer.witnesses);
-    }
+    witnesses.retain(|witness| !fresh.contains_key(&witness.id));
+    let fresh: Vec<Witness> = fresh.into_values().collect();
+    let evidence = evidence_changes(&fresh)?;
+    witnesses.extend(fresh);
     let derived = derive(&witnesses);
     drop(witnesses);
     let mut touched = std::mem::take(&mut writer.touched);
     let mut changes = memory_changes(store, &derived, &mut touched, record)?;
+    changes.splice(0..0, evidence);
     changes.extend(relation_changes(store, &derived)?);
     changes.extend(named_by_key(store, tail, record)?);
     if !writer.dry_run {

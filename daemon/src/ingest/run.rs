@@ -117,7 +117,6 @@ impl Run<'_> {
             newest: i64::MIN,
             undated: Vec::new(),
             natural: BTreeSet::new(),
-            fault: None,
         };
         let files: Arc<dyn Files> = Arc::new(self.bundle.clone());
         let outcome = self.plugin.run(files, self.format, self.limits, self.cancel, &mut |emitted| {
@@ -157,7 +156,6 @@ struct Stage<'a> {
     undated: Vec<Evidence>,
     /// Conversations whose key is not the provider's.
     natural: BTreeSet<String>,
-    fault: Option<String>,
 }
 
 impl Stage<'_> {
@@ -222,10 +220,12 @@ impl Stage<'_> {
         self.send(Normalised::Evidence(witnesses))
     }
 
+    /// Sends the evidence that waited for the newest time; nobody may be listening any more.
     fn finish(&mut self) {
         let undated = std::mem::take(&mut self.undated);
-        self.evidence(undated);
-        self.fault = None;
+        if !self.evidence(undated) {
+            tracing::debug!("the import ended before its undated evidence");
+        }
     }
 
     fn send(&self, item: Normalised) -> bool {

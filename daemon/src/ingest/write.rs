@@ -19,6 +19,8 @@ use crate::plan::{
 
 /// Encoded bytes of one batch; each is one revision and one fsync.
 const BATCH_BYTES: usize = 8 << 20;
+/// Pieces of evidence that wait in memory for the end of the run; a few hundred bytes each.
+const HELD_WITNESSES: usize = 50_000;
 /// Conversations of one batch.
 const BATCH_CONVERSATIONS: usize = 256;
 
@@ -37,7 +39,7 @@ pub(super) struct Writer<'a> {
     pending: BTreeSet<String>,
     /// Conversations and messages as a dry run would leave them, so that a record met twice counts once as new.
     pub(super) touched: BTreeSet<String>,
-    /// All evidence of a dry run, which is stored nowhere.
+    /// Evidence that is not stored yet.
     pub(super) witnesses: Vec<Witness>,
     pub(super) evidence: u64,
     spilled: Vec<satchel_pam::record::Skip>,
@@ -76,7 +78,7 @@ impl<'a> Writer<'a> {
     pub(super) fn take(&mut self, item: Normalised, record: &mut ImportRecord) -> Result<(), IngestError> {
         match item {
             Normalised::Conversation(conversation) => self.conversation(*conversation, record)?,
-            Normalised::Evidence(witnesses) => self.evidence(witnesses)?,
+            Normalised::Evidence(witnesses) => self.evidence(witnesses, record)?,
             Normalised::Skip(skip) => {
                 if let Some(skip) = record.skip(skip) {
                     self.spill(skip, record)?;
@@ -127,22 +129,19 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn evidence(&mut self, witnesses: Vec<Witness>) -> Result<(), IngestError> {
+    /// Keeps evidence for the end, so that it is stored together with the memories that follow from it, and no other import
+    /// counts those as its own.
+    fn evidence(&mut self, witnesses: Vec<Witness>, record: &mut ImportRecord) -> Result<(), IngestError> {
         for witness in witnesses {
             self.evidence += 1;
             self.touched.extend(memories_of(&witness.claim));
-            if self.dry_run {
-                self.witnesses.push(witness);
-                continue;
-            }
-            let json =
-                serde_json::to_vec(&witness).map_err(|_| IngestError::Unencodable { what: "evidence" })?;
-            let id = Uuid::parse_str(&witness.id)
-                .map_err(|_| IngestError::Unencodable { what: "an evidence id" })?;
-            self.bytes += json.len();
-            self.changes.push(Change::Evidence(EvidenceWrite { id: id.into_bytes(), json }));
+            self.witnesses.push(witness);
         }
-        Ok(())
+        if self.witnesses.len() < HELD_WITNESSES || self.dry_run {
+            return Ok(());
+        }
+        let early = evidence_changes(&std::mem::take(&mut self.witnesses))?;
+        self.commit(early, record)
     }
 
     /// Commits the batch. Durable when this returns.
@@ -224,6 +223,17 @@ impl StoredBodies<'_> {
         let bytes = loaded.get(message).map(Vec::as_slice).unwrap_or_default();
         Body::decode(bytes).map_err(|_| IngestError::Unencodable { what: "a stored message" })
     }
+}
+
+/// What stores `witnesses`.
+pub(super) fn evidence_changes(witnesses: &[Witness]) -> Result<Vec<Change>, IngestError> {
+    let change = |witness: &Witness| {
+        let json = serde_json::to_vec(witness).map_err(|_| IngestError::Unencodable { what: "evidence" })?;
+        let id =
+            Uuid::parse_str(&witness.id).map_err(|_| IngestError::Unencodable { what: "an evidence id" })?;
+        Ok(Change::Evidence(EvidenceWrite { id: id.into_bytes(), json }))
+    };
+    witnesses.iter().map(change).collect()
 }
 
 /// Evidence that an export repeats stands in a batch once, as the last one says.

@@ -169,7 +169,8 @@ pub fn shown_header(record: &ConversationRecord) -> ConversationHeader {
         let raw = header.raw_metadata.take().unwrap_or_default();
         header.raw_metadata = Some(raw.with("created_at_source", &"messages".into()));
     }
-    if let Some(updated) = header.temporal.updated_at.filter(|updated| *updated < header.temporal.created_at) {
+    if let Some(updated) = header.temporal.updated_at.filter(|updated| *updated < header.temporal.created_at)
+    {
         // Readers of PAM refuse such a pair; the provider's word stays beside it.
         let raw = header.raw_metadata.take().unwrap_or_default();
         header.raw_metadata = Some(raw.with("updated_at_source", &updated.to_string().into()));
