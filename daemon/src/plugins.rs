@@ -39,8 +39,7 @@ impl Plugins {
 fn load(cache_dir: Option<PathBuf>) -> Result<Vec<Plugin>, PluginsError> {
     let failed =
         |name: &str, error: &HostError| PluginsError { name: name.to_owned(), problem: crate::chain(error) };
-    let host = Host::new(HostOptions { cache_dir, ..HostOptions::default() })
-        .map_err(|error| failed("host", &error))?;
+    let host = Host::new(HostOptions { cache_dir }).map_err(|error| failed("host", &error))?;
     satchel_plugins::BUILT_IN
         .iter()
         .map(|built_in| host.load(built_in.wasm).map_err(|error| failed(built_in.name, &error)))

@@ -111,8 +111,7 @@ impl Tree {
         metadata: Value,
     ) -> String {
         let id = dice.uuid();
-        self.time +=
-            dice.below(600) as f64 + f64::from(u32::try_from(dice.below(1_000_000)).unwrap_or(0)) / 1e6;
+        self.time += dice.decimal(600) + dice.decimal(1_000_000) / 1e6;
         let message = json!({
             "id": id, "author": {"role": role, "name": null, "metadata": {}}, "create_time": self.time, "update_time": null,
             "content": content, "status": "finished_successfully", "end_turn": role == "assistant", "weight": 1.0,
@@ -140,7 +139,7 @@ fn metadata(dice: &mut Dice, extra: Value) -> Value {
 }
 
 fn chatgpt_conversation(dice: &mut Dice, counts: &mut Counts) -> Value {
-    let start = 1_700_000_000.0 + dice.below(80_000_000) as f64;
+    let start = 1_700_000_000.0 + dice.decimal(80_000_000);
     let root = dice.uuid();
     let mut tree = Tree { nodes: serde_json::Map::new(), messages: 0, time: start };
     tree.nodes.insert(root.clone(), json!({"id": root, "message": null, "parent": null, "children": []}));
@@ -270,7 +269,7 @@ impl Dice {
     }
 
     /// Any number.
-    pub fn next(&mut self) -> u64 {
+    pub fn throw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -280,7 +279,12 @@ impl Dice {
 
     /// A number below `bound`, which is not 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+        self.throw() % bound
+    }
+
+    /// Like [`Dice::below`], as a floating-point number.
+    fn decimal(&mut self, bound: u32) -> f64 {
+        u32::try_from(self.below(u64::from(bound))).map_or(0.0, f64::from)
     }
 
     /// True in `percent` of all throws.
@@ -289,7 +293,7 @@ impl Dice {
     }
 
     fn uuid(&mut self) -> String {
-        let (one, two) = (self.next(), self.next());
+        let (one, two) = (self.throw(), self.throw());
         format!(
             "{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}",
             one >> 32,

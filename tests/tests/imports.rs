@@ -1,5 +1,7 @@
 //! What people rely on when they import: receipts that add up, nothing twice, nothing lost, whatever the order.
 
+#![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
+
 use std::{fs, io::Write as _, path::Path};
 
 use anyhow::{Context as _, Result, ensure};

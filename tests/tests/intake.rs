@@ -1,5 +1,7 @@
 //! Hostile and broken sources: each is refused or skipped with its reason, costs nothing else, and writes nothing by name.
 
+#![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
+
 use std::{
     fs,
     io::Write as _,

@@ -101,10 +101,10 @@ impl Job<'_> {
     /// Walks all memories of the revision in the order of their ids.
     fn each_memory(
         &self,
-        mut see: impl FnMut(MemoryRecord) -> Result<(), ExportError>,
+        see: impl FnMut(MemoryRecord) -> Result<(), ExportError>,
     ) -> Result<(), ExportError> {
         let query = MemoryQuery { order: MemoryOrder::IdAscending, ..MemoryQuery::default() };
-        pages(|after| Ok(self.store.memories(&query, after, PAGE, self.revision)?), |record| see(record))
+        pages(|after| Ok(self.store.memories(&query, after, PAGE, self.revision)?), see)
     }
 
     fn survey(&self) -> Result<Survey, ExportError> {

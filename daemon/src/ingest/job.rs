@@ -108,7 +108,9 @@ impl Task {
             }
             match plugin.detect(Arc::new(bundle.clone())) {
                 Ok(found) => {
-                    all.extend(found.into_iter().map(|detection| Found { plugin: plugin.clone(), detection }))
+                    all.extend(
+                        found.into_iter().map(|detection| Found { plugin: plugin.clone(), detection }),
+                    );
                 }
                 Err(error) => {
                     let message = format!("the importer could not look at the files: {}", chain(&error));
@@ -173,11 +175,11 @@ impl Task {
         let identity =
             ledger::identity(&checksum, record.plugin.as_deref().unwrap_or_default(), &detection.files);
         record.source_checksum = Some(checksum);
-        if !self.request.again {
-            if let Some(earlier) = ledger::earlier(&self.inner.store, &identity)? {
-                self.end(unchanged(record, &earlier));
-                return Ok(());
-            }
+        if !self.request.again
+            && let Some(earlier) = ledger::earlier(&self.inner.store, &identity)?
+        {
+            self.end(unchanged(record, &earlier));
+            return Ok(());
         }
         self.read(&plugin, files, &detection.format, record, &identity, source)
     }
@@ -313,13 +315,14 @@ impl Task {
     /// Ends an import that wrote nothing and shows it.
     fn end(&self, record: ImportRecord) {
         let record = self.finish(record);
-        if !self.request.dry_run && record.status != ImportStatus::Unchanged {
-            if let Err(error) = ledger::put(&self.inner.store, &record, Durability::Now) {
-                tracing::error!(import = record.id, error = chain(&error), "the import is not in the ledger");
-            }
+        if !self.request.dry_run
+            && record.status != ImportStatus::Unchanged
+            && let Err(error) = ledger::put(&self.inner.store, &record, Durability::Now)
+        {
+            tracing::error!(import = record.id, error = chain(&error), "the import is not in the ledger");
         }
         self.show(|view| {
-            view.imports.retain(|known| known.ended());
+            view.imports.retain(ImportRecord::ended);
             view.imports.push(record.clone());
         });
     }

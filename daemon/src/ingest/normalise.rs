@@ -14,7 +14,7 @@ use crate::plan::{
 
 /// Who reads the export.
 #[derive(Clone, Debug)]
-pub struct Reader {
+pub(super) struct Reader {
     /// PAM platform.
     pub platform: String,
     /// The plugin, `name/x.y.z`.
@@ -22,21 +22,20 @@ pub struct Reader {
 }
 
 /// A conversation with Satchel's ids.
-pub struct Conversation {
+pub(super) struct Conversation {
     pub id: String,
     pub report: Report,
     pub nodes: Vec<ReportedNode>,
-    pub locator: String,
     /// Bytes that it holds in memory, roughly.
     pub weight: usize,
 }
 
 /// Stores the bytes of an attachment: the PAM `ref` under which they are found, and their length.
-pub type Keep<'a> = dyn FnMut(AttachmentRecord) -> satchel_pam::conversation::Attachment + 'a;
+pub(super) type Keep<'a> = dyn FnMut(AttachmentRecord) -> satchel_pam::conversation::Attachment + 'a;
 
 impl Reader {
     /// The id of a conversation; one without a provider's id is told apart by account.
-    pub fn conversation_id(&self, key: &str, natural: bool, account: Option<&str>) -> uuid::Uuid {
+    pub(super) fn conversation_id(&self, key: &str, natural: bool, account: Option<&str>) -> uuid::Uuid {
         ids::conversation_id(&self.platform, account.filter(|_| natural), key)
     }
 
@@ -44,7 +43,7 @@ impl Reader {
     ///
     /// # Errors
     /// When a message cannot be written as JSON.
-    pub fn conversation(
+    pub(super) fn conversation(
         &self,
         record: ConversationRecord,
         keep: &mut Keep<'_>,
@@ -76,11 +75,11 @@ impl Reader {
             nodes.push(ReportedNode { id, parent, body, bytes, digest });
         }
         let weight = nodes.iter().map(|node| node.bytes.len() * 2 + 256).sum();
-        Ok(Conversation { id: id.to_string(), report, nodes, locator: record.locator, weight })
+        Ok(Conversation { id: id.to_string(), report, nodes, weight })
     }
 
     /// Normalises a piece of evidence; `newest` is the time of one that has none.
-    pub fn evidence(&self, record: Evidence, newest: i64, natural: bool) -> Witness {
+    pub(super) fn evidence(&self, record: Evidence, newest: i64, natural: bool) -> Witness {
         let account = record.account;
         let conversation =
             record.conversation.as_deref().map(|key| self.conversation_id(key, natural, account.as_deref()));

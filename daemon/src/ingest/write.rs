@@ -98,7 +98,7 @@ impl<'a> Writer<'a> {
         conversation: Conversation,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
-        let Conversation { id, report, nodes, locator: _, weight } = conversation;
+        let Conversation { id, report, nodes, weight } = conversation;
         if self.pending.contains(&id) {
             self.flush(record)?;
         }

@@ -156,10 +156,10 @@ fn harmless(name: &str) -> bool {
 fn refuse_twins(listed: &[Listed]) -> Result<(), String> {
     let mut seen = std::collections::BTreeSet::new();
     for line in listed {
-        if let Listed::File { name, .. } = line {
-            if !seen.insert(satchel_pam::text::normalise(name)) {
-                return Err(name.clone());
-            }
+        if let Listed::File { name, .. } = line
+            && !seen.insert(satchel_pam::text::normalise(name))
+        {
+            return Err(name.clone());
         }
     }
     Ok(())

@@ -143,13 +143,12 @@ pub fn unite<E>(
     let mut index: HashMap<String, usize> =
         all.iter().enumerate().map(|(at, (node, _))| (node.id.clone(), at)).collect();
     for node in nodes {
-        match index.get(&node.id) {
-            Some(&at) => unite_nodes(&mut all[at], node, &mut tally, stored)?,
-            None => {
-                tally.new += 1;
-                index.insert(node.id.clone(), all.len());
-                all.push(fresh(node));
-            }
+        if let Some(&at) = index.get(&node.id) {
+            unite_nodes(&mut all[at], node, &mut tally, stored)?;
+        } else {
+            tally.new += 1;
+            index.insert(node.id.clone(), all.len());
+            all.push(fresh(node));
         }
     }
     let after: Vec<_> = all.iter().map(|(node, _)| (node.id.clone(), node.parents.clone())).collect();
@@ -321,7 +320,7 @@ pub fn report_of(header: &ConversationHeader, current: Option<&str>) -> Report {
         format: header.provider.export_format_version.clone(),
         title: header.title.clone(),
         created_at: Some(header.temporal.created_at.micros()),
-        updated_at: header.temporal.updated_at.map(|at| at.micros()),
+        updated_at: header.temporal.updated_at.map(satchel_pam::time::Timestamp::micros),
         participants: header.participants.clone(),
         model: header.model.clone(),
         system_instruction: header.system_instruction.clone(),
@@ -454,7 +453,9 @@ mod tests {
         held
     }
 
-    fn shown(held: &Held) -> (Option<Report>, BTreeMap<String, (Vec<String>, Option<i64>, Option<Content>)>) {
+    type ShownNode = (Vec<String>, Option<i64>, Option<Content>);
+
+    fn shown(held: &Held) -> (Option<Report>, BTreeMap<String, ShownNode>) {
         let known = held.known.clone();
         let nodes = known.iter().flat_map(|known| &known.nodes).map(|node| {
             (node.id.clone(), (node.parents.clone(), node.time, held.bodies[&node.id].content.clone()))

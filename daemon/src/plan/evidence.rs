@@ -92,10 +92,10 @@ pub fn derive(all: &[Witness]) -> Derived {
         match &witness.claim {
             Claim::Statement(item) => says.push(Said::new(witness, item, stated(item))),
             Claim::Snapshot { series, .. } => {
-                streams.entry((&witness.platform, account, 0, series)).or_default().push(witness)
+                streams.entry((&witness.platform, account, 0, series)).or_default().push(witness);
             }
             Claim::Edit { log, .. } => {
-                streams.entry((&witness.platform, account, 1, log)).or_default().push(witness)
+                streams.entry((&witness.platform, account, 1, log)).or_default().push(witness);
             }
         }
     }

@@ -188,7 +188,7 @@ fn weigh_message(message: &Message<'_>) -> usize {
         .map(|part| match part {
             Part::Text(text) => text.len(),
             Part::Other(object) => object.len(),
-            Part::Nothing(_) => 0,
+            Part::Nothing(nothing) => usize::from(nothing.is_some()),
         })
         .sum();
     flags
