@@ -56,5 +56,11 @@ fn start_tracing(cli: &Cli, no_color: bool) {
         ColorWhen::Never => false,
         ColorWhen::Auto => !no_color && std::io::IsTerminal::is_terminal(&std::io::stderr()),
     };
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(color).init();
+    // A closed stderr is no reason to stop; telling of it there would panic.
+    tracing_subscriber::fmt()
+        .log_internal_errors(false)
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(color)
+        .init();
 }

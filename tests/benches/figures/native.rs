@@ -17,8 +17,12 @@ struct ChatGpt<'a> {
     current_node: Option<Cow<'a, str>>,
     conversation_id: Option<Cow<'a, str>>,
     is_archived: Option<bool>,
-    #[serde(flatten, borrow)]
-    rest: BTreeMap<Cow<'a, str>, &'a RawValue>,
+    #[serde(borrow)]
+    moderation_results: Option<&'a RawValue>,
+    #[serde(borrow)]
+    safe_urls: Option<&'a RawValue>,
+    #[serde(borrow)]
+    memory_scope: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -160,7 +164,9 @@ fn weigh_chatgpt(one: &ChatGpt<'_>) -> usize {
         current_node,
         conversation_id,
         is_archived,
-        rest,
+        moderation_results,
+        safe_urls,
+        memory_scope,
     } = one;
     let times = usize::from(create_time.is_some())
         + usize::from(update_time.is_some())
@@ -169,7 +175,7 @@ fn weigh_chatgpt(one: &ChatGpt<'_>) -> usize {
         .iter()
         .flat_map(BTreeMap::values)
         .map(|node| text(node.parent.as_ref()) + node.message.as_ref().map_or(0, weigh_message));
-    let rest: usize = rest.values().map(|value| value.get().len()).sum();
+    let rest = raw(*moderation_results) + raw(*safe_urls) + raw(*memory_scope);
     text(title.as_ref())
         + text(current_node.as_ref())
         + text(conversation_id.as_ref())

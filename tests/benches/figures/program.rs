@@ -34,7 +34,9 @@ pub(crate) fn import(label: &str, folder: &Path, scratch: &Path) -> Result<()> {
         std::fs::remove_dir_all(&data)?;
         if let Some(pam) = pam() {
             let out = scratch.join("pam-out");
-            theirs.push(run(&pam, &words(&[&"convert", &folder, &"-o", &out]))?.seconds);
+            theirs.push(
+                run(&pam, &words(&[&"convert", &folder.join("conversations.json"), &"-o", &out]))?.seconds,
+            );
             std::fs::remove_dir_all(&out)?;
         }
     }
