@@ -361,6 +361,6 @@ impl<'de> Deserialize<'de> for ToolInput {
         if raw.get().starts_with('"') {
             return serde_json::from_str(raw.get()).map(Self::Text).map_err(de::Error::custom);
         }
-        RawObject::from_raw_value(raw).map(Self::Object).map_err(de::Error::custom)
+        RawObject::parse(Box::<str>::from(raw).into()).map(Self::Object).map_err(de::Error::custom)
     }
 }

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::json::{
-    JsonError, Problem,
+    JsonError,
     lexer::{Lexer, Quoted, Token},
     tree::{self, Node, Notes},
 };
@@ -14,11 +14,14 @@ use crate::json::{
 /// Levels of nesting in a [`RawObject`]; leaves room for the document around it, which may have 128.
 pub const MAX_DEPTH: usize = 100;
 
+/// What JSON takes for white space.
+const SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
+
 /// The text of one JSON object, at most [`MAX_DEPTH`] levels deep, each key once, no lone surrogates.
 ///
 /// Checked once, when made; so it can be written into any document as it is, and read back by any reader.
-#[derive(Clone)]
-pub struct RawObject(Box<RawValue>);
+#[derive(Clone, PartialEq, Eq)]
+pub struct RawObject(Box<str>);
 
 /// Why a text is no [`RawObject`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,16 +59,8 @@ impl RawObject {
     /// As [`RawObject::parse`].
     pub fn parse_noting(mut text: String) -> Result<(Self, Repairs), RawError> {
         let repairs = repair(&mut text)?;
-        Ok((Self(raw_value(text)?), repairs))
-    }
-
-    /// Takes a value that `serde_json` has read; no copy is made unless something must be repaired.
-    ///
-    /// # Errors
-    /// As [`RawObject::parse`].
-    pub fn from_raw_value(value: Box<RawValue>) -> Result<Self, RawError> {
-        let scan = scan(value.get())?;
-        if scan.clean() { Ok(Self(value)) } else { Self::parse(value.get().to_owned()) }
+        let bare = text.trim_matches(SPACE);
+        Ok((Self(if bare.len() == text.len() { text.into() } else { bare.into() }), repairs))
     }
 
     /// The text of a map.
@@ -79,7 +74,7 @@ impl RawObject {
     /// The text, without white space around it.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        self.0.get()
+        &self.0
     }
 
     /// The object, parsed.
@@ -109,7 +104,7 @@ impl RawObject {
 /// The empty object.
 impl Default for RawObject {
     fn default() -> Self {
-        Self(RawValue::from_string("{}".to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+        Self("{}".into())
     }
 }
 
@@ -118,12 +113,6 @@ struct Scan {
     duplicate_keys: bool,
     /// Byte offsets of the escapes.
     lone_surrogates: Vec<usize>,
-}
-
-impl Scan {
-    fn clean(&self) -> bool {
-        !self.duplicate_keys && self.lone_surrogates.is_empty()
-    }
 }
 
 fn scan(text: &str) -> Result<Scan, RawError> {
@@ -161,7 +150,7 @@ fn note_surrogates(found: &mut Scan, text: &str, quoted: Quoted<'_>) {
 }
 
 fn has_duplicate(keys: &[Quoted<'_>]) -> bool {
-    if keys.iter().all(|key| !key.text.contains('\\')) {
+    if !keys.iter().any(|key| key.escaped) {
         return tree::duplicate(keys.iter().map(|key| key.text)).is_some();
     }
     let decoded: Vec<_> = keys.iter().map(|key| key.decode(&mut false)).collect();
@@ -254,20 +243,6 @@ fn value_span(text: &str, wanted: &str) -> Option<(usize, usize)> {
     None
 }
 
-fn raw_value(text: String) -> Result<Box<RawValue>, RawError> {
-    // Our reader and serde_json's agree on the grammar (a property test compares them).
-    RawValue::from_string(text)
-        .map_err(|problem| JsonError { offset: problem.column(), problem: Problem::Expected("JSON") }.into())
-}
-
-impl PartialEq for RawObject {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_str() == other.as_str()
-    }
-}
-
-impl Eq for RawObject {}
-
 impl fmt::Debug for RawObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -276,13 +251,14 @@ impl fmt::Debug for RawObject {
 
 impl Serialize for RawObject {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        // Our reader and serde_json's agree on the grammar (a property test compares them).
+        serde_json::from_str::<&RawValue>(&self.0).map_err(ser::Error::custom)?.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for RawObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Box::<RawValue>::deserialize(deserializer)?;
-        Self::from_raw_value(value).map_err(de::Error::custom)
+        let value = Box::<str>::from(Box::<RawValue>::deserialize(deserializer)?);
+        Self::parse(value.into()).map_err(de::Error::custom)
     }
 }

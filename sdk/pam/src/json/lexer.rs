@@ -22,7 +22,7 @@ pub(crate) enum Token<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quoted<'a> {
     pub(crate) text: &'a str,
-    escaped: bool,
+    pub(crate) escaped: bool,
 }
 
 pub(crate) struct Lexer<'a> {
@@ -177,9 +177,7 @@ impl<'a> Lexer<'a> {
         let bytes = self.text.as_bytes();
         let mut escaped = false;
         loop {
-            while self.at < bytes.len() && PLAIN[usize::from(bytes[self.at])] {
-                self.at += 1;
-            }
+            self.at += plain_length(&bytes[self.at..]);
             match self.peek() {
                 Some(b'"') => break,
                 Some(b'\\') => {
@@ -316,15 +314,50 @@ fn unit(text: &str) -> Option<u16> {
     u16::from_str_radix(text.get(2..6)?, 16).ok()
 }
 
-/// Bytes that may stand in a string as they are.
-const PLAIN: [bool; 256] = {
-    let mut table = [true; 256];
-    let mut byte = 0;
-    while byte < 0x20 {
-        table[byte] = false;
-        byte += 1;
+/// How many bytes at the front of `bytes` may stand in a string as they are.
+fn plain_length(bytes: &[u8]) -> usize {
+    let (words, tail) = bytes.as_chunks::<WORD>();
+    for (index, word) in words.iter().enumerate() {
+        let special = special(u64::from_le_bytes(*word));
+        if special != 0 {
+            return index * WORD + special.trailing_zeros() as usize / 8;
+        }
     }
-    table[b'"' as usize] = false;
-    table[b'\\' as usize] = false;
-    table
-};
+    let plain = tail.iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..b' ')).count();
+    bytes.len() - tail.len() + plain
+}
+
+/// Bytes that are looked at together.
+const WORD: usize = 8;
+/// A one in each byte.
+const ONES: u64 = u64::MAX / 0xff;
+
+/// The high bit of the lowest byte of `word` that may not stand in a string; higher bits mean nothing, as subtraction
+/// borrows.
+fn special(word: u64) -> u64 {
+    let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word;
+    let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    (below(word, b' ') | equal(b'"') | equal(b'\\')) & (ONES << 7)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_length_stops_at_each_special_byte_wherever_it_stands() {
+        for filler in [b' ', b'#', b'[', b']', 0x7f, 0x80, 0xa2, 0xff] {
+            for length in 0..40 {
+                let mut bytes = vec![filler; length];
+                assert_eq!(plain_length(&bytes), length);
+                for at in 0..length {
+                    for special in (0..b' ').chain([b'"', b'\\']) {
+                        bytes[at] = special;
+                        assert_eq!(plain_length(&bytes), at, "{special} at {at} among {filler}");
+                    }
+                    bytes[at] = filler;
+                }
+            }
+        }
+    }
+}
