@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use super::tree::TimeSource;
 
 /// A message without its place in the tree. This is what the store keeps once, as compact JSON.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Body {
     /// The provider's id, verbatim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,8 +45,8 @@ pub struct Body {
     /// Calls, with their output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// What has no place above.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What has no place above. The last field: [`Body::encode`] writes it.
+    #[serde(default, skip_serializing)]
     pub raw_metadata: Option<RawObject>,
 }
 
@@ -61,6 +61,13 @@ impl Body {
     pub fn encode(&self) -> serde_json::Result<(Vec<u8>, Digest16)> {
         let mut bytes = Vec::with_capacity(512);
         serde_json::to_writer(&mut bytes, self)?;
+        if let Some(raw) = &self.raw_metadata {
+            // Already JSON text, so it is copied: it is most of a message, and a serializer would read it again.
+            bytes.pop();
+            bytes.extend_from_slice(b",\"raw_metadata\":");
+            bytes.extend_from_slice(raw.as_str().as_bytes());
+            bytes.push(b'}');
+        }
         let digest = digest(&bytes);
         Ok((bytes, digest))
     }
