@@ -26,7 +26,7 @@ pub struct Receiver<T>(Arc<Shared<T>>);
 pub struct Closed<T>(pub T);
 
 /// A channel whose queue holds about `bytes`. One item alone may be larger: it is let in when the queue is empty.
-pub fn bounded<T: Weight>(bytes: usize) -> (Sender<T>, Receiver<T>) {
+pub fn bounded<T>(bytes: usize) -> (Sender<T>, Receiver<T>) {
     let queue = Queue { items: VecDeque::new(), weight: 0, sender_gone: false, receiver_gone: false };
     let shared = Arc::new(Shared { queue: Mutex::new(queue), changed: Condvar::new(), bytes });
     (Sender(Arc::clone(&shared)), Receiver(shared))

@@ -6,8 +6,6 @@ use satchel_pam::record::{
     ConversationRecord, EmbeddingRecord, Evidence, RecordKind, RelationRecord, Skip, Warning,
 };
 
-use crate::{channel::Weight, collect::weight};
-
 /// One delivery of a run, already checked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Emitted {
@@ -61,19 +59,4 @@ pub struct Summary {
     pub skipped: BTreeMap<RecordKind, u64>,
     /// Warnings, those past [`crate::Limits::warnings`] too.
     pub warnings: u64,
-}
-
-impl Weight for Emitted {
-    fn weight(&self) -> usize {
-        size_of::<Self>()
-            + match self {
-                Self::Conversation(conversation) => weight::conversation(conversation),
-                Self::Evidence(evidence) => evidence.iter().map(weight::evidence).sum(),
-                Self::Relations(relations) => relations.iter().map(weight::relation).sum(),
-                Self::Embeddings(embeddings) => embeddings.iter().map(weight::embedding).sum(),
-                Self::Skip(skip) => weight::skip(skip),
-                Self::Warning(warning) => weight::warning(warning),
-                Self::Progress { .. } => 0,
-            }
-    }
 }

@@ -7,4 +7,4 @@ mod sink;
 
 #[expect(unreachable_pub, reason = "the generated bindings name it in their own public names")]
 pub use self::library::Reader;
-pub(crate) use self::library::{Failure, Library};
+pub(crate) use self::library::{Failure, Library, Paths};

@@ -11,6 +11,7 @@ mod cancel;
 pub mod channel;
 mod collect;
 mod convert;
+mod delivery;
 mod elements;
 mod emitted;
 mod error;

@@ -12,16 +12,17 @@ use std::{
 
 use wasmtime::{Store, UpdateDeadline};
 
-use self::{
-    clock::Clock,
-    state::{Share, StopFlag},
+use self::{clock::Clock, state::Share};
+pub(crate) use self::{
+    ended::from_import_error,
+    state::{State, StopFlag},
 };
-pub(crate) use self::{ended::from_import_error, state::State};
 use crate::{
     bindings::{Importer, ImporterPre, exports::satchel::importer::plugin as wit},
     cancel::CancelToken,
-    channel::{self, Sender},
+    channel::{self, Receiver, Sender},
     collect::Collector,
+    delivery::{Delivery, Meter},
     emitted::{Emitted, Summary, Verdict},
     error::RunError,
     files::{Entry, Files},
@@ -71,7 +72,7 @@ pub(crate) fn detect(
     })
 }
 
-/// Runs the plugin on a thread of its own and hands what it emits to `sink` on this one.
+/// Runs the plugin on a thread of its own; checks what it emits and hands it to `sink` on this one.
 pub(crate) fn run(
     host: &Inner,
     pre: &ImporterPre<State>,
@@ -80,37 +81,50 @@ pub(crate) fn run(
 ) -> Result<Summary, RunError> {
     let (sender, receiver) = channel::bounded(job.limits.queue_bytes);
     let stop = StopFlag::new(job.cancel.clone());
+    let library = Library::new(Arc::clone(&job.files), u64::MAX);
+    let collector = Collector::new(sink, &stop, job.limits, library.paths(), library.size());
     thread::scope(|scope| {
         // Owned in here, so that a panicking sink drops it and thereby frees a plugin that waits for room.
         let receiver = receiver;
-        let guest = spawn(scope, || read_export(host, pre, job, sender, stop.clone()))?;
-        while let Some(emitted) = receiver.recv() {
-            if !stop.asked() && sink(emitted) == Verdict::Stop {
-                stop.ask();
-            }
-        }
-        let ended = join(guest);
-        if stop.asked() { Err(RunError::Cancelled) } else { ended }
+        let guest = spawn(scope, || read_export(host, pre, job, library, sender, stop.clone()))?;
+        let collector = collect(&receiver, collector, &stop);
+        let bytes_read = join(guest)?;
+        let summary = Summary { bytes_read, ..collector.finish() };
+        if stop.asked() { Err(RunError::Cancelled) } else { Ok(summary) }
     })
+    .map_err(|error| if stop.asked() { RunError::Cancelled } else { error })
 }
 
+fn collect<'a>(
+    receiver: &Receiver<Delivery>,
+    mut collector: Collector<'a>,
+    stop: &StopFlag,
+) -> Collector<'a> {
+    while let Some(delivery) = receiver.recv() {
+        if !stop.asked() {
+            delivery.collect(&mut collector);
+        }
+    }
+    collector
+}
+
+/// Answers how many bytes the plugin read. Its own summary is a claim; the collector counts.
 fn read_export(
     host: &Inner,
     pre: &ImporterPre<State>,
     job: &Job<'_>,
-    sender: Sender<Emitted>,
+    library: Library,
+    out: Sender<Delivery>,
     stop: StopFlag,
-) -> Result<Summary, RunError> {
+) -> Result<u64, RunError> {
     let limits = job.limits;
-    let library = Library::new(Arc::clone(&job.files), u64::MAX);
-    let collector = Collector::new(sender, limits, library.size());
+    let meter = Meter::new(limits.emitted_budget(library.size()));
     let clock = Clock::start(limits.idle, limits.total);
-    let state = State::new(library, clock, limits.memory_bytes, Share::Everything { collector, stop });
+    let state = State::new(library, clock, limits.memory_bytes, Share::Everything { out, meter, stop });
     let mut call = Call::start(host, pre, state)?;
     let ran = call.importer.satchel_importer_plugin().call_run(&mut call.store, job.format);
-    // The plugin's own summary is a claim; the collector counted.
     ran.map_err(|error| call.ended(&error))?.map_err(from_import_error)?;
-    call.store.into_data().finish()
+    Ok(call.store.data().library.bytes_read())
 }
 
 /// A state without a sink, bounded for a short look.

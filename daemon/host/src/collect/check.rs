@@ -15,7 +15,7 @@ use satchel_pam::{
 };
 
 use crate::{
-    imports::Library,
+    imports::Paths,
     limits::{KIB, MIB},
     text,
 };
@@ -132,7 +132,7 @@ pub(super) fn conversation(record: &mut ConversationRecord, notes: &mut Notes) -
     Ok(())
 }
 
-pub(super) fn message(record: &mut MessageRecord, library: &Library, notes: &mut Notes) -> Result<(), Fault> {
+pub(super) fn message(record: &mut MessageRecord, paths: &Paths, notes: &mut Notes) -> Result<(), Fault> {
     required_id("id", &record.id)?;
     notes.optional_id("provider_message_id", &mut record.provider_message_id);
     notes.optional_id("parent", &mut record.parent);
@@ -142,7 +142,7 @@ pub(super) fn message(record: &mut MessageRecord, library: &Library, notes: &mut
         let Attachment { kind: _, name: _, mime_type, size_bytes: _, reference: _, provider_id } = attachment;
         notes.label("mime_type", mime_type);
         notes.optional_id("provider_id", provider_id);
-        if let Some(problem) = source.as_ref().and_then(|source| source_problem(source, library)) {
+        if let Some(problem) = source.as_ref().and_then(|source| source_problem(source, paths)) {
             notes.left_out("the source of an attachment", &problem);
             *source = None;
         }
@@ -150,9 +150,9 @@ pub(super) fn message(record: &mut MessageRecord, library: &Library, notes: &mut
     Ok(())
 }
 
-fn source_problem(source: &Source, library: &Library) -> Option<String> {
+fn source_problem(source: &Source, paths: &Paths) -> Option<String> {
     match source {
-        Source::Path(path) if !library.contains(path) => {
+        Source::Path(path) if !paths.contains(path) => {
             Some(format!("(\"{}\") is no file of this export", text::clean(path)))
         }
         Source::Bytes(bytes) if bytes.len() > MAX_INLINE_BYTES => {

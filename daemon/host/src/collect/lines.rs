@@ -3,33 +3,35 @@
 use memchr::memchr_iter;
 use satchel_pam::record::{ConversationRecord, Line, RecordKind, Skip};
 
-use super::{Collector, Notes, Taken};
-use crate::{imports::Library, text};
+use super::{Collector, Notes};
+use crate::text;
 
-impl Collector {
+impl Collector<'_> {
     /// Takes whole lines; one that is no record is skipped with its reason.
-    pub(crate) fn json_lines(&mut self, lines: &[u8], library: &Library) -> Taken {
+    pub(crate) fn json_lines(&mut self, lines: &[u8]) {
         let mut start = 0;
         for end in memchr_iter(b'\n', lines).chain([lines.len()]) {
             let line = lines.get(start..end).unwrap_or_default().trim_ascii();
             start = end + 1;
             if !line.is_empty() {
-                self.json_line(line, library)?;
+                self.json_line(line);
             }
         }
-        Ok(())
     }
 
-    fn whole(&mut self, mut record: ConversationRecord, library: &Library) -> Taken {
+    /// The weight of a line is its length: what is made of it takes about as much.
+    fn whole(&mut self, mut record: ConversationRecord, weight: usize) {
         let messages = std::mem::take(&mut record.messages);
-        self.conversation(record, Notes::default())?;
-        messages.into_iter().try_for_each(|message| self.message(message, Notes::default(), library))
+        self.conversation(record, Notes::default(), weight);
+        for message in messages {
+            self.message(message, Notes::default(), 0);
+        }
     }
 
-    fn json_line(&mut self, line: &[u8], library: &Library) -> Taken {
+    fn json_line(&mut self, line: &[u8]) {
         self.lines += 1;
         match serde_json::from_slice(line) {
-            Ok(Line::Conversation(record)) => self.whole(*record, library),
+            Ok(Line::Conversation(record)) => self.whole(*record, line.len()),
             Ok(Line::Evidence(record)) => self.evidence([(record, Notes::default())].into_iter()),
             Ok(Line::Relation(record)) => self.relations([record].into_iter()),
             Ok(Line::Embedding(record)) => self.embeddings([record].into_iter()),

@@ -52,11 +52,11 @@ impl Pending {
         self.refuse_if_too_large();
     }
 
-    /// The conversation and its weight.
-    pub(super) fn finish(self) -> Result<(ConversationRecord, usize), Refused> {
-        let Self { record, weight, max_weight: _, refused, dropped } = self;
+    /// The conversation, unless it is left out.
+    pub(super) fn finish(self) -> Result<ConversationRecord, Refused> {
+        let Self { record, weight: _, max_weight: _, refused, dropped } = self;
         match refused {
-            None => Ok((record, weight)),
+            None => Ok(record),
             Some(reason) => {
                 let skip = Skip {
                     kind: RecordKind::Conversation,

@@ -1,17 +1,8 @@
-//! How much memory a record takes: its own size and the bytes of its texts.
+//! How much memory a record takes as the plugin handed it over: its own size and the bytes of its texts.
 //!
 //! Every field is named, so that a new one cannot go uncounted.
 
-use satchel_pam::{
-    conversation::{Attachment, Citation, Content, Part, Participant, ToolCall, ToolInput},
-    embedding::Storage,
-    memory::{Access, AccessGrant},
-    raw::RawObject,
-    record::{
-        AttachmentRecord, Claim, ConversationRecord, Edit, EmbeddingRecord, Evidence, Item, MessageRecord,
-        RelationRecord, Skip, Source, Warning,
-    },
-};
+use crate::bindings::satchel::importer::types as wit;
 
 type Text = Option<String>;
 
@@ -23,12 +14,8 @@ fn list<T>(items: &[T], heap: impl Fn(&T) -> usize) -> usize {
     items.iter().map(|item| size_of::<T>() + heap(item)).sum()
 }
 
-fn raw(object: Option<&RawObject>) -> usize {
-    object.map_or(0, |object| object.as_str().len())
-}
-
-pub(crate) fn conversation(record: &ConversationRecord) -> usize {
-    let ConversationRecord {
+pub(crate) fn conversation(record: &wit::Conversation) -> usize {
+    let wit::Conversation {
         id,
         provider_conversation_id,
         account,
@@ -44,9 +31,8 @@ pub(crate) fn conversation(record: &ConversationRecord) -> usize {
         current,
         raw_metadata,
         locator,
-        messages,
     } = record;
-    size_of::<ConversationRecord>()
+    size_of::<wit::Conversation>()
         + id.len()
         + locator.len()
         + texts(&[
@@ -57,15 +43,14 @@ pub(crate) fn conversation(record: &ConversationRecord) -> usize {
             model,
             system_instruction,
             current,
+            raw_metadata,
         ])
-        + list(participants, |Participant { role: _, name, provider_id }| texts(&[name, provider_id]))
+        + list(participants, |wit::Participant { role: _, name, provider_id }| texts(&[name, provider_id]))
         + list(tags, String::len)
-        + raw(raw_metadata.as_ref())
-        + messages.iter().map(message).sum::<usize>()
 }
 
-pub(crate) fn message(record: &MessageRecord) -> usize {
-    let MessageRecord {
+pub(crate) fn message(record: &wit::Message) -> usize {
+    let wit::Message {
         id,
         provider_message_id,
         role: _,
@@ -80,65 +65,67 @@ pub(crate) fn message(record: &MessageRecord) -> usize {
         tool_calls,
         raw_metadata,
     } = record;
-    size_of::<MessageRecord>()
+    size_of::<wit::Message>()
         + id.len()
-        + texts(&[provider_message_id, parent, model])
+        + texts(&[provider_message_id, parent, model, raw_metadata])
         + content.as_ref().map_or(0, text_content)
         + list(attachments, attachment)
-        + list(citations, |Citation { title, url, snippet }| texts(&[title, url, snippet]))
+        + list(citations, |wit::Citation { title, url, snippet }| texts(&[title, url, snippet]))
         + list(tool_calls, tool_call)
-        + raw(raw_metadata.as_ref())
 }
 
-fn text_content(content: &Content) -> usize {
-    let Content { kind: _, text, parts } = content;
+pub(crate) fn messages(records: &[wit::Message]) -> usize {
+    records.iter().map(message).sum()
+}
+
+fn text_content(content: &wit::Content) -> usize {
+    let wit::Content { kind: _, text, parts } = content;
     texts(&[text])
-        + list(parts, |Part { kind: _, text, language, mime_type, reference }| {
-            texts(&[text, language, mime_type, reference])
+        + list(parts, |wit::ContentPart { kind: _, text, language, mime_type, ref_ }| {
+            texts(&[text, language, mime_type, ref_])
         })
 }
 
-fn attachment(record: &AttachmentRecord) -> usize {
-    let AttachmentRecord { attachment, source } = record;
-    let Attachment { kind: _, name, mime_type, size_bytes: _, reference, provider_id } = attachment;
+fn attachment(record: &wit::Attachment) -> usize {
+    let wit::Attachment { kind: _, name, mime_type, size_bytes: _, ref_, provider_id, source } = record;
     let source = match source {
         None => 0,
-        Some(Source::Path(text) | Source::Uri(text)) => text.len(),
-        Some(Source::Bytes(bytes)) => bytes.len(),
+        Some(wit::Source::Path(text) | wit::Source::Uri(text)) => text.len(),
+        Some(wit::Source::Bytes(bytes)) => bytes.len(),
     };
-    texts(&[name, mime_type, reference, provider_id]) + source
+    texts(&[name, mime_type, ref_, provider_id]) + source
 }
 
-fn tool_call(call: &ToolCall) -> usize {
-    let ToolCall { id, name, input, output } = call;
+fn tool_call(call: &wit::ToolCall) -> usize {
+    let wit::ToolCall { id, name, input, output } = call;
     let input = match input {
         None => 0,
-        Some(ToolInput::Text(text)) => text.len(),
-        Some(ToolInput::Object(object)) => object.as_str().len(),
+        Some(wit::ToolInput::Text(text) | wit::ToolInput::Object(text)) => text.len(),
     };
     name.len() + texts(&[id, output]) + input
 }
 
-pub(crate) fn evidence(record: &Evidence) -> usize {
-    let Evidence { id, claim, at: _, account, conversation, message, extraction_method: _, locator } = record;
+pub(crate) fn evidence(record: &wit::Evidence) -> usize {
+    let wit::Evidence { id, claim, at: _, account, conversation, message, extraction_method: _, locator } =
+        record;
     let claim = match claim {
-        Claim::Statement(statement) => item(statement),
-        Claim::Snapshot { series, items } => series.len() + list(items, item),
-        Claim::Edit { log, sequence: _, edit } => log.len() + edit_weight(edit),
+        wit::Claim::Statement(statement) => item(statement),
+        wit::Claim::Snapshot(wit::Snapshot { series, items }) => series.len() + list(items, item),
+        wit::Claim::Edit(wit::LoggedEdit { log, sequence: _, edit }) => log.len() + edit_weight(edit),
     };
-    size_of::<Evidence>() + id.len() + locator.len() + texts(&[account, conversation, message]) + claim
+    size_of::<wit::Evidence>() + id.len() + locator.len() + texts(&[account, conversation, message]) + claim
 }
 
-fn edit_weight(edit: &Edit) -> usize {
+fn edit_weight(edit: &wit::Edit) -> usize {
     match edit {
-        Edit::Add(added) => item(added),
-        Edit::Replace { line: _, target, item: new } => texts(&[target]) + item(new),
-        Edit::Remove { line: _, target } => texts(&[target]),
+        wit::Edit::Add(added) => item(added),
+        wit::Edit::Replace(wit::Replacement { line: _, target, item: new }) => texts(&[target]) + item(new),
+        wit::Edit::Remove(wit::Removal { line: _, target }) => texts(&[target]),
     }
 }
 
-fn item(record: &Item) -> usize {
-    let Item {
+fn item(record: &wit::Item) -> usize {
+    let wit::Item {
         key,
         content,
         memory_type: _,
@@ -157,35 +144,24 @@ fn item(record: &Item) -> usize {
         metadata,
     } = record;
     content.len()
-        + texts(&[key, custom_type, scope, summary, superseded_by, embedding_ref])
+        + texts(&[key, custom_type, scope, summary, superseded_by, embedding_ref, metadata])
         + list(tags, String::len)
         + access.as_ref().map_or(0, access_weight)
-        + raw(metadata.as_ref())
 }
 
-fn access_weight(access: &Access) -> usize {
-    let Access { visibility: _, exportable: _, shared_with } = access;
-    list(shared_with, |AccessGrant { entity, permissions }| entity.len() + permissions.len())
+fn access_weight(access: &wit::Access) -> usize {
+    let wit::Access { visibility: _, exportable: _, shared_with } = access;
+    list(shared_with, |wit::AccessGrant { entity, permissions }| entity.len() + permissions.len())
 }
 
-pub(crate) fn relation(record: &RelationRecord) -> usize {
-    let RelationRecord { source, target, relation_type: _, confidence: _, created_at: _ } = record;
-    size_of::<RelationRecord>() + source.len() + target.len()
+pub(crate) fn relation(record: &wit::Relation) -> usize {
+    let wit::Relation { source, target, relation_type: _, confidence: _, created_at: _ } = record;
+    size_of::<wit::Relation>() + source.len() + target.len()
 }
 
-pub(crate) fn embedding(record: &EmbeddingRecord) -> usize {
-    let EmbeddingRecord { memory, model, dimensions: _, created_at: _, vector, storage } = record;
-    let storage = storage.as_ref().map_or(0, |Storage { kind: _, r#ref }| r#ref.len());
+pub(crate) fn embedding(record: &wit::Embedding) -> usize {
+    let wit::Embedding { memory, model, dimensions: _, created_at: _, vector, storage } = record;
+    let storage = storage.as_ref().map_or(0, |wit::Storage { kind: _, ref_ }| ref_.len());
     let vector = vector.as_ref().map_or(0, |vector| list(vector, |_| 0));
-    size_of::<EmbeddingRecord>() + memory.len() + model.len() + vector + storage
-}
-
-pub(crate) fn skip(record: &Skip) -> usize {
-    let Skip { kind: _, locator, reason } = record;
-    size_of::<Skip>() + locator.len() + reason.len()
-}
-
-pub(crate) fn warning(record: &Warning) -> usize {
-    let Warning { locator, message } = record;
-    size_of::<Warning>() + locator.len() + message.len()
+    size_of::<wit::Embedding>() + memory.len() + model.len() + vector + storage
 }

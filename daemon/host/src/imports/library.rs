@@ -20,10 +20,14 @@ pub(crate) struct Failure {
     pub(crate) locator: Option<String>,
 }
 
+/// Which files there are: the place of each path in the list. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Paths(Arc<HashMap<String, usize>>);
+
 /// The files that the plugin was given.
 pub(crate) struct Library {
     files: Arc<dyn Files>,
-    index: HashMap<String, usize>,
+    paths: Paths,
     /// Bytes read of each file, through all its readers.
     read: Vec<u64>,
     /// Bytes that may be read of each.
@@ -45,20 +49,31 @@ pub struct Reader {
     source: Option<Box<dyn Read + Send>>,
 }
 
+impl Paths {
+    fn of(files: &dyn Files) -> Self {
+        let places = files.list().iter().enumerate();
+        Self(Arc::new(places.map(|(at, entry)| (entry.path.clone(), at)).collect()))
+    }
+
+    pub(crate) fn contains(&self, path: &str) -> bool {
+        self.0.contains_key(path)
+    }
+}
+
 impl Library {
     pub(crate) fn new(files: Arc<dyn Files>, per_file: u64) -> Self {
-        let index = files.list().iter().enumerate().map(|(at, entry)| (entry.path.clone(), at)).collect();
+        let paths = Paths::of(&*files);
         let read = vec![0; files.list().len()];
         let size = files.list().iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.size));
-        Self { files, index, read, per_file, size, bytes_read: 0, progress: 0 }
+        Self { files, paths, read, per_file, size, bytes_read: 0, progress: 0 }
     }
 
     pub(crate) fn entries(&self) -> &[Entry] {
         self.files.list()
     }
 
-    pub(crate) fn contains(&self, path: &str) -> bool {
-        self.index.contains_key(path)
+    pub(crate) fn paths(&self) -> Paths {
+        self.paths.clone()
     }
 
     /// Bytes of all files, as stated.
@@ -76,7 +91,7 @@ impl Library {
     }
 
     pub(crate) fn open(&self, path: &str) -> Result<Reader, Failure> {
-        let entry = self.index.get(path).and_then(|at| Some((*at, self.files.list().get(*at)?)));
+        let entry = self.paths.0.get(path).and_then(|at| Some((*at, self.files.list().get(*at)?)));
         let Some((file, entry)) = entry else {
             let message = format!("this export has no file \"{}\"", text::clean(path));
             return Err(Failure { kind: ErrorKind::Io, message, locator: None });

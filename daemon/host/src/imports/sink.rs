@@ -1,14 +1,12 @@
-//! The import `sink`: WIT records in, records of `satchel-pam` to the collector.
+//! The import `sink`: hands what the plugin emits to the thread that checks it.
 
 use satchel_pam::record::Warning;
 
 use crate::{
     bindings::satchel::importer::{sink as wit, types},
-    collect::{Collector, Notes},
     convert,
+    delivery::Delivery,
     emitted::Verdict,
-    error::RunError,
-    imports::Library,
     run::State,
 };
 
@@ -18,39 +16,27 @@ impl wit::Host for State {
         conversation: types::Conversation,
         messages: Vec<types::Message>,
     ) -> wasmtime::Result<wit::Verdict> {
-        answer(self.emit(|collector, library| {
-            let mut notes = Notes::default();
-            let record = convert::conversation(conversation, &mut notes);
-            collector.conversation(record, notes)?;
-            take_messages(collector, messages, library)
-        }))
+        self.answer(Delivery::Conversation(conversation, messages))
     }
 
     fn more_messages(&mut self, messages: Vec<types::Message>) -> wasmtime::Result<wit::Verdict> {
-        answer(self.emit(|collector, library| {
-            collector.called()?;
-            take_messages(collector, messages, library)
-        }))
+        self.answer(Delivery::Messages(messages))
     }
 
     fn emit_evidence(&mut self, evidence: Vec<types::Evidence>) -> wasmtime::Result<wit::Verdict> {
-        let records = evidence.into_iter().map(|evidence| {
-            let mut notes = Notes::default();
-            (convert::evidence(evidence, &mut notes), notes)
-        });
-        answer(self.emit(|collector, _| collector.evidence(records)))
+        self.answer(Delivery::Evidence(evidence))
     }
 
     fn emit_relations(&mut self, relations: Vec<types::Relation>) -> wasmtime::Result<wit::Verdict> {
-        answer(self.emit(|collector, _| collector.relations(relations.into_iter().map(convert::relation))))
+        self.answer(Delivery::Relations(relations))
     }
 
     fn emit_embeddings(&mut self, embeddings: Vec<types::Embedding>) -> wasmtime::Result<wit::Verdict> {
-        answer(self.emit(|collector, _| collector.embeddings(embeddings.into_iter().map(convert::embedding))))
+        self.answer(Delivery::Embeddings(embeddings))
     }
 
     fn emit_json(&mut self, lines: Vec<u8>) -> wasmtime::Result<wit::Verdict> {
-        answer(self.emit(|collector, library| collector.json_lines(&lines, library)))
+        self.answer(Delivery::Json(lines))
     }
 
     fn skip(
@@ -59,35 +45,27 @@ impl wit::Host for State {
         locator: String,
         reason: String,
     ) -> wasmtime::Result<wit::Verdict> {
-        answer(self.emit(|collector, _| collector.skip(convert::skip(kind, locator, reason))))
+        self.answer(Delivery::Skip(convert::skip(kind, locator, reason)))
     }
 
     fn warn(&mut self, locator: String, message: String) -> wasmtime::Result<()> {
-        self.emit(|collector, _| collector.warn(Warning { locator, message }))?;
+        self.answer(Delivery::Warning(Warning { locator, message }))?;
         Ok(())
     }
 
     fn progress(&mut self, done: u64, total: Option<u64>) -> wasmtime::Result<wit::Verdict> {
         tracing::trace!(done, total, "a plugin reports progress");
-        answer(self.emit(|collector, library| collector.progress(total, library)))
+        // The plugin's own count is a claim; of its figures only the total is used, as a scale.
+        let done = self.library.progress();
+        self.answer(Delivery::Progress { done, total })
     }
 }
 
-fn take_messages(
-    collector: &mut Collector,
-    messages: Vec<types::Message>,
-    library: &Library,
-) -> Result<(), RunError> {
-    messages.into_iter().try_for_each(|message| {
-        let mut notes = Notes::default();
-        let record = convert::message(message, &mut notes);
-        collector.message(record, notes, library)
-    })
-}
-
-fn answer(verdict: Result<Verdict, RunError>) -> wasmtime::Result<wit::Verdict> {
-    match verdict? {
-        Verdict::Proceed => Ok(wit::Verdict::Proceed),
-        Verdict::Stop => Ok(wit::Verdict::Stop),
+impl State {
+    fn answer(&mut self, delivery: Delivery) -> wasmtime::Result<wit::Verdict> {
+        match self.emit(delivery)? {
+            Verdict::Proceed => Ok(wit::Verdict::Proceed),
+            Verdict::Stop => Ok(wit::Verdict::Stop),
+        }
     }
 }

@@ -13,8 +13,9 @@ use wasmtime::component::ResourceTable;
 use super::clock::Clock;
 use crate::{
     cancel::CancelToken,
-    collect::Collector,
-    emitted::{Summary, Verdict},
+    channel::Sender,
+    delivery::{Delivery, Meter},
+    emitted::Verdict,
     error::RunError,
     imports::Library,
     memory::MemoryLimiter,
@@ -39,14 +40,15 @@ pub(crate) struct State {
 }
 
 /// What the plugin may do in this call.
-#[expect(clippy::large_enum_variant, reason = "one for each call, never moved in bulk")]
 pub(crate) enum Share {
     /// Look at files.
     Files,
     /// Emit too.
     Everything {
         /// Takes what it emits.
-        collector: Collector,
+        out: Sender<Delivery>,
+        /// Says how much of it there may be.
+        meter: Meter,
         /// Says whether it shall end.
         stop: StopFlag,
     },
@@ -108,34 +110,19 @@ impl State {
         }
     }
 
-    /// Hands something to the collector, and the answer to the plugin.
-    pub(crate) fn emit(
-        &mut self,
-        emit: impl FnOnce(&mut Collector, &Library) -> Result<(), RunError>,
-    ) -> Result<Verdict, RunError> {
-        let Self { share, library, clock, .. } = self;
-        let Share::Everything { collector, stop } = share else {
+    /// Sends something on its way, waiting for room, and says whether the plugin shall go on.
+    pub(crate) fn emit(&mut self, delivery: Delivery) -> Result<Verdict, RunError> {
+        let Share::Everything { out, meter, stop } = &mut self.share else {
             // `describe` and `detect` have no sink: nothing may come of what they emit.
             return Ok(Verdict::Stop);
         };
         if stop.asked() {
             return Ok(Verdict::Stop);
         }
-        emit(collector, library)?;
-        clock.progress();
+        let weight = delivery.weight();
+        meter.charge(weight)?;
+        out.send_weighed(delivery, weight).map_err(|_| RunError::Cancelled)?;
+        self.clock.progress();
         Ok(if stop.asked() { Verdict::Stop } else { Verdict::Proceed })
-    }
-
-    /// Delivers what is pending after a run that ended well.
-    pub(crate) fn finish(self) -> Result<Summary, RunError> {
-        let Self { share, library, .. } = self;
-        match share {
-            Share::Files => Ok(Summary::default()),
-            Share::Everything { collector, .. } => {
-                let mut summary = collector.finish()?;
-                summary.bytes_read = library.bytes_read();
-                Ok(summary)
-            }
-        }
     }
 }

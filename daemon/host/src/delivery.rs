@@ -1,0 +1,135 @@
+//! One call of a plugin's sink, on its way from the plugin's thread to the one that checks it.
+
+use satchel_pam::record::{Skip, Warning};
+
+use crate::{
+    bindings::satchel::importer::types as wit,
+    collect::{Collector, Notes, weight},
+    convert,
+    error::RunError,
+};
+
+/// What a call that carries nothing of weight is charged, in bytes: a flood of empty calls must end too.
+const CALL_COST: usize = 64;
+
+/// What the plugin handed over, as it stands.
+pub(crate) enum Delivery {
+    Conversation(wit::Conversation, Vec<wit::Message>),
+    Messages(Vec<wit::Message>),
+    Evidence(Vec<wit::Evidence>),
+    Relations(Vec<wit::Relation>),
+    Embeddings(Vec<wit::Embedding>),
+    /// JSON Lines.
+    Json(Vec<u8>),
+    Skip(Skip),
+    Warning(Warning),
+    /// Bytes read by the host's count, and in all by the plugin's.
+    Progress {
+        done: u64,
+        total: Option<u64>,
+    },
+}
+
+impl Delivery {
+    /// Bytes that it takes, never none.
+    pub(crate) fn weight(&self) -> usize {
+        CALL_COST
+            + match self {
+                Self::Conversation(record, messages) => {
+                    weight::conversation(record) + weight::messages(messages)
+                }
+                Self::Messages(messages) => weight::messages(messages),
+                Self::Evidence(records) => records.iter().map(weight::evidence).sum(),
+                Self::Relations(records) => records.iter().map(weight::relation).sum(),
+                Self::Embeddings(records) => records.iter().map(weight::embedding).sum(),
+                Self::Json(lines) => lines.len(),
+                Self::Skip(Skip { kind: _, locator, reason }) => locator.len() + reason.len(),
+                Self::Warning(Warning { locator, message }) => locator.len() + message.len(),
+                Self::Progress { .. } => 0,
+            }
+    }
+
+    /// Turns it into checked records.
+    pub(crate) fn collect(self, collector: &mut Collector<'_>) {
+        match self {
+            Self::Conversation(record, messages) => {
+                let weight = weight::conversation(&record);
+                let mut notes = Notes::default();
+                let record = convert::conversation(record, &mut notes);
+                collector.conversation(record, notes, weight);
+                collect_messages(messages, collector);
+            }
+            Self::Messages(messages) => collect_messages(messages, collector),
+            Self::Evidence(records) => {
+                collector.evidence(records.into_iter().map(|record| {
+                    let mut notes = Notes::default();
+                    (convert::evidence(record, &mut notes), notes)
+                }));
+            }
+            Self::Relations(records) => collector.relations(records.into_iter().map(convert::relation)),
+            Self::Embeddings(records) => collector.embeddings(records.into_iter().map(convert::embedding)),
+            Self::Json(lines) => collector.json_lines(&lines),
+            Self::Skip(skip) => collector.skip(skip),
+            Self::Warning(warning) => collector.warn(warning),
+            Self::Progress { done, total } => collector.progress(done, total),
+        }
+    }
+}
+
+fn collect_messages(messages: Vec<wit::Message>, collector: &mut Collector<'_>) {
+    for message in messages {
+        let weight = weight::message(&message);
+        let mut notes = Notes::default();
+        let record = convert::message(message, &mut notes);
+        collector.message(record, notes, weight);
+    }
+}
+
+/// Bounds the bytes that one run hands over.
+pub(crate) struct Meter {
+    spent: u64,
+    budget: u64,
+}
+
+impl Meter {
+    pub(crate) fn new(budget: u64) -> Self {
+        Self { spent: 0, budget }
+    }
+
+    pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), RunError> {
+        self.spent = self.spent.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+        if self.spent > self.budget { Err(RunError::TooMuchEmitted(self.budget)) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn emitted_bytes_are_bounded() {
+        let mut meter = Meter::new(10_000);
+        let skip = || {
+            Delivery::Skip(Skip {
+                kind: satchel_pam::record::RecordKind::Message,
+                locator: "l".repeat(500),
+                reason: "r".repeat(436),
+            })
+        };
+        let charged = (0..20).take_while(|_| meter.charge(skip().weight()).is_ok()).count();
+        assert_eq!(charged, 10);
+        assert_eq!(meter.charge(0), Err(RunError::TooMuchEmitted(10_000)));
+    }
+
+    #[test]
+    fn empty_calls_are_bounded_too() {
+        for empty in [
+            Delivery::Progress { done: 0, total: None },
+            Delivery::Evidence(Vec::new()),
+            Delivery::Json(Vec::new()),
+        ] {
+            let mut meter = Meter::new(10_000);
+            assert!((0..1_000).any(|_| meter.charge(empty.weight()).is_err()));
+        }
+    }
+}
