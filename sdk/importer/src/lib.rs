@@ -37,6 +37,7 @@ pub use emit::{
 pub use error::{ErrorKind, ImportError};
 pub use importer::{Detection, Importer, Info, Summary};
 pub use json::{JsonError, Leftover, Parser};
+pub use lanes::same_text;
 /// The PAM model; evidence, relations and embeddings are emitted as its records.
 pub use satchel_pam as pam;
 pub use satchel_pam::record::{

@@ -55,7 +55,8 @@ const LONGEST_DAGGER: usize = 200;
 /// Whether `text` may hold a mark; cheap, and never wrong when it says no.
 pub(crate) fn possible(text: &str) -> bool {
     // U+E000 to U+EFFF, and nothing else, begin with this byte in UTF-8.
-    scan::holds(text, 0xEE) || (!text.is_ascii() && text.contains('†'))
+    // The last two of the three bytes of a dagger are rare side by side, and looked for at the speed of memory.
+    scan::holds(text, 0xEE) || (scan::holds_pair(text, 0x80, 0xA0) && text.contains('†'))
 }
 
 /// The text without marks; `ids` receives the search results that it cites. Borrowed when nothing changed.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Arena, Attachment, Citation, Content, Message, Parser, Part, Role};
+use satchel_importer::{Arena, Attachment, Citation, Content, Message, Parser, Part, Role, same_text};
 
 use super::{calls::Calls, cited, files};
 use crate::raw::{self, Block};
@@ -182,7 +182,7 @@ impl<'a> Speech<'a> {
         let Some(text) = raw.text.filter(|text| !text.is_empty()) else { return };
         if blank {
             self.parts.push(text);
-        } else if self.parts != [text] {
+        } else if !matches!(self.parts[..], [part] if same_text(part, text)) {
             raw.rest.add_text("text", text);
         }
     }

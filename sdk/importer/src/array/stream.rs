@@ -51,7 +51,7 @@ impl<R: BufRead> Stream<R> {
             self.base += self.start as u64;
             self.start = 0;
         }
-        self.buffer.extend(chunk.iter().take(count));
+        self.buffer.extend_from_slice(chunk.get(..count).unwrap_or_default());
         self.reader.consume(count);
         self.budget -= count;
         self.ended = count == 0;

@@ -1,7 +1,7 @@
 //! Strings: borrowed where nothing is escaped, decoded into the arena otherwise.
 
 use super::{JsonError, Parser};
-use crate::lanes::{copy_plain, plain_length};
+use crate::lanes::{PIECE, copy_plain, plain_length};
 
 impl<'a> Parser<'a> {
     /// The string whose opening quote is next.
@@ -22,26 +22,33 @@ impl<'a> Parser<'a> {
 
     /// Goes on with the string from `start` at the first escape or raw control character.
     fn decode_string(&mut self, start: usize) -> Result<&'a str, JsonError> {
+        let plain = self.slice(start, self.at).as_bytes();
         let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        scratch.extend_from_slice(self.slice(start, self.at).as_bytes());
-        let decoded = self.decode_into(&mut scratch).map(|()| match simdutf8::basic::from_utf8(&scratch) {
-            Ok(text) => &*self.arena.alloc_str(text),
-            // Whole characters were copied and whole characters were added.
-            Err(_) => &*self.arena.alloc_str(&String::from_utf8_lossy(&scratch)),
-        });
+        // No text is longer than its escapes, but it is written in pieces of fixed size.
+        let room = self.text.len() - start + PIECE;
+        if scratch.len() < room {
+            scratch.resize(room, 0);
+        }
+        let mut decoded = Decoded { buffer: &mut scratch, length: 0 };
+        decoded.push(plain);
+        let text =
+            self.decode_into(&mut decoded).map(|()| match simdutf8::basic::from_utf8(decoded.bytes()) {
+                Ok(text) => &*self.arena.alloc_str(text),
+                // Whole characters were copied and whole characters were added.
+                Err(_) => &*self.arena.alloc_str(&String::from_utf8_lossy(decoded.bytes())),
+            });
         self.scratch = scratch;
-        decoded
+        text
     }
 
-    fn decode_into(&mut self, decoded: &mut Vec<u8>) -> Result<(), JsonError> {
+    fn decode_into(&mut self, decoded: &mut Decoded<'_>) -> Result<(), JsonError> {
         let bytes = self.text.as_bytes();
         // In a local, which a compiler keeps in a register.
         let mut at = self.at;
         loop {
             // Escapes come in runs: many exports write all but ASCII so.
             while let Some(unit) = character_escape(bytes, at) {
-                push_unit(decoded, unit);
+                decoded.push_unit(unit);
                 at += UNICODE_ESCAPE;
             }
             match bytes.get(at) {
@@ -49,14 +56,18 @@ impl<'a> Parser<'a> {
                     self.at = at + 1;
                     return Ok(());
                 }
+                Some(b'\\') if let Some(byte) = simple_escape(bytes.get(at + 1)) => {
+                    decoded.push_byte(byte);
+                    at += 2;
+                }
                 Some(b'\\') => {
                     self.at = at;
                     let character = self.read_escape()?.unwrap_or(char::REPLACEMENT_CHARACTER);
-                    decoded.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                    decoded.push(character.encode_utf8(&mut [0; 4]).as_bytes());
                     at = self.at;
                 }
                 Some(&control @ 0..b' ') => {
-                    decoded.push(control);
+                    decoded.push_byte(control);
                     at += 1;
                 }
                 Some(_) => {}
@@ -65,27 +76,22 @@ impl<'a> Parser<'a> {
                     return Err(self.error("the text ends inside a string"));
                 }
             }
-            at += copy_plain(bytes.get(at..).unwrap_or_default(), decoded);
+            let plain = copy_plain(bytes.get(at..).unwrap_or_default(), decoded.room());
+            decoded.length += plain;
+            at += plain;
         }
     }
 
     /// The character of the escape that is next, a pair of surrogate escapes together; none for a lone surrogate.
     pub(super) fn read_escape(&mut self) -> Result<Option<char>, JsonError> {
-        let letter = self.text.as_bytes().get(self.at + 1);
-        let simple = match letter {
-            Some(b'n') => '\n',
-            Some(b'"') => '"',
-            Some(b'\\') => '\\',
-            Some(b'/') => '/',
-            Some(b't') => '\t',
-            Some(b'r') => '\r',
-            Some(b'b') => '\u{8}',
-            Some(b'f') => '\u{c}',
-            Some(b'u') => return self.read_unicode_escape(),
-            _ => return Err(self.error("no such escape")),
-        };
-        self.at += 2;
-        Ok(Some(simple))
+        match self.text.as_bytes().get(self.at + 1) {
+            Some(b'u') => self.read_unicode_escape(),
+            letter => {
+                let byte = simple_escape(letter).ok_or_else(|| self.error("no such escape"))?;
+                self.at += 2;
+                Ok(Some(char::from(byte)))
+            }
+        }
     }
 
     fn read_unicode_escape(&mut self) -> Result<Option<char>, JsonError> {
@@ -104,6 +110,20 @@ impl<'a> Parser<'a> {
             _ => Ok(None),
         }
     }
+}
+
+/// The character that a backslash and `letter` stand for, all of them ASCII; none for `u`.
+#[inline]
+fn simple_escape(letter: Option<&u8>) -> Option<u8> {
+    Some(match letter? {
+        b'n' => b'\n',
+        byte @ (b'"' | b'\\' | b'/') => *byte,
+        b't' => b'\t',
+        b'r' => b'\r',
+        b'b' => 0x8,
+        b'f' => 0xc,
+        _ => return None,
+    })
 }
 
 /// Bytes of `\uXXXX`.
@@ -125,15 +145,52 @@ fn unit_at(bytes: &[u8], at: usize) -> Option<u32> {
     (unit < NO_DIGIT).then_some(unit)
 }
 
-/// Appends the UTF-8 of a character that needs one unit. Bytes of a known number are stored at once, then cut.
-#[inline]
-fn push_unit(text: &mut Vec<u8>, unit: u32) {
-    let high = |mark: u32, shift: u32| low_byte(mark | unit >> shift);
-    let low = |shift: u32| low_byte(0x80 | unit >> shift & 0x3f);
-    match unit {
-        0..0x80 => text.push(low_byte(unit)),
-        0x80..0x800 => text.extend_from_slice(&[high(0xc0, 6), low(0)]),
-        _ => text.extend_from_slice(&[high(0xe0, 12), low(6), low(0)]),
+/// A text that is being decoded, in a buffer that has room for it and for one piece more.
+struct Decoded<'b> {
+    buffer: &'b mut [u8],
+    length: usize,
+}
+
+impl Decoded<'_> {
+    fn bytes(&self) -> &[u8] {
+        self.buffer.get(..self.length).unwrap_or_default()
+    }
+
+    #[inline]
+    fn room(&mut self) -> &mut [u8] {
+        self.buffer.get_mut(self.length..).unwrap_or_default()
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        if let Some(room) = self.room().get_mut(..bytes.len()) {
+            room.copy_from_slice(bytes);
+            self.length += bytes.len();
+        }
+    }
+
+    #[inline]
+    fn push_byte(&mut self, byte: u8) {
+        if let Some(room) = self.room().first_mut() {
+            *room = byte;
+            self.length += 1;
+        }
+    }
+
+    /// Adds the UTF-8 of a character that needs one unit.
+    #[inline]
+    fn push_unit(&mut self, unit: u32) {
+        let high = |mark: u32, shift: u32| low_byte(mark | unit >> shift);
+        let low = |shift: u32| low_byte(0x80 | unit >> shift & 0x3f);
+        let (piece, length) = match unit {
+            0..0x80 => ([low_byte(unit), 0, 0, 0], 1),
+            0x80..0x800 => ([high(0xc0, 6), low(0), 0, 0], 2),
+            _ => ([high(0xe0, 12), low(6), low(0), 0], 3),
+        };
+        // Always four bytes, which is one store; what is too much is written over.
+        if let Some(room) = self.room().first_chunk_mut() {
+            *room = piece;
+            self.length += length;
+        }
     }
 }
 
