@@ -4,7 +4,8 @@ pub(crate) mod state;
 
 use std::{
     fs,
-    io::{Read, Seek, SeekFrom, Write},
+    io::{self, Read, Seek, SeekFrom, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
@@ -15,7 +16,7 @@ use uuid::Uuid;
 use crate::{
     apply::{Applier, Commit},
     codec::batch,
-    disk::{Disk, OsDisk},
+    disk::{Disk, OsDisk, close_to_others},
     engine::{
         Engine,
         house::{House, SledHouse},
@@ -40,6 +41,8 @@ use crate::{
 const PROGRESS_BYTES: u64 = 16 << 20;
 /// A lock file holds a process id.
 const MAX_PID_BYTES: u64 = 32;
+/// Stands for it where the file does not say.
+const UNKNOWN_PID: &str = "?";
 
 /// What a store stands on; tests put doubles here.
 pub(crate) struct Ground {
@@ -64,10 +67,15 @@ pub(crate) fn open(
     report: Report<'_>,
 ) -> Result<Inner, StoreError> {
     let Ground { disk, house, roll_at } = ground;
-    fs::create_dir_all(dir).map_err(StoreError::io("create", dir))?;
+    make(dir).map_err(StoreError::io("create", dir))?;
     let lock = lock(dir)?;
+    if !house.released().map_err(StoreError::io("look at the database beside", dir.join("db.state")))? {
+        return Err(StoreError::Locked { dir: dir.to_owned(), pid: UNKNOWN_PID.to_owned() });
+    }
     let folder = dir.join("journal");
-    disk.create_folders(&folder).map_err(StoreError::io("create", &folder))?;
+    for folder in [&folder, &dir.join("blobs")] {
+        disk.create_folders(folder).map_err(StoreError::io("create", folder))?;
+    }
     sweep(dir)?;
     let (segments, journal_is_new) = match segments(disk.as_ref(), folder.clone())? {
         Some(segments) => (segments, false),
@@ -99,11 +107,23 @@ pub(crate) fn open(
     ))
 }
 
+/// Makes the store's own folder, durable under its name.
+fn make(dir: &Path) -> io::Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    match dir.parent() {
+        Some(above) if !above.as_os_str().is_empty() => fs::File::open(above)?.sync_all(),
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Removes the blobs that a stop left unfinished.
 fn sweep(dir: &Path) -> Result<(), StoreError> {
     let folder = dir.join("blobs").join("tmp");
     match fs::remove_dir_all(&folder) {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
             Err(StoreError::Io { action: "empty", path: folder, source })
         }
         Ok(()) | Err(_) => Ok(()),
@@ -113,14 +133,16 @@ fn sweep(dir: &Path) -> Result<(), StoreError> {
 /// Takes the lock file and writes our process id into it.
 fn lock(dir: &Path) -> Result<fs::File, StoreError> {
     let path = dir.join("store.lock");
-    let open = || fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-    let mut file = open().map_err(StoreError::io("open", &path))?;
+    let mut options = fs::OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let mut file = options.open(&path).map_err(StoreError::io("open", &path))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(fs::TryLockError::WouldBlock) => {
             let mut pid = String::new();
             let read = (&mut file).take(MAX_PID_BYTES).read_to_string(&mut pid).is_ok();
-            let pid = if read && !pid.trim().is_empty() { pid.trim().to_owned() } else { "?".to_owned() };
+            let pid =
+                if read && !pid.trim().is_empty() { pid.trim().to_owned() } else { UNKNOWN_PID.to_owned() };
             return Err(StoreError::Locked { dir: dir.to_owned(), pid });
         }
         Err(fs::TryLockError::Error(source)) => return Err(StoreError::Io { action: "lock", path, source }),
@@ -128,7 +150,8 @@ fn lock(dir: &Path) -> Result<fs::File, StoreError> {
     let mut write = || {
         file.set_len(0)?;
         file.seek(SeekFrom::Start(0))?;
-        writeln!(file, "{}", std::process::id())
+        writeln!(file, "{}", std::process::id())?;
+        close_to_others(&path)
     };
     write().map_err(StoreError::io("write", &path))?;
     Ok(file)
@@ -147,7 +170,7 @@ fn begin(disk: &dyn Disk, folder: PathBuf) -> Result<Segments, StoreError> {
     segments(disk, folder)?.ok_or_else(|| StoreError::Io {
         action: "read back",
         path,
-        source: std::io::Error::other("the segment that was just made has no header"),
+        source: io::Error::other("the segment that was just made has no header"),
     })
 }
 
@@ -307,7 +330,7 @@ fn settle(
     let file = segments.file(end.segment).or_else(|| segments.any_file()).ok_or_else(|| StoreError::Io {
         action: "open",
         path: path.clone(),
-        source: std::io::Error::from(std::io::ErrorKind::NotFound),
+        source: io::Error::from(io::ErrorKind::NotFound),
     })?;
     if outcome.damage.is_empty() {
         if outcome.unfinished.is_none() && outcome.tail > 0 {

@@ -7,5 +7,6 @@ mod damage;
 mod disk;
 mod map;
 mod model;
+mod modes;
 mod pages;
 mod world;

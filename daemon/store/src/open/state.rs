@@ -138,6 +138,9 @@ impl Closing {
 
     fn close(&self, mut state: State) -> io::Result<()> {
         if state.left == Left::Clean {
+            if !self.house.released()? {
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, "the database is still written to"));
+            }
             self.house.sync()?;
             state.files = self.house.marks()?;
         }

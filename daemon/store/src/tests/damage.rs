@@ -252,6 +252,24 @@ fn a_second_opener_is_told_who_has_the_store() {
 }
 
 #[test]
+fn a_database_that_somebody_writes_to_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = make(dir.path(), 8, 4);
+    let held = fs::File::open(dir.path().join("db/db")).unwrap();
+    held.lock().unwrap();
+    // The lock file was removed under a running process: only the database's own lock is left to tell.
+    match open_real(dir.path(), "boot") {
+        Err(StoreError::Locked { pid, .. }) => assert_eq!(pid, "?"),
+        other => panic!("{other:?}"),
+    }
+    assert!(!dir.path().join("db.broken-1").exists());
+    drop(held);
+    let (store, events) = open_real(dir.path(), "boot").unwrap();
+    assert!(matches!(events[..], [OpenEvent::Ready { .. }]), "{events:?}");
+    assert_eq!(show_all(&store).unwrap(), model);
+}
+
+#[test]
 fn refused_batches_leave_nothing_behind() {
     use crate::{Batch, Change, MessageWrite};
     let dir = tempfile::tempdir().unwrap();

@@ -117,6 +117,10 @@ impl Engine for MapEngine {
 pub(super) struct MapHouse(pub(super) MapEngine);
 
 impl House for MapHouse {
+    fn released(&self) -> std::io::Result<bool> {
+        Ok(true)
+    }
+
     fn open(&self) -> Result<Arc<dyn Engine>, EngineError> {
         Ok(Arc::new(self.0.clone()))
     }
