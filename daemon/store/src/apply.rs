@@ -59,8 +59,11 @@ impl Applier {
     /// Applies a commit; visible after [`Applier::flush`]. `gap`: the journal is damaged before it, so the position stays where it is.
     pub(crate) fn commit(&mut self, commit: Commit, gap: bool) -> Result<(), StoreError> {
         let Commit { revision, segment, offset, origin, entries, end } = commit;
-        // After damage the same batches are read at every start; what is there is there.
-        let known = revision.is_some_and(|revision| revision <= self.meta.revision);
+        // After damage the same commits are read at every start, and from a cut journal some that were applied long ago. A note among
+        // them would put back what later ones replaced, so a place that was passed counts, not only the revision.
+        let Position { segment: at, offset: passed, .. } = self.meta.position;
+        let known = (end.segment, end.offset) <= (at, passed)
+            || revision.is_some_and(|revision| revision <= self.meta.revision);
         if !known {
             for (change, entry) in (0_u32..).zip(entries) {
                 let place = Place { segment, offset, change };

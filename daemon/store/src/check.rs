@@ -67,14 +67,14 @@ impl Store {
         report: &mut CheckReport,
     ) -> Result<(), StoreError> {
         let folder = self.reader().home().folder.clone();
-        let Some(mut segments) = segments(self.reader().disk().as_ref(), folder)? else { return Ok(()) };
+        let Some(mut segments) = segments(self.reader().disk(), folder)? else { return Ok(()) };
         segments.clip(position);
         let acknowledged = Acknowledged { segment: position.segment, offset: position.offset, revision };
-        let total = segments.bytes();
         let mut comparer = Comparer::new(self, revision);
         let mut done = 0;
         let (from, before) =
             if deep { (Segments::beginning(), 0) } else { segments.start(position, revision) };
+        let total = segments.bytes_from(from);
         let outcome = segments.scan(from, before, acknowledged, &mut |visit| {
             done += visit.header.frame_length();
             progress(CheckProgress { done, total });

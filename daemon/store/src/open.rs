@@ -31,7 +31,7 @@ use crate::{
         writer::{self, Writer},
     },
     keys,
-    report::{Health, OpenEvent},
+    report::{Damage, Health, OpenEvent},
     revision::Revision,
     store::{Inner, OpenOptions, WriteSide},
     value::{self, Meta},
@@ -77,19 +77,23 @@ pub(crate) fn open(
         disk.create_folders(folder).map_err(StoreError::io("create", folder))?;
     }
     sweep(dir)?;
-    let (segments, journal_is_new) = match segments(disk.as_ref(), folder.clone())? {
-        Some(segments) => (segments, false),
-        None => (begin(disk.as_ref(), folder)?, true),
-    };
     let path = dir.join("db.state");
     let before = state::read(disk.as_ref(), &path)?;
+    let (segments, journal_is_new) = match segments(&disk, folder.clone())? {
+        Some(segments) => (segments, false),
+        // The note is first written after the journal's beginning is durable.
+        None if before.is_some() => return Err(StoreError::DamagedJournal { first: lost(&folder) }),
+        None => (begin(&disk, folder)?, true),
+    };
     let mut trust = state::judge(before.as_ref(), options.boot_id.as_deref(), house.as_ref(), journal_is_new);
     if options.rebuild {
         trust = Trust::Untrusted("a rebuild was asked for".to_owned());
     }
-    let closing =
-        Closing { disk: Arc::clone(&disk), house, path, boot: options.boot_id, last: Mutex::new(None) };
-    let (applier, outcome) = build(&closing, trust, &segments, report)?;
+    let store = Uuid::from_bytes(segments.home.store_id);
+    let noted = before.map_or(0, |state| state.acknowledged(store));
+    let last = Mutex::new(None);
+    let closing = Closing { disk: Arc::clone(&disk), house, path, store, boot: options.boot_id, last };
+    let (applier, outcome) = build(&closing, trust, &segments, noted, report)?;
     let engine = applier.engine();
     let journal = settle(&disk, &segments, &outcome, roll_at, report)?;
     let revision = applier.meta().revision;
@@ -157,8 +161,19 @@ fn lock(dir: &Path) -> Result<fs::File, StoreError> {
     Ok(file)
 }
 
+/// A journal of which nothing is there.
+fn lost(folder: &Path) -> Damage {
+    Damage {
+        file: folder.join(segment::name(1)),
+        offset: 0,
+        length: 0,
+        revisions: Vec::new(),
+        problem: "a journal that is gone, beside a database that was built from it,".to_owned(),
+    }
+}
+
 /// Makes the first segment of a new journal.
-fn begin(disk: &dyn Disk, folder: PathBuf) -> Result<Segments, StoreError> {
+fn begin(disk: &Arc<dyn Disk>, folder: PathBuf) -> Result<Segments, StoreError> {
     let home = Home { folder: folder.clone(), store_id: *Uuid::new_v4().as_bytes() };
     let path = home.segment_path(1);
     if disk.open(&path, false).is_ok() {
@@ -166,7 +181,7 @@ fn begin(disk: &dyn Disk, folder: PathBuf) -> Result<Segments, StoreError> {
     }
     let header =
         SegmentHeader { number: 1, store_id: home.store_id, revision: 0, chain: [0; 16], previous_length: 0 };
-    writer::create(disk, &home, &header)?;
+    writer::create(disk.as_ref(), &home, &header)?;
     segments(disk, folder)?.ok_or_else(|| StoreError::Io {
         action: "read back",
         path,
@@ -174,22 +189,23 @@ fn begin(disk: &dyn Disk, folder: PathBuf) -> Result<Segments, StoreError> {
     })
 }
 
-/// Gets an engine that holds all that the journal holds.
+/// Gets an engine that holds all that the journal holds. `noted`: the revision that the journal had at the last clean stop.
 fn build(
     closing: &Closing,
     trust: Trust,
     segments: &Segments,
+    noted: u64,
     report: Report<'_>,
 ) -> Result<(Applier, Outcome), StoreError> {
     let (engine, meta, trusted) = engine(closing, trust, segments, report)?;
     let after_damage = meta.position_revision < meta.revision;
     let mut applier = Applier::new(engine, meta);
-    let outcome = replay(segments, &mut applier, trusted, report)?;
+    let outcome = replay(segments, &mut applier, trusted, noted, report)?;
     if trusted && after_damage && outcome.damage.is_empty() {
         // The engine holds what came after the damage but not what was lost: the order of versions would be wrong.
         drop(applier);
         let reason = "the journal was damaged and is whole again".to_owned();
-        return build(closing, Trust::Untrusted(reason), segments, report);
+        return build(closing, Trust::Untrusted(reason), segments, noted, report);
     }
     closing.write(Left::Open)?;
     Ok((applier, outcome))
@@ -242,16 +258,17 @@ fn replay(
     segments: &Segments,
     applier: &mut Applier,
     trusted: bool,
+    noted: u64,
     report: Report<'_>,
 ) -> Result<Outcome, StoreError> {
     let Meta { position, position_revision, revision, .. } = *applier.meta();
     let acknowledged = if trusted {
         Acknowledged { segment: position.segment, offset: position.offset, revision: position_revision }
     } else {
-        Acknowledged::default()
+        Acknowledged { revision: noted, ..Acknowledged::default() }
     };
     let (from, before) = segments.start(position, position_revision);
-    let total = segments.bytes();
+    let total = segments.bytes_from(from);
     let (mut said, mut replayed) = (0, 0_u64);
     let mut progress = Progress { report, total, from: Revision::new(revision), said: &mut said, trusted };
     let outcome = segments.scan(from, before, acknowledged, &mut |visit| {
@@ -326,12 +343,10 @@ fn settle(
         disk.sync_folder(&home.folder).map_err(StoreError::io("fsync", &home.folder))?;
     }
     let end: Position = outcome.end;
-    let path = home.segment_path(end.segment);
-    let file = segments.file(end.segment).or_else(|| segments.any_file()).ok_or_else(|| StoreError::Io {
-        action: "open",
-        path: path.clone(),
-        source: io::Error::from(io::ErrorKind::NotFound),
-    })?;
+    // A damaged journal may end in a segment that is gone; it is not written to.
+    let number = if segments.holds(end.segment) { end.segment } else { segments.last() };
+    let path = home.segment_path(number);
+    let file = disk.open(&path, true).map_err(StoreError::io("open", &path))?;
     if outcome.damage.is_empty() {
         if outcome.unfinished.is_none() && outcome.tail > 0 {
             file.set_length(end.offset).map_err(StoreError::io("cut", &path))?;

@@ -97,7 +97,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Locked`] if another process has it, [`StoreError::NewerFormat`] if a newer program wrote it,
-    /// [`StoreError::DamagedJournal`] if no segment is readable, and what the file system refuses.
+    /// [`StoreError::DamagedJournal`] if no segment is readable or the journal of a database that is there is gone, and what the file system refuses.
     pub fn open(
         dir: &Path,
         options: OpenOptions,

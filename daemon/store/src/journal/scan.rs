@@ -34,7 +34,7 @@ pub(crate) struct Visit<'a> {
     pub(crate) after_damage: bool,
 }
 
-/// What the trusted engine knows to have been acknowledged.
+/// What is known to have been acknowledged: all of it from the trusted engine, the revision alone from the note of a clean stop.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Acknowledged {
     pub(crate) segment: u32,
@@ -56,54 +56,65 @@ pub(crate) struct Outcome {
     pub(crate) frames: u64,
 }
 
-/// The segments of a folder and their headers.
+/// The segments of a folder and their headers. No file stays open: there may be more of them than a process may hold.
+#[derive(Clone)]
 pub(crate) struct Segments {
     pub(crate) home: Home,
+    disk: Arc<dyn Disk>,
     files: BTreeMap<u32, Segment>,
 }
 
+#[derive(Clone, Copy)]
 struct Segment {
-    path: PathBuf,
-    file: Arc<dyn DiskFile>,
+    number: u32,
     length: u64,
     header: Option<SegmentHeader>,
 }
 
 /// Lists the segments; `None` if there is no journal yet, or only the unfinished first file of one.
-pub(crate) fn segments(disk: &dyn Disk, folder: PathBuf) -> Result<Option<Segments>, StoreError> {
+pub(crate) fn segments(disk: &Arc<dyn Disk>, folder: PathBuf) -> Result<Option<Segments>, StoreError> {
     let mut files = BTreeMap::new();
     for name in disk.names(&folder).map_err(StoreError::io("list", &folder))? {
         let Some(number) = segment::number(&name) else { continue };
         let path = folder.join(&name);
-        let file = disk.open(&path, true).map_err(StoreError::io("open", &path))?;
+        let file = disk.open(&path, false).map_err(StoreError::io("open", &path))?;
         let length = file.length().map_err(StoreError::io("measure", &path))?;
         let header = read_header(file.as_ref(), &path)?.filter(|header| header.number == number);
-        files.insert(number, Segment { path, file, length, header });
+        files.insert(number, Segment { number, length, header });
     }
     let Some(store_id) = files.values().find_map(|file| file.header).map(|header| header.store_id) else {
-        return match files.iter().next() {
+        return match files.values().next() {
             None => Ok(None),
-            Some((1, only)) if files.len() == 1 && only.length <= segment::HEADER => Ok(None),
-            Some((_, first)) => Err(StoreError::DamagedJournal {
-                first: damage(&first.path, 0, first.length, "no readable header in any segment"),
-            }),
+            Some(only) if only.number == 1 && files.len() == 1 && only.length <= segment::HEADER => Ok(None),
+            Some(first) => {
+                let path = folder.join(segment::name(first.number));
+                let problem = "no readable header in any segment";
+                Err(StoreError::DamagedJournal { first: damage(&path, 0, first.length, problem) })
+            }
         };
     };
-    Ok(Some(Segments { home: Home { folder, store_id }, files }))
+    Ok(Some(Segments { home: Home { folder, store_id }, disk: Arc::clone(disk), files }))
 }
 
 impl Segments {
-    pub(crate) fn bytes(&self) -> u64 {
-        self.files.values().map(|segment| segment.length).sum()
+    /// Bytes from a position to the end.
+    pub(crate) fn bytes_from(&self, from: Position) -> u64 {
+        let later = self.files.range(from.segment..).map(|(_, segment)| segment.length).sum::<u64>();
+        later.saturating_sub(from.offset)
+    }
+
+    pub(crate) fn holds(&self, number: u32) -> bool {
+        self.files.contains_key(&number)
+    }
+
+    /// The number of the last segment.
+    pub(crate) fn last(&self) -> u32 {
+        self.files.keys().next_back().copied().unwrap_or_default()
     }
 
     /// Where the first frame of the journal begins.
     pub(crate) fn beginning() -> Position {
         Position { segment: 1, offset: segment::HEADER, chain: [0; 16] }
-    }
-
-    pub(crate) fn file(&self, number: u32) -> Option<Arc<dyn DiskFile>> {
-        self.files.get(&number).map(|segment| Arc::clone(&segment.file))
     }
 
     /// Leaves out what is after `end`: a commit may be under way there.
@@ -112,10 +123,6 @@ impl Segments {
         if let Some(last) = self.files.get_mut(&end.segment) {
             last.length = last.length.min(end.offset);
         }
-    }
-
-    pub(crate) fn any_file(&self) -> Option<Arc<dyn DiskFile>> {
-        self.files.values().next().map(|segment| Arc::clone(&segment.file))
     }
 
     /// Where to begin so that all after `position` is read: there, or, if the journal does not reach so far any more,
@@ -139,31 +146,63 @@ impl Segments {
         acknowledged: Acknowledged,
         visit: &mut dyn FnMut(&Visit<'_>) -> Result<(), StoreError>,
     ) -> Result<Outcome, StoreError> {
+        let outcome = Outcome {
+            end: from,
+            revision,
+            damage: self.damage_before(from, revision)?,
+            tail: 0,
+            unfinished: None,
+            frames: 0,
+        };
         let mut scan = Scan {
             segments: self,
+            open: None,
             acknowledged,
             at: from,
             trusted: true,
             reached: revision,
             pending: None,
-            outcome: Outcome {
-                end: from,
-                revision,
-                damage: Vec::new(),
-                tail: 0,
-                unfinished: None,
-                frames: 0,
-            },
+            outcome,
             visit,
         };
-        scan.earlier(from.segment);
         scan.run()?;
         Ok(scan.outcome)
+    }
+
+    /// What is damaged before a place. Segments are only looked at for being there, ours, and whole in length; if one is not, all
+    /// before the place is read, so that what is lost is named exactly.
+    fn damage_before(&self, place: Position, revision: u64) -> Result<Vec<Damage>, StoreError> {
+        let from = Self::beginning();
+        if (place.segment, place.offset) <= (from.segment, from.offset) || self.whole_before(place) {
+            return Ok(Vec::new());
+        }
+        let mut before = self.clone();
+        before.clip(place);
+        let acknowledged = Acknowledged { segment: place.segment, offset: place.offset, revision };
+        Ok(before.scan(from, 0, acknowledged, &mut |_| Ok(()))?.damage)
+    }
+
+    fn refused(&self, number: u32) -> impl FnOnce(io::Error) -> StoreError {
+        StoreError::io("read", self.home.segment_path(number))
+    }
+
+    fn whole_before(&self, place: Position) -> bool {
+        let header = |number: u32| {
+            let header = self.files.get(&number).and_then(|segment| segment.header);
+            header.filter(|header| header.store_id == self.home.store_id)
+        };
+        let whole = |number: u32| {
+            let length = self.files.get(&number).map(|segment| segment.length);
+            header(number).is_some() && length == header(number + 1).map(|next| next.previous_length)
+        };
+        header(place.segment).is_some() && (1..place.segment).all(whole)
     }
 }
 
 struct Scan<'a> {
     segments: &'a Segments,
+    /// The file that is read, by its number.
+    open: Option<(u32, Arc<dyn DiskFile>)>,
     acknowledged: Acknowledged,
     at: Position,
     /// Whether `at.chain` is the hash of the frame before; not so after damage.
@@ -177,48 +216,11 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Segments before the first that is read are only checked for being there, whole in length.
-    fn earlier(&mut self, first: u32) {
-        for number in 1..first {
-            let next = self.segments.files.get(&(number + 1)).and_then(|segment| segment.header);
-            let problem = match (self.segments.files.get(&number), next) {
-                (None, _) => Some((0, 0, "a missing segment")),
-                (Some(segment), _) if segment.header.is_none() => {
-                    Some((0, segment::HEADER, "a header that does not check"))
-                }
-                (Some(segment), Some(next)) if segment.length != next.previous_length => Some((
-                    segment.length.min(next.previous_length),
-                    segment.length.abs_diff(next.previous_length),
-                    "a segment of the wrong length",
-                )),
-                (Some(_), _) => None,
-            };
-            if let Some((offset, length, text)) = problem {
-                let from = self
-                    .segments
-                    .files
-                    .get(&number)
-                    .and_then(|segment| segment.header)
-                    .map(|header| header.revision + 1);
-                let mut found = damage(&self.segments.home.segment_path(number), offset, length, text);
-                // Without reading it, all that can be said is which revisions the segment holds.
-                let from = from.unwrap_or_else(|| self.revision_before(number));
-                found.revisions.extend(next.map(|next| from..=next.revision).filter(|lost| !lost.is_empty()));
-                self.outcome.damage.push(found);
-            }
-        }
-    }
-
-    fn revision_before(&self, number: u32) -> u64 {
-        let earlier = self.segments.files.range(..number).rev().find_map(|(_, segment)| segment.header);
-        earlier.map_or(1, |header| header.revision + 1)
-    }
-
     fn run(&mut self) -> Result<(), StoreError> {
-        let last = self.segments.files.keys().next_back().copied().unwrap_or(0);
+        let last = self.segments.last();
         while self.at.segment <= last {
             let number = self.at.segment;
-            let Some(segment) = self.segments.files.get(&number) else {
+            let Some(segment) = self.segments.files.get(&number).copied() else {
                 self.note_damage(number, 0, 0, "a missing segment");
                 self.next_segment(0)?;
                 continue;
@@ -236,7 +238,7 @@ impl Scan<'_> {
     }
 
     /// Checks a segment's header; false if the segment is an unfinished file at the end.
-    fn enter(&mut self, segment: &Segment, last: bool) -> Result<bool, StoreError> {
+    fn enter(&mut self, segment: Segment, last: bool) -> Result<bool, StoreError> {
         let number = self.at.segment;
         let Some(header) = segment.header else {
             let first = self.find(segment, segment::HEADER)?;
@@ -263,7 +265,7 @@ impl Scan<'_> {
     }
 
     /// Reads the frames of one segment; false if its end is an unfinished tail.
-    fn frames(&mut self, segment: &Segment, last: bool) -> Result<bool, StoreError> {
+    fn frames(&mut self, segment: Segment, last: bool) -> Result<bool, StoreError> {
         let number = self.at.segment;
         while self.at.offset < segment.length {
             let loaded = self.load(segment, self.at.offset)?;
@@ -275,7 +277,7 @@ impl Scan<'_> {
             }
             let bad = self.at.offset;
             let next = self.find(segment, bad + 1)?;
-            if last && !self.was_acknowledged(segment, number, bad, next)? {
+            if last && !self.was_acknowledged(segment, bad, next)? {
                 self.outcome.tail = segment.length - self.outcome.end_offset(number);
                 self.finish();
                 return Ok(false);
@@ -292,13 +294,12 @@ impl Scan<'_> {
 
     /// Whether bytes at `bad` were fsynced once: a later frame says so, or the engine holds commits from beyond.
     fn was_acknowledged(
-        &self,
-        segment: &Segment,
-        number: u32,
+        &mut self,
+        segment: Segment,
         bad: u64,
         next: Option<u64>,
     ) -> Result<bool, StoreError> {
-        if (self.acknowledged.segment, self.acknowledged.offset) > (number, bad) {
+        if (self.acknowledged.segment, self.acknowledged.offset) > (segment.number, bad) {
             return Ok(true);
         }
         let mut candidate = next;
@@ -419,7 +420,9 @@ impl Scan<'_> {
     /// At the end: what the engine knows of and the journal does not have is lost.
     fn finish(&mut self) {
         let end = (self.outcome.end.segment, self.outcome.end.offset);
-        if end < (self.acknowledged.segment, self.acknowledged.offset) && self.outcome.damage.is_empty() {
+        let short = end < (self.acknowledged.segment, self.acknowledged.offset)
+            || self.outcome.revision < self.acknowledged.revision;
+        if short && self.outcome.damage.is_empty() {
             self.note_damage(end.0, end.1, 0, "a journal that ends before commits that were acknowledged");
         }
         if !self.outcome.damage.is_empty() {
@@ -429,27 +432,29 @@ impl Scan<'_> {
         }
     }
 
-    fn load(&self, segment: &Segment, offset: u64) -> Result<Option<Loaded>, StoreError> {
-        let binding =
-            Binding { store_id: self.segments.home.store_id, segment: self.number(segment), offset };
-        load(segment.file.as_ref(), binding, segment.length).map_err(StoreError::io("read", &segment.path))
+    fn load(&mut self, segment: Segment, offset: u64) -> Result<Option<Loaded>, StoreError> {
+        let Segment { number, length, .. } = segment;
+        let binding = Binding { store_id: self.segments.home.store_id, segment: number, offset };
+        load(self.file(number)?.as_ref(), binding, length).map_err(self.segments.refused(number))
     }
 
-    fn number(&self, segment: &Segment) -> u32 {
-        segment
-            .path
-            .file_name()
-            .and_then(|name| segment::number(&name.to_string_lossy()))
-            .unwrap_or(self.at.segment)
+    fn file(&mut self, number: u32) -> Result<Arc<dyn DiskFile>, StoreError> {
+        if let Some((_, file)) = self.open.as_ref().filter(|open| open.0 == number) {
+            return Ok(Arc::clone(file));
+        }
+        let path = self.segments.home.segment_path(number);
+        let file = self.segments.disk.open(&path, false).map_err(StoreError::io("open", path))?;
+        self.open = Some((number, Arc::clone(&file)));
+        Ok(file)
     }
 
     /// Finds the first valid frame at or after `from`. Its CRC binds it to its place, so nothing in a payload passes for one.
-    fn find(&self, segment: &Segment, from: u64) -> Result<Option<u64>, StoreError> {
+    fn find(&mut self, segment: Segment, from: u64) -> Result<Option<u64>, StoreError> {
         let mut window = vec![0_u8; WINDOW];
         let mut base = from;
         while base + (frame::HEADER as u64) <= segment.length {
-            let read: io::Result<usize> = segment.file.read_at(base, &mut window);
-            let filled = read.map_err(StoreError::io("read", &segment.path))?;
+            let read = self.file(segment.number)?.read_at(base, &mut window);
+            let filled = read.map_err(self.segments.refused(segment.number))?;
             let starts = (filled + 1).saturating_sub(frame::HEADER);
             for at in 0..starts {
                 let offset = base + at as u64;

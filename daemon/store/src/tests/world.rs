@@ -338,7 +338,7 @@ impl Store {
             scan::{Acknowledged, Segments, segments},
         };
         let home = self.reader().home().clone();
-        let segments = segments(self.reader().disk().as_ref(), home.folder).unwrap().unwrap();
+        let segments = segments(self.reader().disk(), home.folder).unwrap().unwrap();
         let mut frames = Vec::new();
         let scanned = segments.scan(Segments::beginning(), 0, Acknowledged::default(), &mut |visit| {
             let owned = matches!(visit.header.kind, Kind::Body | Kind::Batch);
