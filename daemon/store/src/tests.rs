@@ -5,6 +5,7 @@
 mod crash;
 mod damage;
 mod disk;
+mod lists;
 mod map;
 mod model;
 mod modes;

@@ -5,14 +5,24 @@ use crate::{
     change::{EvidenceWrite, Origin},
     codec::Take,
     engine::Changes,
-    entry::{ConversationEntry, EmbeddingEntry, Facets, MemoryEntry, RelationEntry, content_digest},
+    entry::{ConversationEntry, EmbeddingEntry, Facets, MemoryEntry, RelationEntry, Summary, content_digest},
     error::StoreError,
     journal::Place,
     keys::{self, Id16, List},
     ledger::LedgerWrite,
+    read::read,
     record::{ChangeKind, ChangeOp},
-    value::{self, ConversationValue, LedgerValue, MemoryValue, PlainValue, RelationValue, Stored, counter},
+    value::{
+        self, ConversationValue, LedgerValue, MemoryValue, OldVersion, PlainValue, RelationValue, Stored,
+        counter,
+    },
 };
+
+/// Entries of lists that ended are kept for this time, in microseconds: a week. A page token pins its revision for 24 hours, and
+/// each page gives a new one.
+const PINNED: u64 = 7 * 24 * 3_600 * 1_000_000;
+/// Versions dropped from lists by one commit of their record: more than one, so that what a busy week left is worked off.
+const DROPPED_AT_ONCE: usize = 16;
 
 /// Parts of a conversation with more bytes of heads than this are written before the batch that shows them.
 const PARTS_APART: usize = 256 << 10;
@@ -33,7 +43,7 @@ impl Applier {
             return Ok(Changes::default());
         }
         let share = content_digest(keys::MEMORY, entry.id.as_bytes(), &[&entry.json]);
-        let stored = self.next(
+        let mut stored = self.next(
             ChangeKind::Memory,
             &entry.id,
             old.as_ref().map(|old| &old.stored),
@@ -46,19 +56,15 @@ impl Applier {
         let mut changes = Changes::default();
         match &old {
             Some(old) => {
-                history(&mut changes, keys::OLD_MEMORY, id, &old.stored);
                 self.count_memory(&old.facets, true);
-                for (list, sort) in lists(&old.facets) {
-                    let ended = value::list_entry(revision, |out| old.facets.put(out));
-                    changes.put(list.entry(sort, id, old.stored.revision), ended);
-                }
+                let entries = list_memory(&mut changes, id, &old.facets, old.stored.revision, revision);
+                history(&mut changes, keys::OLD_MEMORY, id, &old.stored, origin, entries);
+                stored.listed = self.unlist(&mut changes, keys::OLD_MEMORY, id, &old.stored, origin)?;
             }
             None => changes.put(keys::memory_id(&entry.id), [value::plain(), id.to_vec()].concat()),
         }
         self.count_memory(&entry.facets, false);
-        for (list, sort) in lists(&entry.facets) {
-            changes.put(list.entry(sort, id, revision), value::list_entry(0, |out| entry.facets.put(out)));
-        }
+        list_memory(&mut changes, id, &entry.facets, revision, 0);
         let MemoryEntry { id, facets, json } = entry;
         changes.put(key, MemoryValue { id, stored, facets, json: value::inline(json) }.encode());
         Ok(changes)
@@ -86,7 +92,7 @@ impl Applier {
         })?;
         let mut changes = self.parts(id, revision, parts)?;
         let share = content_digest(keys::CONVERSATION, summary.id.as_bytes(), &[&digest]);
-        let stored = self.next(
+        let mut stored = self.next(
             ChangeKind::Conversation,
             &summary.id,
             old.as_ref().map(|old| &old.stored),
@@ -97,19 +103,16 @@ impl Applier {
             false,
         );
         if let Some(old) = &old {
-            history(&mut changes, keys::OLD_CONVERSATION, id, &old.stored);
             for part in 0..old.parts {
                 changes.delete(keys::part(id, old.stored.revision, part));
             }
-            let ended = value::list_entry(revision, |out| old.summary.put(out));
-            let sort = keys::descending(old.summary.updated);
-            changes.put(List::Conversations.entry(sort, id, old.stored.revision), ended);
+            let entry = list_conversation(&mut changes, id, &old.summary, old.stored.revision, revision);
+            history(&mut changes, keys::OLD_CONVERSATION, id, &old.stored, origin, vec![entry]);
+            stored.listed = self.unlist(&mut changes, keys::OLD_CONVERSATION, id, &old.stored, origin)?;
             self.count_conversation(&old.summary.platform, old.summary.messages, true);
         }
         self.count_conversation(&summary.platform, summary.messages, false);
-        let sort = keys::descending(summary.updated);
-        changes
-            .put(List::Conversations.entry(sort, id, revision), value::list_entry(0, |out| summary.put(out)));
+        list_conversation(&mut changes, id, &summary, revision, 0);
         let record = ConversationValue {
             stored,
             summary,
@@ -164,7 +167,7 @@ impl Applier {
         );
         let mut changes = Changes::default();
         if let Some(old) = &old {
-            history(&mut changes, keys::OLD_RELATION, id, &old.stored);
+            history(&mut changes, keys::OLD_RELATION, id, &old.stored, origin, Vec::new());
         }
         if old.is_some_and(|old| !old.withdrawn) {
             self.meta.count(counter::RELATIONS, "", 1, true);
@@ -222,8 +225,9 @@ impl Applier {
             None => self.meta.count(counter::EVIDENCE, "", 1, false),
         }
         self.meta.digest.add(&share);
+        let origin = origin.clone();
         let stored =
-            Stored { created: 0, revision: 0, previous: 0, version: 1, place, origin: origin.clone(), share };
+            Stored { created: 0, revision: 0, previous: 0, version: 1, listed: 0, place, origin, share };
         let mut changes = Changes::default();
         changes.put(key, PlainValue { stored, bytes: value::inline(json) }.encode());
         Ok(changes)
@@ -284,12 +288,41 @@ impl Applier {
             revision,
             previous: old.map_or(0, |old| old.revision),
             version: old.map_or(1, |old| old.version.saturating_add(1)),
+            listed: revision,
             place,
             origin: origin.clone(),
             share,
         };
         self.log_again(kind, id, &stored, withdrawn);
         stored
+    }
+
+    /// Drops the entries of versions that were replaced so long before `by` that no reader is pinned to them. Returns the revision of
+    /// the oldest version that is still listed. Depends on nothing but the journal, so that a rebuild gives the same keys.
+    fn unlist(
+        &self,
+        changes: &mut Changes,
+        kind: u8,
+        id: Id16,
+        old: &Stored,
+        by: &Origin,
+    ) -> Result<u64, StoreError> {
+        let (from, until) = (keys::version(kind, id, old.listed), keys::version(kind, id, old.revision));
+        let mut listed = old.listed;
+        for (key, value) in self.engine.scan(&from, &until, DROPPED_AT_ONCE, false)? {
+            let mut version = read(&value, "an older version", OldVersion::take)?;
+            listed = keys::entry_tail(&key).map_or(listed, |(_, revision)| revision);
+            // A time far ahead is one of a clock that was set back.
+            if version.ended_at.abs_diff(by.at_micros) < PINNED {
+                return Ok(listed);
+            }
+            for entry in std::mem::take(&mut version.entries) {
+                changes.delete(entry);
+            }
+            changes.put(key, version.encode());
+            listed += 1;
+        }
+        Ok(listed)
     }
 
     /// Logs a change whose record stands already: a replay after a kill meets those.
@@ -316,8 +349,34 @@ impl Applier {
     }
 }
 
-fn history(changes: &mut Changes, kind: u8, id: Id16, old: &Stored) {
-    changes.put(keys::version(kind, id, old.revision), value::old_version(old.version, old.place));
+/// Puts the version that is replaced under its own key; `entries` are those that it has in lists.
+fn history(changes: &mut Changes, kind: u8, id: Id16, old: &Stored, by: &Origin, entries: Vec<Vec<u8>>) {
+    let Stored { version, place, .. } = *old;
+    let ended = OldVersion { version, place, ended_at: by.at_micros, entries };
+    changes.put(keys::version(kind, id, old.revision), ended.encode());
+}
+
+/// Puts the entries of a version in its lists, ended at revision `end` or, if 0, holding still; returns their keys.
+fn list_memory(changes: &mut Changes, id: Id16, facets: &Facets, revision: u64, end: u64) -> Vec<Vec<u8>> {
+    let mut entries = Vec::new();
+    for (list, sort) in lists(facets) {
+        let value = value::list_entry(end, |out| {
+            // With the other tags in each, a memory of n tags would take n² bytes.
+            if !matches!(list, List::MemoriesTagged(_)) {
+                facets.put(out);
+            }
+        });
+        let entry = list.entry(sort, id, revision);
+        changes.put(entry.clone(), value);
+        entries.push(entry);
+    }
+    entries
+}
+
+fn list_conversation(changes: &mut Changes, id: Id16, summary: &Summary, revision: u64, end: u64) -> Vec<u8> {
+    let entry = List::Conversations.entry(keys::descending(summary.updated), id, revision);
+    changes.put(entry.clone(), value::list_entry(end, |out| summary.put(out)));
+    entry
 }
 
 /// The lists that a memory stands in, and where.

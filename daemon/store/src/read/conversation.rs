@@ -49,7 +49,7 @@ impl Store {
                     let older = self.older(keys::OLD_CONVERSATION, id16, at, &what)?;
                     let created = value.stored.created;
                     return older
-                        .map(|(version, place)| self.old_conversation(created, version, place, &what))
+                        .map(|old| self.old_conversation(created, old.version, old.place, &what))
                         .transpose();
                 }
             }
@@ -58,7 +58,7 @@ impl Store {
     }
 
     /// Returns a page of conversations as they stood at a revision, newest update first. While commits go on, no row comes twice
-    /// and none is missed.
+    /// and none is missed. The list reaches back a week at least: at an older revision one that has changed since may be missing.
     ///
     /// # Errors
     /// [`StoreError::FutureRevision`]; what the engine refuses.
