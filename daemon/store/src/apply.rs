@@ -1,10 +1,13 @@
 //! Brings committed changes into the engine; the same code serves commits, replays and rebuilds.
 
+mod lists;
 mod records;
 
-pub(crate) use records::lists;
+pub(crate) use lists::lists;
 
 use std::{collections::HashSet, sync::Arc};
+
+use records::Written;
 
 use crate::{
     change::Origin,
@@ -107,14 +110,14 @@ impl Applier {
         place: Place,
         origin: &Origin,
     ) -> Result<(), StoreError> {
-        let at = revision.unwrap_or(self.meta.revision);
+        let by = Written { revision: revision.unwrap_or(self.meta.revision), place, origin };
         let changes = match entry {
-            Entry::Memory(memory) => self.memory(memory, at, place, origin)?,
-            Entry::Conversation(conversation) => self.conversation(conversation, at, place, origin)?,
-            Entry::Relation(relation) => self.relation(relation, false, at, place, origin)?,
-            Entry::Withdraw(relation) => self.relation(relation, true, at, place, origin)?,
-            Entry::Embedding(embedding) => self.embedding(embedding, at, place, origin)?,
-            Entry::Evidence(evidence) => self.evidence(evidence, place, origin)?,
+            Entry::Memory(memory) => self.memory(memory, by)?,
+            Entry::Conversation(conversation) => self.conversation(conversation, by)?,
+            Entry::Relation(relation) => self.relation(relation, false, by)?,
+            Entry::Withdraw(relation) => self.relation(relation, true, by)?,
+            Entry::Embedding(embedding) => self.embedding(embedding, by)?,
+            Entry::Evidence(evidence) => self.evidence(evidence, by)?,
             Entry::Ledger(write) => self.ledger(write, place)?,
         };
         self.pending.append(changes);

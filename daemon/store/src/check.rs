@@ -3,8 +3,6 @@
 mod blobs;
 mod compare;
 
-use std::path::Path;
-
 use compare::Comparer;
 
 use crate::{
@@ -15,8 +13,8 @@ use crate::{
         scan::{Acknowledged, Segments, segments},
     },
     keys, read,
-    report::{CheckProgress, CheckReport, OpenEvent, StateDigest},
-    store::{OpenOptions, Store},
+    report::{CheckProgress, CheckReport, StateDigest},
+    store::Store,
     value::{ConversationValue, MemoryValue, PlainValue, RelationValue},
 };
 
@@ -44,18 +42,6 @@ impl Store {
         shorten(&mut report.engine_problems);
         shorten(&mut report.blob_problems);
         Ok(report)
-    }
-
-    /// Opens the store in `dir` and builds its engine from the journal, whatever its state.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
-    pub fn rebuild(
-        dir: &Path,
-        options: OpenOptions,
-        report: &mut dyn FnMut(OpenEvent),
-    ) -> Result<Self, StoreError> {
-        Self::open(dir, OpenOptions { rebuild: true, ..options }, report)
     }
 
     fn check_journal(

@@ -100,19 +100,6 @@ impl Store {
         known.map(|(id, place)| bodies.body(id, place)).collect()
     }
 
-    /// Returns the bodies of the messages from number `from` on, at most `count`, in order.
-    ///
-    /// # Errors
-    /// [`StoreError::DamagedRecord`] if the journal does not give them.
-    pub fn bodies_range(
-        &self,
-        record: &ConversationRecord,
-        from: usize,
-        count: usize,
-    ) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
-        self.all_bodies(record).skip_to(from).take(count).collect()
-    }
-
     /// Walks the bodies of all messages in order, unpacking each frame once.
     #[must_use]
     pub fn all_bodies<'a>(&'a self, record: &'a ConversationRecord) -> Bodies<'a> {
@@ -189,11 +176,6 @@ pub struct Bodies<'a> {
 impl<'a> Bodies<'a> {
     fn new(store: &'a Store, record: &'a ConversationRecord) -> Self {
         Self { store, record, next: 0, frame: None }
-    }
-
-    fn skip_to(mut self, next: usize) -> Self {
-        self.next = next;
-        self
     }
 
     fn body(&mut self, id: &str, place: BodyPlace) -> Result<(String, Vec<u8>), StoreError> {

@@ -77,7 +77,9 @@ fn a_rebuild_can_be_asked_for_and_keeps_one_old_database() {
     let dir = tempfile::tempdir().unwrap();
     let model = make(dir.path(), 2, 6);
     for round in 1..4 {
-        let store = Store::rebuild(dir.path(), OpenOptions::default(), &mut |_| {}).unwrap();
+        let store =
+            Store::open(dir.path(), OpenOptions { rebuild: true, ..OpenOptions::default() }, &mut |_| {})
+                .unwrap();
         assert_eq!(show_all(&store).unwrap(), model);
         let kept: Vec<_> = (1..9).filter(|n| dir.path().join(format!("db.broken-{n}")).exists()).collect();
         assert_eq!(kept, [round]);
