@@ -8,10 +8,7 @@ use compare::Comparer;
 use crate::{
     engine,
     error::StoreError,
-    journal::{
-        Position,
-        scan::{Acknowledged, Segments, segments},
-    },
+    journal::{Position, scan::Acknowledged, segments::Segments},
     keys, read,
     report::{CheckProgress, CheckReport, StateDigest},
     store::Store,
@@ -53,7 +50,7 @@ impl Store {
         report: &mut CheckReport,
     ) -> Result<(), StoreError> {
         let folder = self.reader().home().folder.clone();
-        let Some(mut segments) = segments(self.reader().disk(), folder)? else { return Ok(()) };
+        let Some(mut segments) = Segments::list(self.reader().disk(), folder)? else { return Ok(()) };
         segments.clip(position);
         let acknowledged = Acknowledged { segment: position.segment, offset: position.offset, revision };
         let mut comparer = Comparer::new(self, revision);

@@ -113,10 +113,8 @@ impl DiskFile for OsFile {
 /// Takes all rights from everybody but the owner.
 pub(crate) fn close_to_others(path: &Path) -> io::Result<()> {
     let mode = fs::symlink_metadata(path)?.permissions().mode();
-    if mode & 0o077 == 0 {
-        return Ok(());
-    }
-    fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700))
+    let owners = mode & !0o077;
+    if owners == mode { Ok(()) } else { fs::set_permissions(path, fs::Permissions::from_mode(owners)) }
 }
 
 /// Puts `bytes` under `path` in one step: temporary sibling, fsync, rename, fsync of the folder.

@@ -26,8 +26,9 @@ use crate::{
         Home, Position,
         frame::{self, Kind},
         reader::Reader,
-        scan::{Acknowledged, Outcome, Segments, Visit, segments},
+        scan::{Acknowledged, Outcome, Visit},
         segment::{self, SegmentHeader},
+        segments::Segments,
         writer::{self, Writer},
     },
     keys,
@@ -67,19 +68,11 @@ pub(crate) fn open(
     report: Report<'_>,
 ) -> Result<Inner, StoreError> {
     let Ground { disk, house, roll_at } = ground;
-    make(dir).map_err(StoreError::io("create", dir))?;
-    let lock = lock(dir)?;
-    if !house.released().map_err(StoreError::io("look at the database beside", dir.join("db.state")))? {
-        return Err(StoreError::Locked { dir: dir.to_owned(), pid: UNKNOWN_PID.to_owned() });
-    }
-    let folder = dir.join("journal");
-    for folder in [&folder, &dir.join("blobs")] {
-        disk.create_folders(folder).map_err(StoreError::io("create", folder))?;
-    }
-    sweep(dir)?;
+    let lock = occupy(dir, house.as_ref())?;
+    let folder = lay_out(dir, disk.as_ref())?;
     let path = dir.join("db.state");
     let before = state::read(disk.as_ref(), &path)?;
-    let (segments, journal_is_new) = match segments(&disk, folder.clone())? {
+    let (segments, journal_is_new) = match Segments::list(&disk, folder.clone())? {
         Some(segments) => (segments, false),
         // The note is first written after the journal's beginning is durable.
         None if before.is_some() => return Err(StoreError::DamagedJournal { first: lost(&folder) }),
@@ -96,19 +89,30 @@ pub(crate) fn open(
     let (applier, outcome) = build(&closing, trust, &segments, noted, report)?;
     let engine = applier.engine();
     let journal = settle(&disk, &segments, &outcome, roll_at, report)?;
-    let revision = applier.meta().revision;
-    let home = segments.home.clone();
     let health = if outcome.damage.is_empty() { Health::Good } else { Health::Damaged(outcome.damage) };
-    report(OpenEvent::Ready { revision: Revision::new(revision) });
-    Ok(Inner::new(
-        dir.to_owned(),
-        health,
-        WriteSide::new(journal, applier),
-        engine,
-        Reader::new(disk, home),
-        closing,
-        lock,
-    ))
+    report(OpenEvent::Ready { revision: Revision::new(applier.meta().revision) });
+    let (writer, reader) = (WriteSide::new(journal, applier), Reader::new(disk, segments.home));
+    Ok(Inner::new(dir.to_owned(), health, writer, engine, reader, closing, lock))
+}
+
+/// Makes sure that nobody else has the store; it is ours while the file that is returned is open.
+fn occupy(dir: &Path, house: &dyn House) -> Result<fs::File, StoreError> {
+    make(dir).map_err(StoreError::io("create", dir))?;
+    let lock = lock(dir)?;
+    if house.released().map_err(StoreError::io("look at the database in", dir))? {
+        return Ok(lock);
+    }
+    Err(StoreError::Locked { dir: dir.to_owned(), pid: UNKNOWN_PID.to_owned() })
+}
+
+/// Makes the folders, and returns the journal's. The note on the database, which comes next, makes them durable under their names.
+fn lay_out(dir: &Path, disk: &dyn Disk) -> Result<PathBuf, StoreError> {
+    let (journal, blobs) = (dir.join("journal"), dir.join("blobs"));
+    for folder in [&journal, &blobs] {
+        disk.create_folders(folder).map_err(StoreError::io("create", folder))?;
+    }
+    sweep(&blobs.join("tmp"))?;
+    Ok(journal)
 }
 
 /// Makes the store's own folder, durable under its name.
@@ -124,11 +128,10 @@ fn make(dir: &Path) -> io::Result<()> {
 }
 
 /// Removes the blobs that a stop left unfinished.
-fn sweep(dir: &Path) -> Result<(), StoreError> {
-    let folder = dir.join("blobs").join("tmp");
-    match fs::remove_dir_all(&folder) {
+fn sweep(folder: &Path) -> Result<(), StoreError> {
+    match fs::remove_dir_all(folder) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(StoreError::Io { action: "empty", path: folder, source })
+            Err(StoreError::Io { action: "empty", path: folder.to_owned(), source })
         }
         Ok(()) | Err(_) => Ok(()),
     }
@@ -163,13 +166,8 @@ fn lock(dir: &Path) -> Result<fs::File, StoreError> {
 
 /// A journal of which nothing is there.
 fn lost(folder: &Path) -> Damage {
-    Damage {
-        file: folder.join(segment::name(1)),
-        offset: 0,
-        length: 0,
-        revisions: Vec::new(),
-        problem: "a journal that is gone, beside a database that was built from it,".to_owned(),
-    }
+    let problem = "a journal that is gone, beside a database that was built from it,";
+    Damage::new(&folder.join(segment::name(1)), 0, 0, problem)
 }
 
 /// Makes the first segment of a new journal.
@@ -182,7 +180,7 @@ fn begin(disk: &Arc<dyn Disk>, folder: PathBuf) -> Result<Segments, StoreError> 
     let header =
         SegmentHeader { number: 1, store_id: home.store_id, revision: 0, chain: [0; 16], previous_length: 0 };
     writer::create(disk.as_ref(), &home, &header)?;
-    segments(disk, folder)?.ok_or_else(|| StoreError::Io {
+    Segments::list(disk, folder)?.ok_or_else(|| StoreError::Io {
         action: "read back",
         path,
         source: io::Error::other("the segment that was just made has no header"),
