@@ -22,7 +22,7 @@ pub(crate) fn clean(text: &str) -> String {
 
 /// Characters that show a line in another order than it is written, or break it.
 fn steers(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// As `clean`, when the text may already be fit to show: then it is not copied.
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn control_and_direction_characters_go() {
-        assert_eq!(clean("a\u{1b}[31mb\u{7f}\u{9b}c\u{202e}d\u{0}"), "a[31mbcd");
+        assert_eq!(clean("a\u{1b}[31mb\u{7f}\u{9b}c\u{202e}d\u{0}\u{61c}"), "a[31mbcd");
     }
 
     #[test]

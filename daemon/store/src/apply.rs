@@ -1,10 +1,13 @@
 //! Brings committed changes into the engine; the same code serves commits, replays and rebuilds.
 
+mod lists;
 mod records;
 
-pub(crate) use records::lists;
+pub(crate) use lists::lists;
 
 use std::{collections::HashSet, sync::Arc};
+
+use records::Written;
 
 use crate::{
     change::Origin,
@@ -59,8 +62,11 @@ impl Applier {
     /// Applies a commit; visible after [`Applier::flush`]. `gap`: the journal is damaged before it, so the position stays where it is.
     pub(crate) fn commit(&mut self, commit: Commit, gap: bool) -> Result<(), StoreError> {
         let Commit { revision, segment, offset, origin, entries, end } = commit;
-        // After damage the same batches are read at every start; what is there is there.
-        let known = revision.is_some_and(|revision| revision <= self.meta.revision);
+        // After damage the same commits are read at every start, and from a cut journal some that were applied long ago. A note among
+        // them would put back what later ones replaced, so a place that was passed counts, not only the revision.
+        let Position { segment: at, offset: passed, .. } = self.meta.position;
+        let known = (end.segment, end.offset) <= (at, passed)
+            || revision.is_some_and(|revision| revision <= self.meta.revision);
         if !known {
             for (change, entry) in (0_u32..).zip(entries) {
                 let place = Place { segment, offset, change };
@@ -104,14 +110,14 @@ impl Applier {
         place: Place,
         origin: &Origin,
     ) -> Result<(), StoreError> {
-        let at = revision.unwrap_or(self.meta.revision);
+        let by = Written { revision: revision.unwrap_or(self.meta.revision), place, origin };
         let changes = match entry {
-            Entry::Memory(memory) => self.memory(memory, at, place, origin)?,
-            Entry::Conversation(conversation) => self.conversation(conversation, at, place, origin)?,
-            Entry::Relation(relation) => self.relation(relation, false, at, place, origin)?,
-            Entry::Withdraw(relation) => self.relation(relation, true, at, place, origin)?,
-            Entry::Embedding(embedding) => self.embedding(embedding, at, place, origin)?,
-            Entry::Evidence(evidence) => self.evidence(evidence, place, origin)?,
+            Entry::Memory(memory) => self.memory(memory, by)?,
+            Entry::Conversation(conversation) => self.conversation(conversation, by)?,
+            Entry::Relation(relation) => self.relation(relation, false, by)?,
+            Entry::Withdraw(relation) => self.relation(relation, true, by)?,
+            Entry::Embedding(embedding) => self.embedding(embedding, by)?,
+            Entry::Evidence(evidence) => self.evidence(evidence, by)?,
             Entry::Ledger(write) => self.ledger(write, place)?,
         };
         self.pending.append(changes);

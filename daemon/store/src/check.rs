@@ -3,20 +3,15 @@
 mod blobs;
 mod compare;
 
-use std::path::Path;
-
 use compare::Comparer;
 
 use crate::{
     engine,
     error::StoreError,
-    journal::{
-        Position,
-        scan::{Acknowledged, Segments, segments},
-    },
+    journal::{Position, scan::Acknowledged, segments::Segments},
     keys, read,
-    report::{CheckProgress, CheckReport, OpenEvent, StateDigest},
-    store::{OpenOptions, Store},
+    report::{CheckProgress, CheckReport, StateDigest},
+    store::Store,
     value::{ConversationValue, MemoryValue, PlainValue, RelationValue},
 };
 
@@ -46,18 +41,6 @@ impl Store {
         Ok(report)
     }
 
-    /// Opens the store in `dir` and builds its engine from the journal, whatever its state.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
-    pub fn rebuild(
-        dir: &Path,
-        options: OpenOptions,
-        report: &mut dyn FnMut(OpenEvent),
-    ) -> Result<Self, StoreError> {
-        Self::open(dir, OpenOptions { rebuild: true, ..options }, report)
-    }
-
     fn check_journal(
         &self,
         deep: bool,
@@ -67,14 +50,14 @@ impl Store {
         report: &mut CheckReport,
     ) -> Result<(), StoreError> {
         let folder = self.reader().home().folder.clone();
-        let Some(mut segments) = segments(self.reader().disk().as_ref(), folder)? else { return Ok(()) };
+        let Some(mut segments) = Segments::list(self.reader().disk(), folder)? else { return Ok(()) };
         segments.clip(position);
         let acknowledged = Acknowledged { segment: position.segment, offset: position.offset, revision };
-        let total = segments.bytes();
         let mut comparer = Comparer::new(self, revision);
         let mut done = 0;
         let (from, before) =
             if deep { (Segments::beginning(), 0) } else { segments.start(position, revision) };
+        let total = segments.bytes_from(from);
         let outcome = segments.scan(from, before, acknowledged, &mut |visit| {
             done += visit.header.frame_length();
             progress(CheckProgress { done, total });

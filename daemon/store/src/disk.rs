@@ -2,7 +2,7 @@
 
 use std::{
     fs, io,
-    os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -108,6 +108,13 @@ impl DiskFile for OsFile {
     fn length(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
     }
+}
+
+/// Takes all rights from everybody but the owner.
+pub(crate) fn close_to_others(path: &Path) -> io::Result<()> {
+    let mode = fs::symlink_metadata(path)?.permissions().mode();
+    let owners = mode & !0o077;
+    if owners == mode { Ok(()) } else { fs::set_permissions(path, fs::Permissions::from_mode(owners)) }
 }
 
 /// Puts `bytes` under `path` in one step: temporary sibling, fsync, rename, fsync of the folder.

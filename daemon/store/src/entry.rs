@@ -12,7 +12,8 @@ use crate::{
 };
 
 pub(crate) use model::{
-    conversation_digest, conversation_header, embedding, json, memory, memory_entry, relation, summary,
+    conversation_digest, conversation_header, embedding, facets, json, memory, memory_entry, relation,
+    summary,
 };
 
 /// A change whose bodies have their place.

@@ -56,9 +56,9 @@ pub enum StoreError {
         /// What failed.
         reason: String,
     },
-    /// The journal is damaged and the store is read-only.
+    /// The journal is damaged: the store is read-only, or, if nothing of the journal is left, it does not open.
     #[error(
-        "the journal is damaged ({first}); reads go on, writes are refused; restore the segment from a backup, or export what is left"
+        "the journal is damaged ({first}); nothing is written to it any more; restore it from a backup, or export what can still be read"
     )]
     DamagedJournal {
         /// The first place.

@@ -4,6 +4,7 @@ pub(crate) mod frame;
 pub(crate) mod reader;
 pub(crate) mod scan;
 pub(crate) mod segment;
+pub(crate) mod segments;
 pub(crate) mod writer;
 
 use std::path::PathBuf;

@@ -4,7 +4,8 @@ pub(crate) mod state;
 
 use std::{
     fs,
-    io::{Read, Seek, SeekFrom, Write},
+    io::{self, Read, Seek, SeekFrom, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
@@ -15,7 +16,7 @@ use uuid::Uuid;
 use crate::{
     apply::{Applier, Commit},
     codec::batch,
-    disk::{Disk, OsDisk},
+    disk::{Disk, OsDisk, close_to_others},
     engine::{
         Engine,
         house::{House, SledHouse},
@@ -25,12 +26,13 @@ use crate::{
         Home, Position,
         frame::{self, Kind},
         reader::Reader,
-        scan::{Acknowledged, Outcome, Segments, Visit, segments},
+        scan::{Acknowledged, Outcome, Visit},
         segment::{self, SegmentHeader},
+        segments::Segments,
         writer::{self, Writer},
     },
     keys,
-    report::{Health, OpenEvent},
+    report::{Damage, Health, OpenEvent},
     revision::Revision,
     store::{Inner, OpenOptions, WriteSide},
     value::{self, Meta},
@@ -40,6 +42,8 @@ use crate::{
 const PROGRESS_BYTES: u64 = 16 << 20;
 /// A lock file holds a process id.
 const MAX_PID_BYTES: u64 = 32;
+/// Stands for it where the file does not say.
+const UNKNOWN_PID: &str = "?";
 
 /// What a store stands on; tests put doubles here.
 pub(crate) struct Ground {
@@ -64,47 +68,70 @@ pub(crate) fn open(
     report: Report<'_>,
 ) -> Result<Inner, StoreError> {
     let Ground { disk, house, roll_at } = ground;
-    fs::create_dir_all(dir).map_err(StoreError::io("create", dir))?;
-    let lock = lock(dir)?;
-    let folder = dir.join("journal");
-    disk.create_folders(&folder).map_err(StoreError::io("create", &folder))?;
-    sweep(dir)?;
-    let (segments, journal_is_new) = match segments(disk.as_ref(), folder.clone())? {
-        Some(segments) => (segments, false),
-        None => (begin(disk.as_ref(), folder)?, true),
-    };
+    let lock = occupy(dir, house.as_ref())?;
+    let folder = lay_out(dir, disk.as_ref())?;
     let path = dir.join("db.state");
     let before = state::read(disk.as_ref(), &path)?;
+    let (segments, journal_is_new) = match Segments::list(&disk, folder.clone())? {
+        Some(segments) => (segments, false),
+        // The note is first written after the journal's beginning is durable.
+        None if before.is_some() => return Err(StoreError::DamagedJournal { first: lost(&folder) }),
+        None => (begin(&disk, folder)?, true),
+    };
     let mut trust = state::judge(before.as_ref(), options.boot_id.as_deref(), house.as_ref(), journal_is_new);
     if options.rebuild {
         trust = Trust::Untrusted("a rebuild was asked for".to_owned());
     }
-    let closing =
-        Closing { disk: Arc::clone(&disk), house, path, boot: options.boot_id, last: Mutex::new(None) };
-    let (applier, outcome) = build(&closing, trust, &segments, report)?;
+    let store = Uuid::from_bytes(segments.home.store_id);
+    let noted = before.map_or(0, |state| state.acknowledged(store));
+    let last = Mutex::new(None);
+    let closing = Closing { disk: Arc::clone(&disk), house, path, store, boot: options.boot_id, last };
+    let (applier, outcome) = build(&closing, trust, &segments, noted, report)?;
     let engine = applier.engine();
     let journal = settle(&disk, &segments, &outcome, roll_at, report)?;
-    let revision = applier.meta().revision;
-    let home = segments.home.clone();
     let health = if outcome.damage.is_empty() { Health::Good } else { Health::Damaged(outcome.damage) };
-    report(OpenEvent::Ready { revision: Revision::new(revision) });
-    Ok(Inner::new(
-        dir.to_owned(),
-        health,
-        WriteSide::new(journal, applier),
-        engine,
-        Reader::new(disk, home),
-        closing,
-        lock,
-    ))
+    report(OpenEvent::Ready { revision: Revision::new(applier.meta().revision) });
+    let (writer, reader) = (WriteSide::new(journal, applier), Reader::new(disk, segments.home));
+    Ok(Inner::new(dir.to_owned(), health, writer, engine, reader, closing, lock))
+}
+
+/// Makes sure that nobody else has the store; it is ours while the file that is returned is open.
+fn occupy(dir: &Path, house: &dyn House) -> Result<fs::File, StoreError> {
+    make(dir).map_err(StoreError::io("create", dir))?;
+    let lock = lock(dir)?;
+    if house.released().map_err(StoreError::io("look at the database in", dir))? {
+        return Ok(lock);
+    }
+    Err(StoreError::Locked { dir: dir.to_owned(), pid: UNKNOWN_PID.to_owned() })
+}
+
+/// Makes the folders, and returns the journal's. The note on the database, which comes next, makes them durable under their names.
+fn lay_out(dir: &Path, disk: &dyn Disk) -> Result<PathBuf, StoreError> {
+    let (journal, blobs) = (dir.join("journal"), dir.join("blobs"));
+    for folder in [&journal, &blobs] {
+        disk.create_folders(folder).map_err(StoreError::io("create", folder))?;
+    }
+    sweep(&blobs.join("tmp"))?;
+    Ok(journal)
+}
+
+/// Makes the store's own folder, durable under its name.
+fn make(dir: &Path) -> io::Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    match dir.parent() {
+        Some(above) if !above.as_os_str().is_empty() => fs::File::open(above)?.sync_all(),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Removes the blobs that a stop left unfinished.
-fn sweep(dir: &Path) -> Result<(), StoreError> {
-    let folder = dir.join("blobs").join("tmp");
-    match fs::remove_dir_all(&folder) {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-            Err(StoreError::Io { action: "empty", path: folder, source })
+fn sweep(folder: &Path) -> Result<(), StoreError> {
+    match fs::remove_dir_all(folder) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(StoreError::Io { action: "empty", path: folder.to_owned(), source })
         }
         Ok(()) | Err(_) => Ok(()),
     }
@@ -113,14 +140,16 @@ fn sweep(dir: &Path) -> Result<(), StoreError> {
 /// Takes the lock file and writes our process id into it.
 fn lock(dir: &Path) -> Result<fs::File, StoreError> {
     let path = dir.join("store.lock");
-    let open = || fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-    let mut file = open().map_err(StoreError::io("open", &path))?;
+    let mut options = fs::OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let mut file = options.open(&path).map_err(StoreError::io("open", &path))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(fs::TryLockError::WouldBlock) => {
             let mut pid = String::new();
             let read = (&mut file).take(MAX_PID_BYTES).read_to_string(&mut pid).is_ok();
-            let pid = if read && !pid.trim().is_empty() { pid.trim().to_owned() } else { "?".to_owned() };
+            let pid =
+                if read && !pid.trim().is_empty() { pid.trim().to_owned() } else { UNKNOWN_PID.to_owned() };
             return Err(StoreError::Locked { dir: dir.to_owned(), pid });
         }
         Err(fs::TryLockError::Error(source)) => return Err(StoreError::Io { action: "lock", path, source }),
@@ -128,14 +157,21 @@ fn lock(dir: &Path) -> Result<fs::File, StoreError> {
     let mut write = || {
         file.set_len(0)?;
         file.seek(SeekFrom::Start(0))?;
-        writeln!(file, "{}", std::process::id())
+        writeln!(file, "{}", std::process::id())?;
+        close_to_others(&path)
     };
     write().map_err(StoreError::io("write", &path))?;
     Ok(file)
 }
 
+/// A journal of which nothing is there.
+fn lost(folder: &Path) -> Damage {
+    let problem = "a journal that is gone, beside a database that was built from it,";
+    Damage::new(&folder.join(segment::name(1)), 0, 0, problem)
+}
+
 /// Makes the first segment of a new journal.
-fn begin(disk: &dyn Disk, folder: PathBuf) -> Result<Segments, StoreError> {
+fn begin(disk: &Arc<dyn Disk>, folder: PathBuf) -> Result<Segments, StoreError> {
     let home = Home { folder: folder.clone(), store_id: *Uuid::new_v4().as_bytes() };
     let path = home.segment_path(1);
     if disk.open(&path, false).is_ok() {
@@ -143,30 +179,31 @@ fn begin(disk: &dyn Disk, folder: PathBuf) -> Result<Segments, StoreError> {
     }
     let header =
         SegmentHeader { number: 1, store_id: home.store_id, revision: 0, chain: [0; 16], previous_length: 0 };
-    writer::create(disk, &home, &header)?;
-    segments(disk, folder)?.ok_or_else(|| StoreError::Io {
+    writer::create(disk.as_ref(), &home, &header)?;
+    Segments::list(disk, folder)?.ok_or_else(|| StoreError::Io {
         action: "read back",
         path,
-        source: std::io::Error::other("the segment that was just made has no header"),
+        source: io::Error::other("the segment that was just made has no header"),
     })
 }
 
-/// Gets an engine that holds all that the journal holds.
+/// Gets an engine that holds all that the journal holds. `noted`: the revision that the journal had at the last clean stop.
 fn build(
     closing: &Closing,
     trust: Trust,
     segments: &Segments,
+    noted: u64,
     report: Report<'_>,
 ) -> Result<(Applier, Outcome), StoreError> {
     let (engine, meta, trusted) = engine(closing, trust, segments, report)?;
     let after_damage = meta.position_revision < meta.revision;
     let mut applier = Applier::new(engine, meta);
-    let outcome = replay(segments, &mut applier, trusted, report)?;
+    let outcome = replay(segments, &mut applier, trusted, noted, report)?;
     if trusted && after_damage && outcome.damage.is_empty() {
         // The engine holds what came after the damage but not what was lost: the order of versions would be wrong.
         drop(applier);
         let reason = "the journal was damaged and is whole again".to_owned();
-        return build(closing, Trust::Untrusted(reason), segments, report);
+        return build(closing, Trust::Untrusted(reason), segments, noted, report);
     }
     closing.write(Left::Open)?;
     Ok((applier, outcome))
@@ -219,16 +256,17 @@ fn replay(
     segments: &Segments,
     applier: &mut Applier,
     trusted: bool,
+    noted: u64,
     report: Report<'_>,
 ) -> Result<Outcome, StoreError> {
     let Meta { position, position_revision, revision, .. } = *applier.meta();
     let acknowledged = if trusted {
         Acknowledged { segment: position.segment, offset: position.offset, revision: position_revision }
     } else {
-        Acknowledged::default()
+        Acknowledged { revision: noted, ..Acknowledged::default() }
     };
     let (from, before) = segments.start(position, position_revision);
-    let total = segments.bytes();
+    let total = segments.bytes_from(from);
     let (mut said, mut replayed) = (0, 0_u64);
     let mut progress = Progress { report, total, from: Revision::new(revision), said: &mut said, trusted };
     let outcome = segments.scan(from, before, acknowledged, &mut |visit| {
@@ -303,12 +341,10 @@ fn settle(
         disk.sync_folder(&home.folder).map_err(StoreError::io("fsync", &home.folder))?;
     }
     let end: Position = outcome.end;
-    let path = home.segment_path(end.segment);
-    let file = segments.file(end.segment).or_else(|| segments.any_file()).ok_or_else(|| StoreError::Io {
-        action: "open",
-        path: path.clone(),
-        source: std::io::Error::from(std::io::ErrorKind::NotFound),
-    })?;
+    // A damaged journal may end in a segment that is gone; it is not written to.
+    let number = if segments.holds(end.segment) { end.segment } else { segments.last() };
+    let path = home.segment_path(number);
+    let file = disk.open(&path, true).map_err(StoreError::io("open", &path))?;
     if outcome.damage.is_empty() {
         if outcome.unfinished.is_none() && outcome.tail > 0 {
             file.set_length(end.offset).map_err(StoreError::io("cut", &path))?;

@@ -20,7 +20,7 @@ use crate::{
     keys::{self, Id16},
     revision::Revision,
     store::Store,
-    value::{self, ConversationValue, MemoryValue, RelationValue, Stored},
+    value::{self, ConversationValue, MemoryValue, OldVersion, RelationValue, Stored},
 };
 
 /// A reader that meets a writer between two of its keys looks again; the writer is done with a record long before this many looks.
@@ -47,18 +47,12 @@ impl Store {
         Ok((origin, frame.header.revision, entry))
     }
 
-    /// Returns version and place of what stood under an object's key at `at`, older than the record that stands now.
-    fn older(
-        &self,
-        kind: u8,
-        id: Id16,
-        at: Revision,
-        what: &str,
-    ) -> Result<Option<(u32, Place)>, StoreError> {
+    /// Returns what stood under an object's key at `at`, older than the record that stands now.
+    fn older(&self, kind: u8, id: Id16, at: Revision, what: &str) -> Result<Option<OldVersion>, StoreError> {
         let from = keys::version(kind, id, 0);
         let until = keys::version(kind, id, at.get() + 1);
         let found = self.engine().scan(&from, &until, 1, true)?;
-        found.first().map(|(_, value)| read(value, what, value::take_old_version)).transpose()
+        found.first().map(|(_, value)| read(value, what, OldVersion::take)).transpose()
     }
 }
 

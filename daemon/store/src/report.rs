@@ -1,6 +1,11 @@
 //! What the store says about itself: on open, in checks, in numbers.
 
-use std::{collections::BTreeMap, fmt, ops::RangeInclusive, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+};
 
 use crate::revision::Revision;
 
@@ -52,6 +57,13 @@ pub struct Damage {
     pub revisions: Vec<RangeInclusive<u64>>,
     /// What is wrong.
     pub problem: String,
+}
+
+impl Damage {
+    /// Damage that touches no revision as far as is known.
+    pub(crate) fn new(file: &Path, offset: u64, length: u64, problem: &str) -> Self {
+        Self { file: file.to_owned(), offset, length, revisions: Vec::new(), problem: problem.to_owned() }
+    }
 }
 
 impl fmt::Display for Damage {

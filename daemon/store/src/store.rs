@@ -97,7 +97,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Locked`] if another process has it, [`StoreError::NewerFormat`] if a newer program wrote it,
-    /// [`StoreError::DamagedJournal`] if no segment is readable, and what the file system refuses.
+    /// [`StoreError::DamagedJournal`] if no segment is readable or the journal of a database that is there is gone, and what the file system refuses.
     pub fn open(
         dir: &Path,
         options: OpenOptions,
@@ -228,8 +228,13 @@ impl Inner {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// After a panic in a commit nobody knows how much of it was written: a second one could take its revision again.
     fn writer(&self) -> MutexGuard<'_, WriteSide> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writer.lock().unwrap_or_else(|poisoned| {
+            let mut writer = poisoned.into_inner();
+            writer.journal.stop("a commit panicked".to_owned());
+            writer
+        })
     }
 
     fn seal(&self) -> Result<(), StoreError> {

@@ -5,7 +5,9 @@
 mod crash;
 mod damage;
 mod disk;
+mod lists;
 mod map;
 mod model;
+mod modes;
 mod pages;
 mod world;

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Version of keys and values; another one in the database means that it is built again.
-pub(crate) const SCHEMA: u16 = 1;
+pub(crate) const SCHEMA: u16 = 2;
 /// Longest text kept in a value; longer ones are read from the journal, so that values stay under 64 KiB.
 pub(crate) const INLINE: usize = 32 << 10;
 const ENVELOPE: u8 = 1;
@@ -43,6 +43,8 @@ pub(crate) struct Stored {
     /// Revision of the version before; 0 if there was none.
     pub(crate) previous: u64,
     pub(crate) version: u32,
+    /// Revision of the oldest version that still stands in lists.
+    pub(crate) listed: u64,
     pub(crate) place: Place,
     pub(crate) origin: Origin,
     /// Its share in the state digest.
@@ -51,11 +53,12 @@ pub(crate) struct Stored {
 
 impl Stored {
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
-        let Self { created, revision, previous, version, place, origin, share } = self;
+        let Self { created, revision, previous, version, listed, place, origin, share } = self;
         out.put_varint(*created);
         out.put_varint(*revision);
         out.put_varint(*previous);
         out.put_varint(u64::from(*version));
+        out.put_varint(*listed);
         put_place(out, *place);
         batch::put_origin(out, origin);
         out.extend_from_slice(share);
@@ -67,6 +70,7 @@ impl Stored {
             revision: take.varint()?,
             previous: take.varint()?,
             version: take.varint32()?,
+            listed: take.varint()?,
             place: take_place(take)?,
             origin: batch::take_origin(take)?,
             share: take.array()?,
@@ -223,15 +227,35 @@ impl LedgerValue {
 }
 
 /// `12`, `22`, `33`: an older version.
-pub(crate) fn old_version(version: u32, place: Place) -> Vec<u8> {
-    let mut out = plain();
-    out.put_varint(u64::from(version));
-    put_place(&mut out, place);
-    out
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OldVersion {
+    pub(crate) version: u32,
+    pub(crate) place: Place,
+    /// When the commit was made that replaced it; microseconds since the Unix epoch.
+    pub(crate) ended_at: i64,
+    /// The keys of its entries in lists; none once they are dropped.
+    pub(crate) entries: Vec<Vec<u8>>,
 }
 
-pub(crate) fn take_old_version(mut take: Take<'_>) -> Result<(u32, Place), Malformed> {
-    Ok((take.varint32()?, take_place(&mut take)?))
+impl OldVersion {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let Self { version, place, ended_at, entries } = self;
+        let mut out = plain();
+        out.put_varint(u64::from(*version));
+        put_place(&mut out, *place);
+        out.put_signed(*ended_at);
+        entries.iter().for_each(|entry| out.put_bytes(entry));
+        out
+    }
+
+    pub(crate) fn take(mut take: Take<'_>) -> Result<Self, Malformed> {
+        let (version, place, ended_at) = (take.varint32()?, take_place(&mut take)?, take.signed()?);
+        let mut entries = Vec::new();
+        while !take.0.is_empty() {
+            entries.push(take.bytes()?.to_vec());
+        }
+        Ok(Self { version, place, ended_at, entries })
+    }
 }
 
 /// `40`: an entry of a list. `end` 0: it holds still.

@@ -24,6 +24,8 @@ use crate::{
 const MAX_ID_BYTES: usize = KIB;
 /// Bytes of a short text: a model, a media type, a list's name.
 const MAX_LABEL_BYTES: usize = 4 * KIB;
+/// Tags of one record; each is a key in the store.
+const MAX_TAGS: usize = 1_000;
 /// Bytes of an attachment that comes inside a record.
 const MAX_INLINE_BYTES: usize = 16 * MIB;
 /// Microseconds of 0001-01-01T00:00:00Z and 9999-12-31T23:59:59.999999Z: what RFC 3339 can write.
@@ -92,6 +94,10 @@ impl Notes {
             }
             fits
         });
+        if tags.len() > MAX_TAGS {
+            self.0.push(format!("the list of tags goes on after the first {MAX_TAGS}; the rest is left out"));
+            tags.truncate(MAX_TAGS);
+        }
     }
 }
 

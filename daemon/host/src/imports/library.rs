@@ -109,8 +109,11 @@ impl Library {
         }
         let wanted = left.min(u64::try_from(len).unwrap_or(u64::MAX));
         let mut out = Vec::with_capacity(usize::try_from(wanted).unwrap_or(len));
-        self.fill(reader, wanted, &mut out)
-            .map_err(|error| reader.failure(ErrorKind::Io, error.to_string()))?;
+        if let Err(error) = self.fill(reader, wanted, &mut out) {
+            // The source may stand behind bytes that the plugin never got: another try opens the file anew.
+            reader.source = None;
+            return Err(reader.failure(ErrorKind::Io, error.to_string()));
+        }
         let got = u64::try_from(out.len()).unwrap_or(u64::MAX);
         reader.position = reader.position.saturating_add(got);
         self.count(reader, got);
@@ -160,7 +163,10 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Cursor;
+    use std::{
+        io::Cursor,
+        sync::atomic::{AtomicBool, Ordering},
+    };
 
     use super::*;
 
@@ -205,6 +211,46 @@ mod tests {
         assert_eq!(library.read(&mut reader, 100)?, b"0123");
         let mut again = library.open("a.json")?;
         assert_eq!(library.read(&mut again, 1).map_err(|failure| failure.kind), Err(ErrorKind::Limit));
+        Ok(())
+    }
+
+    /// Gives some bytes, then fails once.
+    struct Failing {
+        entries: Vec<Entry>,
+        failed: AtomicBool,
+    }
+
+    impl Files for Failing {
+        fn list(&self) -> &[Entry] {
+            &self.entries
+        }
+
+        fn open(&self, _: &str, offset: u64) -> io::Result<Box<dyn Read + Send>> {
+            let from = usize::try_from(offset).unwrap_or(usize::MAX);
+            let bytes = b"0123456789"[from..].to_vec();
+            if self.failed.swap(true, Ordering::Relaxed) {
+                return Ok(Box::new(Cursor::new(bytes)));
+            }
+            Ok(Box::new(Cursor::new(bytes).take(4).chain(Broken)))
+        }
+    }
+
+    struct Broken;
+
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("the archive is cut"))
+        }
+    }
+
+    #[test]
+    fn a_read_after_a_failed_one_misses_no_byte() -> Result<(), Failure> {
+        let entries = vec![Entry { path: "a.json".to_owned(), size: 10 }];
+        let mut library =
+            Library::new(Arc::new(Failing { entries, failed: AtomicBool::new(false) }), u64::MAX);
+        let mut reader = library.open("a.json")?;
+        assert!(library.read(&mut reader, 10).is_err_and(|failure| failure.message.contains("is cut")));
+        assert_eq!(library.read(&mut reader, 10)?, b"0123456789");
         Ok(())
     }
 

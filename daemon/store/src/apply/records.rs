@@ -1,14 +1,17 @@
-//! How each kind of record, its lists and its history change.
+//! How each kind of record changes.
 
-use super::Applier;
+use super::{
+    Applier,
+    lists::{history, list_conversation, list_memory},
+};
 use crate::{
     change::{EvidenceWrite, Origin},
     codec::Take,
     engine::Changes,
-    entry::{ConversationEntry, EmbeddingEntry, Facets, MemoryEntry, RelationEntry, content_digest},
+    entry::{ConversationEntry, EmbeddingEntry, Facets, MemoryEntry, RelationEntry, Summary, content_digest},
     error::StoreError,
     journal::Place,
-    keys::{self, Id16, List},
+    keys::{self, Id16},
     ledger::LedgerWrite,
     record::{ChangeKind, ChangeOp},
     value::{self, ConversationValue, LedgerValue, MemoryValue, PlainValue, RelationValue, Stored, counter},
@@ -17,48 +20,39 @@ use crate::{
 /// Parts of a conversation with more bytes of heads than this are written before the batch that shows them.
 const PARTS_APART: usize = 256 << 10;
 
+/// The commit that writes a record.
+#[derive(Clone, Copy)]
+pub(super) struct Written<'a> {
+    /// Its revision; of a note, that of the store.
+    pub(super) revision: u64,
+    /// Where the record lies in the journal.
+    pub(super) place: Place,
+    pub(super) origin: &'a Origin,
+}
+
 impl Applier {
-    pub(super) fn memory(
-        &mut self,
-        entry: MemoryEntry,
-        revision: u64,
-        place: Place,
-        origin: &Origin,
-    ) -> Result<Changes, StoreError> {
+    pub(super) fn memory(&mut self, entry: MemoryEntry, by: Written<'_>) -> Result<Changes, StoreError> {
         let id = keys::id16(&entry.id);
         let key = keys::object(keys::MEMORY, id);
         let old = self.read(&key, || format!("memory {:?}", entry.id), MemoryValue::take)?;
-        if let Some(old) = old.as_ref().filter(|old| old.stored.revision >= revision) {
-            self.log_again(ChangeKind::Memory, &entry.id, &old.stored, false);
+        let stood = old.as_ref().map(|old| &old.stored);
+        if self.stands(ChangeKind::Memory, &entry.id, stood, false, by) {
             return Ok(Changes::default());
         }
         let share = content_digest(keys::MEMORY, entry.id.as_bytes(), &[&entry.json]);
-        let stored = self.next(
-            ChangeKind::Memory,
-            &entry.id,
-            old.as_ref().map(|old| &old.stored),
-            revision,
-            place,
-            origin,
-            share,
-            false,
-        );
+        let mut stored = self.next(ChangeKind::Memory, &entry.id, stood, by, share, false);
         let mut changes = Changes::default();
         match &old {
             Some(old) => {
-                history(&mut changes, keys::OLD_MEMORY, id, &old.stored);
                 self.count_memory(&old.facets, true);
-                for (list, sort) in lists(&old.facets) {
-                    let ended = value::list_entry(revision, |out| old.facets.put(out));
-                    changes.put(list.entry(sort, id, old.stored.revision), ended);
-                }
+                let entries = list_memory(&mut changes, id, &old.facets, old.stored.revision, by.revision);
+                history(&mut changes, keys::OLD_MEMORY, id, &old.stored, by.origin, entries);
+                stored.listed = self.unlist(&mut changes, keys::OLD_MEMORY, id, &old.stored, by.origin)?;
             }
             None => changes.put(keys::memory_id(&entry.id), [value::plain(), id.to_vec()].concat()),
         }
         self.count_memory(&entry.facets, false);
-        for (list, sort) in lists(&entry.facets) {
-            changes.put(list.entry(sort, id, revision), value::list_entry(0, |out| entry.facets.put(out)));
-        }
+        list_memory(&mut changes, id, &entry.facets, by.revision, 0);
         let MemoryEntry { id, facets, json } = entry;
         changes.put(key, MemoryValue { id, stored, facets, json: value::inline(json) }.encode());
         Ok(changes)
@@ -67,59 +61,47 @@ impl Applier {
     pub(super) fn conversation(
         &mut self,
         entry: ConversationEntry,
-        revision: u64,
-        place: Place,
-        origin: &Origin,
+        by: Written<'_>,
     ) -> Result<Changes, StoreError> {
         let ConversationEntry { summary, header, current, opaque, parts, digest } = entry;
         let id = keys::id16(&summary.id);
         let key = keys::object(keys::CONVERSATION, id);
         let old = self.read(&key, || format!("conversation {:?}", summary.id), ConversationValue::take)?;
-        if let Some(old) = old.as_ref().filter(|old| old.stored.revision >= revision) {
-            self.log_again(ChangeKind::Conversation, &summary.id, &old.stored, false);
+        let stood = old.as_ref().map(|old| &old.stored);
+        if self.stands(ChangeKind::Conversation, &summary.id, stood, false, by) {
             return Ok(Changes::default());
         }
-        let count = u16::try_from(parts.len()).map_err(|_| StoreError::TooLarge {
-            what: format!("the list of messages of conversation {:?}", summary.id),
-            size: parts.len() as u64,
-            limit: u64::from(u16::MAX),
-        })?;
-        let mut changes = self.parts(id, revision, parts)?;
+        let count = part_count(&summary, &parts)?;
+        let mut changes = self.parts(id, by.revision, parts)?;
         let share = content_digest(keys::CONVERSATION, summary.id.as_bytes(), &[&digest]);
-        let stored = self.next(
-            ChangeKind::Conversation,
-            &summary.id,
-            old.as_ref().map(|old| &old.stored),
-            revision,
-            place,
-            origin,
-            share,
-            false,
-        );
+        let mut stored = self.next(ChangeKind::Conversation, &summary.id, stood, by, share, false);
         if let Some(old) = &old {
-            history(&mut changes, keys::OLD_CONVERSATION, id, &old.stored);
-            for part in 0..old.parts {
-                changes.delete(keys::part(id, old.stored.revision, part));
-            }
-            let ended = value::list_entry(revision, |out| old.summary.put(out));
-            let sort = keys::descending(old.summary.updated);
-            changes.put(List::Conversations.entry(sort, id, old.stored.revision), ended);
-            self.count_conversation(&old.summary.platform, old.summary.messages, true);
+            stored.listed = self.end_conversation(&mut changes, id, old, by)?;
         }
         self.count_conversation(&summary.platform, summary.messages, false);
-        let sort = keys::descending(summary.updated);
-        changes
-            .put(List::Conversations.entry(sort, id, revision), value::list_entry(0, |out| summary.put(out)));
-        let record = ConversationValue {
-            stored,
-            summary,
-            current,
-            opaque,
-            parts: count,
-            header: value::inline(header),
-        };
+        list_conversation(&mut changes, id, &summary, by.revision, 0);
+        let header = value::inline(header);
+        let record = ConversationValue { stored, summary, current, opaque, parts: count, header };
         changes.put(key, record.encode());
         Ok(changes)
+    }
+
+    /// Takes the version that stood out of the way; returns the oldest revision that is still listed.
+    fn end_conversation(
+        &mut self,
+        changes: &mut Changes,
+        id: Id16,
+        old: &ConversationValue,
+        by: Written<'_>,
+    ) -> Result<u64, StoreError> {
+        let ConversationValue { stored, summary, parts, .. } = old;
+        for part in 0..*parts {
+            changes.delete(keys::part(id, stored.revision, part));
+        }
+        let entry = list_conversation(changes, id, summary, stored.revision, by.revision);
+        history(changes, keys::OLD_CONVERSATION, id, stored, by.origin, vec![entry]);
+        self.count_conversation(&summary.platform, summary.messages, true);
+        self.unlist(changes, keys::OLD_CONVERSATION, id, stored, by.origin)
     }
 
     /// Many parts go ahead of their record: nothing shows them yet, and replaying writes the same keys again.
@@ -139,32 +121,21 @@ impl Applier {
         &mut self,
         entry: RelationEntry,
         withdrawn: bool,
-        revision: u64,
-        place: Place,
-        origin: &Origin,
+        by: Written<'_>,
     ) -> Result<Changes, StoreError> {
         let id = keys::id16(&entry.id);
         let key = keys::object(keys::RELATION, id);
         let old = self.read(&key, || format!("relation {:?}", entry.id), RelationValue::take)?;
-        if let Some(old) = old.as_ref().filter(|old| old.stored.revision >= revision) {
-            self.log_again(ChangeKind::Relation, &entry.id, &old.stored, old.withdrawn);
+        let stood = old.as_ref().map(|old| &old.stored);
+        if self.stands(ChangeKind::Relation, &entry.id, stood, withdrawn, by) {
             return Ok(Changes::default());
         }
         let share =
             content_digest(keys::RELATION, entry.id.as_bytes(), &[&entry.json, &[u8::from(withdrawn)]]);
-        let stored = self.next(
-            ChangeKind::Relation,
-            &entry.id,
-            old.as_ref().map(|old| &old.stored),
-            revision,
-            place,
-            origin,
-            share,
-            withdrawn,
-        );
+        let stored = self.next(ChangeKind::Relation, &entry.id, stood, by, share, withdrawn);
         let mut changes = Changes::default();
         if let Some(old) = &old {
-            history(&mut changes, keys::OLD_RELATION, id, &old.stored);
+            history(&mut changes, keys::OLD_RELATION, id, &old.stored, by.origin, Vec::new());
         }
         if old.is_some_and(|old| !old.withdrawn) {
             self.meta.count(counter::RELATIONS, "", 1, true);
@@ -182,24 +153,20 @@ impl Applier {
     pub(super) fn embedding(
         &mut self,
         entry: EmbeddingEntry,
-        revision: u64,
-        place: Place,
-        origin: &Origin,
+        by: Written<'_>,
     ) -> Result<Changes, StoreError> {
         let EmbeddingEntry { memory, model, json } = entry;
         let key = keys::pair(keys::EMBEDDING, keys::id16(&memory), keys::blind(&model));
         let old =
             self.read(&key, || format!("embedding of {memory:?}"), PlainValue::take)?.map(|old| old.stored);
-        if let Some(old) = old.as_ref().filter(|old| old.revision >= revision) {
-            self.log_again(ChangeKind::Embedding, &memory, old, false);
+        if self.stands(ChangeKind::Embedding, &memory, old.as_ref(), false, by) {
             return Ok(Changes::default());
         }
         let share = content_digest(keys::EMBEDDING, memory.as_bytes(), &[model.as_bytes(), &json]);
         if old.is_none() {
             self.meta.count(counter::EMBEDDINGS, "", 1, false);
         }
-        let stored =
-            self.next(ChangeKind::Embedding, &memory, old.as_ref(), revision, place, origin, share, false);
+        let stored = self.next(ChangeKind::Embedding, &memory, old.as_ref(), by, share, false);
         let mut changes = Changes::default();
         // A vector is some 30 KiB of JSON and read rarely: it stays in the journal.
         changes.put(key, PlainValue { stored, bytes: None }.encode());
@@ -209,8 +176,7 @@ impl Applier {
     pub(super) fn evidence(
         &mut self,
         evidence: EvidenceWrite,
-        place: Place,
-        origin: &Origin,
+        by: Written<'_>,
     ) -> Result<Changes, StoreError> {
         let EvidenceWrite { id, json } = evidence;
         let key = keys::object(keys::EVIDENCE, id);
@@ -222,8 +188,10 @@ impl Applier {
             None => self.meta.count(counter::EVIDENCE, "", 1, false),
         }
         self.meta.digest.add(&share);
+        let Written { place, origin, .. } = by;
+        let origin = origin.clone();
         let stored =
-            Stored { created: 0, revision: 0, previous: 0, version: 1, place, origin: origin.clone(), share };
+            Stored { created: 0, revision: 0, previous: 0, version: 1, listed: 0, place, origin, share };
         let mut changes = Changes::default();
         changes.put(key, PlainValue { stored, bytes: value::inline(json) }.encode());
         Ok(changes)
@@ -262,19 +230,33 @@ impl Applier {
         value.map(Some).map_err(|error| StoreError::BadValue { what: what(), problem: error.to_string() })
     }
 
+    /// Whether a record stands at this commit already; then the change is only logged. A replay after a kill meets those.
+    fn stands(
+        &mut self,
+        kind: ChangeKind,
+        id: &str,
+        stood: Option<&Stored>,
+        withdrawn: bool,
+        by: Written<'_>,
+    ) -> bool {
+        let stood = stood.filter(|stood| stood.revision >= by.revision);
+        if let Some(stood) = stood {
+            self.log_version(kind, id, stood, withdrawn);
+        }
+        stood.is_some()
+    }
+
     /// Counts, logs and numbers the next version of a record.
-    #[expect(clippy::too_many_arguments, reason = "the facts of one version, named at each call")]
     fn next(
         &mut self,
         kind: ChangeKind,
         id: &str,
         old: Option<&Stored>,
-        revision: u64,
-        place: Place,
-        origin: &Origin,
+        by: Written<'_>,
         share: [u8; 32],
         withdrawn: bool,
     ) -> Stored {
+        let Written { revision, place, origin } = by;
         if let Some(old) = old {
             self.meta.digest.remove(&old.share);
         }
@@ -284,16 +266,16 @@ impl Applier {
             revision,
             previous: old.map_or(0, |old| old.revision),
             version: old.map_or(1, |old| old.version.saturating_add(1)),
+            listed: revision,
             place,
             origin: origin.clone(),
             share,
         };
-        self.log_again(kind, id, &stored, withdrawn);
+        self.log_version(kind, id, &stored, withdrawn);
         stored
     }
 
-    /// Logs a change whose record stands already: a replay after a kill meets those.
-    fn log_again(&mut self, kind: ChangeKind, id: &str, stored: &Stored, withdrawn: bool) {
+    fn log_version(&mut self, kind: ChangeKind, id: &str, stored: &Stored, withdrawn: bool) {
         let op = match (withdrawn, stored.previous) {
             (true, _) => ChangeOp::Withdrawn,
             (false, 0) => ChangeOp::Created,
@@ -316,24 +298,10 @@ impl Applier {
     }
 }
 
-fn history(changes: &mut Changes, kind: u8, id: Id16, old: &Stored) {
-    changes.put(keys::version(kind, id, old.revision), value::old_version(old.version, old.place));
-}
-
-/// The lists that a memory stands in, and where.
-pub(crate) fn lists(facets: &Facets) -> Vec<(List, u64)> {
-    let newest = keys::descending(facets.updated);
-    let mut lists = vec![
-        (List::MemoriesUpdated, newest),
-        (List::MemoriesCreated, keys::ascending(facets.created)),
-        (List::MemoriesHashed(keys::blind(&facets.content_hash)), newest),
-    ];
-    if let Some(conversation) = &facets.conversation {
-        lists.push((List::MemoriesOf(keys::id16(conversation)), newest));
-    }
-    let mut tags: Vec<_> = facets.tags.iter().map(|tag| keys::blind(tag)).collect();
-    tags.sort_unstable();
-    tags.dedup();
-    lists.extend(tags.into_iter().map(|tag| (List::MemoriesTagged(tag), newest)));
-    lists
+fn part_count(summary: &Summary, parts: &[Vec<u8>]) -> Result<u16, StoreError> {
+    u16::try_from(parts.len()).map_err(|_| StoreError::TooLarge {
+        what: format!("the list of messages of conversation {:?}", summary.id),
+        size: parts.len() as u64,
+        limit: u64::from(u16::MAX),
+    })
 }

@@ -17,7 +17,7 @@ use crate::{
     ledger::LedgerWrite,
     read,
     store::Store,
-    value::{self, ConversationValue, LedgerValue, MemoryValue, PlainValue, RelationValue},
+    value::{ConversationValue, LedgerValue, MemoryValue, OldVersion, PlainValue, RelationValue},
 };
 
 /// One pass over the journal with the engine at its side.
@@ -257,9 +257,8 @@ impl<'a> Comparer<'a> {
         revision: u64,
         place: Place,
     ) -> Result<(), StoreError> {
-        let old =
-            self.get(&keys::version(kind, id, revision), "an older version", value::take_old_version)?;
-        if old.is_none_or(|(_, found)| found != place) {
+        let old = self.get(&keys::version(kind, id, revision), "an older version", OldVersion::take)?;
+        if old.is_none_or(|old| old.place != place) {
             self.problems.push(format!("the version of revision {revision} of {what} is missing"));
         }
         Ok(())

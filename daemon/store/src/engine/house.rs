@@ -2,16 +2,24 @@
 
 use std::{
     fs, io,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
 
 use super::{Engine, EngineError, tree::SledEngine};
+use crate::disk::close_to_others;
 
 /// The checksums at a clean stop and start cover this many bytes; reading more would take longer than a second.
 const CHECKSUM_BYTES: u64 = 256 << 20;
+
+/// Looks for sled's lock to be given up, and the time between two: two seconds together.
+const LOCK_LOOKS: u32 = 100;
+const LOCK_WAIT: Duration = Duration::from_millis(20);
 
 /// One file of the engine at a clean stop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +32,8 @@ pub(crate) struct FileMark {
 
 /// Where an engine is kept.
 pub(crate) trait House: Send + Sync {
+    /// Waits until nobody writes to the engine's files; false if somebody still does after two seconds.
+    fn released(&self) -> io::Result<bool>;
     /// Opens the engine, or makes an empty one.
     fn open(&self) -> Result<Arc<dyn Engine>, EngineError>;
     /// Moves the engine's files out of the way.
@@ -43,6 +53,20 @@ pub(crate) struct SledHouse {
 impl SledHouse {
     pub(crate) fn new(store: &Path, cache_bytes: u64) -> Self {
         Self { folder: store.join("db"), cache_bytes }
+    }
+
+    /// sled makes its files as the umask has them, some of them only when it is closed.
+    fn close_to_others(&self) -> io::Result<()> {
+        let mut paths = vec![self.folder.clone()];
+        while let Some(path) = paths.pop() {
+            close_to_others(&path)?;
+            if path.is_dir() {
+                for entry in fs::read_dir(path)? {
+                    paths.push(entry?.path());
+                }
+            }
+        }
+        Ok(())
     }
 
     fn files(&self) -> io::Result<Vec<(String, PathBuf)>> {
@@ -65,8 +89,27 @@ impl SledHouse {
 }
 
 impl House for SledHouse {
+    /// sled's threads outlive its close for a moment; the lock on its file goes with the last of them.
+    fn released(&self) -> io::Result<bool> {
+        let file = match fs::File::open(self.folder.join("db")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+            file => file?,
+        };
+        for _ in 0..LOCK_LOOKS {
+            match file.try_lock() {
+                Ok(()) => return Ok(true),
+                Err(fs::TryLockError::WouldBlock) => thread::sleep(LOCK_WAIT),
+                Err(fs::TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
     fn open(&self) -> Result<Arc<dyn Engine>, EngineError> {
+        let refused = |error: io::Error| EngineError(error.to_string());
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(refused)?;
         let engine = SledEngine::open(&self.folder, self.cache_bytes)?;
+        self.close_to_others().map_err(refused)?;
         Ok(Arc::new(engine))
     }
 
@@ -76,6 +119,9 @@ impl House for SledHouse {
             return Ok(());
         }
         let Some(store) = self.folder.parent() else { return Ok(()) };
+        if !self.released()? {
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "the database is still in use"));
+        }
         let mut newest = 0;
         for entry in fs::read_dir(store)? {
             let entry = entry?;
@@ -91,6 +137,7 @@ impl House for SledHouse {
     }
 
     fn sync(&self) -> io::Result<()> {
+        self.close_to_others()?;
         for (_, path) in self.files()? {
             fs::File::open(path)?.sync_all()?;
         }

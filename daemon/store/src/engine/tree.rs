@@ -12,10 +12,6 @@ const SEGMENT_BYTES: usize = 8 << 20;
 /// How often sled hands its buffer to the file system; a kill loses at most this much, which is replayed.
 const FLUSH_MILLISECONDS: u64 = 500;
 
-/// Looks for sled's lock to be given up, and the time between two: two seconds together.
-const LOCK_TRIES: u32 = 100;
-const LOCK_WAIT: std::time::Duration = std::time::Duration::from_millis(20);
-
 /// One sled tree, the default one of its database.
 pub(crate) struct SledEngine(sled::Db);
 
@@ -29,15 +25,6 @@ impl SledEngine {
             .segment_size(SEGMENT_BYTES)
             .flush_every_ms(Some(FLUSH_MILLISECONDS))
             .use_compression(false);
-        for _ in 0..LOCK_TRIES {
-            match fenced(|| config.open().map(Self)) {
-                // Only we open it, behind our own lock: this one is of sled's threads, which outlive a close for a moment.
-                Err(error) if format!("{error:?}").contains("could not acquire lock") => {
-                    std::thread::sleep(LOCK_WAIT);
-                }
-                outcome => return outcome,
-            }
-        }
         fenced(|| config.open().map(Self))
     }
 }

@@ -20,7 +20,8 @@ pub(crate) fn memory(bytes: &[u8]) -> Result<MemoryEntry, Malformed> {
     Ok(MemoryEntry { facets: facets(&memory), id: memory.id, json: bytes.to_vec() })
 }
 
-fn facets(memory: &Memory) -> Facets {
+/// What lists need to know of a memory.
+pub(crate) fn facets(memory: &Memory) -> Facets {
     let created = memory.temporal.created_at.micros();
     Facets {
         memory_type: memory.memory_type.as_str().to_owned(),

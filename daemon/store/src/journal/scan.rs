@@ -1,20 +1,15 @@
 //! Reads the journal in order and tells an unfinished tail from damage.
 
-use std::{collections::BTreeMap, io, ops::RangeInclusive, path::PathBuf, sync::Arc};
+use std::{ops::RangeInclusive, sync::Arc};
 
 use super::{
-    Home, Position,
+    Position,
     frame::{self, Binding, Header, Kind},
     reader::{Loaded, load},
-    segment::{self, SegmentHeader},
+    segment,
+    segments::{Segment, Segments},
 };
-use crate::{
-    codec::batch,
-    disk::{Disk, DiskFile},
-    error::StoreError,
-    record::BodyPlace,
-    report::Damage,
-};
+use crate::{codec::batch, disk::DiskFile, error::StoreError, record::BodyPlace, report::Damage};
 
 /// Bytes looked through at once for the next valid frame.
 const WINDOW: usize = 256 << 10;
@@ -34,7 +29,7 @@ pub(crate) struct Visit<'a> {
     pub(crate) after_damage: bool,
 }
 
-/// What the trusted engine knows to have been acknowledged.
+/// What is known to have been acknowledged: all of it from the trusted engine, the revision alone from the note of a clean stop.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Acknowledged {
     pub(crate) segment: u32,
@@ -56,81 +51,7 @@ pub(crate) struct Outcome {
     pub(crate) frames: u64,
 }
 
-/// The segments of a folder and their headers.
-pub(crate) struct Segments {
-    pub(crate) home: Home,
-    files: BTreeMap<u32, Segment>,
-}
-
-struct Segment {
-    path: PathBuf,
-    file: Arc<dyn DiskFile>,
-    length: u64,
-    header: Option<SegmentHeader>,
-}
-
-/// Lists the segments; `None` if there is no journal yet, or only the unfinished first file of one.
-pub(crate) fn segments(disk: &dyn Disk, folder: PathBuf) -> Result<Option<Segments>, StoreError> {
-    let mut files = BTreeMap::new();
-    for name in disk.names(&folder).map_err(StoreError::io("list", &folder))? {
-        let Some(number) = segment::number(&name) else { continue };
-        let path = folder.join(&name);
-        let file = disk.open(&path, true).map_err(StoreError::io("open", &path))?;
-        let length = file.length().map_err(StoreError::io("measure", &path))?;
-        let header = read_header(file.as_ref(), &path)?.filter(|header| header.number == number);
-        files.insert(number, Segment { path, file, length, header });
-    }
-    let Some(store_id) = files.values().find_map(|file| file.header).map(|header| header.store_id) else {
-        return match files.iter().next() {
-            None => Ok(None),
-            Some((1, only)) if files.len() == 1 && only.length <= segment::HEADER => Ok(None),
-            Some((_, first)) => Err(StoreError::DamagedJournal {
-                first: damage(&first.path, 0, first.length, "no readable header in any segment"),
-            }),
-        };
-    };
-    Ok(Some(Segments { home: Home { folder, store_id }, files }))
-}
-
 impl Segments {
-    pub(crate) fn bytes(&self) -> u64 {
-        self.files.values().map(|segment| segment.length).sum()
-    }
-
-    /// Where the first frame of the journal begins.
-    pub(crate) fn beginning() -> Position {
-        Position { segment: 1, offset: segment::HEADER, chain: [0; 16] }
-    }
-
-    pub(crate) fn file(&self, number: u32) -> Option<Arc<dyn DiskFile>> {
-        self.files.get(&number).map(|segment| Arc::clone(&segment.file))
-    }
-
-    /// Leaves out what is after `end`: a commit may be under way there.
-    pub(crate) fn clip(&mut self, end: Position) {
-        self.files.split_off(&end.segment.saturating_add(1));
-        if let Some(last) = self.files.get_mut(&end.segment) {
-            last.length = last.length.min(end.offset);
-        }
-    }
-
-    pub(crate) fn any_file(&self) -> Option<Arc<dyn DiskFile>> {
-        self.files.values().next().map(|segment| Arc::clone(&segment.file))
-    }
-
-    /// Where to begin so that all after `position` is read: there, or, if the journal does not reach so far any more,
-    /// at the beginning of its last readable segment. With it, the last revision before.
-    pub(crate) fn start(&self, position: Position, revision: u64) -> (Position, u64) {
-        if self.files.get(&position.segment).is_some_and(|segment| segment.length >= position.offset) {
-            return (position, revision);
-        }
-        let last = self.files.range(..=position.segment).rev().find_map(|(_, segment)| segment.header);
-        last.map_or((Self::beginning(), 0), |header| {
-            let start = Position { segment: header.number, offset: segment::HEADER, chain: header.chain };
-            (start, header.revision)
-        })
-    }
-
     /// Reads all frames from `from`, where `revision` is the last one before it, and shows each to `visit`.
     pub(crate) fn scan(
         &self,
@@ -139,31 +60,47 @@ impl Segments {
         acknowledged: Acknowledged,
         visit: &mut dyn FnMut(&Visit<'_>) -> Result<(), StoreError>,
     ) -> Result<Outcome, StoreError> {
+        let outcome = Outcome {
+            end: from,
+            revision,
+            damage: self.damage_before(from, revision)?,
+            tail: 0,
+            unfinished: None,
+            frames: 0,
+        };
         let mut scan = Scan {
             segments: self,
+            open: None,
             acknowledged,
             at: from,
             trusted: true,
             reached: revision,
             pending: None,
-            outcome: Outcome {
-                end: from,
-                revision,
-                damage: Vec::new(),
-                tail: 0,
-                unfinished: None,
-                frames: 0,
-            },
+            outcome,
             visit,
         };
-        scan.earlier(from.segment);
         scan.run()?;
         Ok(scan.outcome)
+    }
+
+    /// What is damaged before a place. Segments are only looked at for being there, ours, and whole in length; if one is not, all
+    /// before the place is read, so that what is lost is named exactly.
+    fn damage_before(&self, place: Position, revision: u64) -> Result<Vec<Damage>, StoreError> {
+        let from = Self::beginning();
+        if (place.segment, place.offset) <= (from.segment, from.offset) || self.whole_before(place) {
+            return Ok(Vec::new());
+        }
+        let mut before = self.clone();
+        before.clip(place);
+        let acknowledged = Acknowledged { segment: place.segment, offset: place.offset, revision };
+        Ok(before.scan(from, 0, acknowledged, &mut |_| Ok(()))?.damage)
     }
 }
 
 struct Scan<'a> {
     segments: &'a Segments,
+    /// The file that is read, by its number.
+    open: Option<(u32, Arc<dyn DiskFile>)>,
     acknowledged: Acknowledged,
     at: Position,
     /// Whether `at.chain` is the hash of the frame before; not so after damage.
@@ -177,48 +114,11 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Segments before the first that is read are only checked for being there, whole in length.
-    fn earlier(&mut self, first: u32) {
-        for number in 1..first {
-            let next = self.segments.files.get(&(number + 1)).and_then(|segment| segment.header);
-            let problem = match (self.segments.files.get(&number), next) {
-                (None, _) => Some((0, 0, "a missing segment")),
-                (Some(segment), _) if segment.header.is_none() => {
-                    Some((0, segment::HEADER, "a header that does not check"))
-                }
-                (Some(segment), Some(next)) if segment.length != next.previous_length => Some((
-                    segment.length.min(next.previous_length),
-                    segment.length.abs_diff(next.previous_length),
-                    "a segment of the wrong length",
-                )),
-                (Some(_), _) => None,
-            };
-            if let Some((offset, length, text)) = problem {
-                let from = self
-                    .segments
-                    .files
-                    .get(&number)
-                    .and_then(|segment| segment.header)
-                    .map(|header| header.revision + 1);
-                let mut found = damage(&self.segments.home.segment_path(number), offset, length, text);
-                // Without reading it, all that can be said is which revisions the segment holds.
-                let from = from.unwrap_or_else(|| self.revision_before(number));
-                found.revisions.extend(next.map(|next| from..=next.revision).filter(|lost| !lost.is_empty()));
-                self.outcome.damage.push(found);
-            }
-        }
-    }
-
-    fn revision_before(&self, number: u32) -> u64 {
-        let earlier = self.segments.files.range(..number).rev().find_map(|(_, segment)| segment.header);
-        earlier.map_or(1, |header| header.revision + 1)
-    }
-
     fn run(&mut self) -> Result<(), StoreError> {
-        let last = self.segments.files.keys().next_back().copied().unwrap_or(0);
+        let last = self.segments.last();
         while self.at.segment <= last {
             let number = self.at.segment;
-            let Some(segment) = self.segments.files.get(&number) else {
+            let Some(segment) = self.segments.files.get(&number).copied() else {
                 self.note_damage(number, 0, 0, "a missing segment");
                 self.next_segment(0)?;
                 continue;
@@ -236,7 +136,7 @@ impl Scan<'_> {
     }
 
     /// Checks a segment's header; false if the segment is an unfinished file at the end.
-    fn enter(&mut self, segment: &Segment, last: bool) -> Result<bool, StoreError> {
+    fn enter(&mut self, segment: Segment, last: bool) -> Result<bool, StoreError> {
         let number = self.at.segment;
         let Some(header) = segment.header else {
             let first = self.find(segment, segment::HEADER)?;
@@ -263,7 +163,7 @@ impl Scan<'_> {
     }
 
     /// Reads the frames of one segment; false if its end is an unfinished tail.
-    fn frames(&mut self, segment: &Segment, last: bool) -> Result<bool, StoreError> {
+    fn frames(&mut self, segment: Segment, last: bool) -> Result<bool, StoreError> {
         let number = self.at.segment;
         while self.at.offset < segment.length {
             let loaded = self.load(segment, self.at.offset)?;
@@ -275,7 +175,7 @@ impl Scan<'_> {
             }
             let bad = self.at.offset;
             let next = self.find(segment, bad + 1)?;
-            if last && !self.was_acknowledged(segment, number, bad, next)? {
+            if last && !self.was_acknowledged(segment, bad, next)? {
                 self.outcome.tail = segment.length - self.outcome.end_offset(number);
                 self.finish();
                 return Ok(false);
@@ -292,13 +192,12 @@ impl Scan<'_> {
 
     /// Whether bytes at `bad` were fsynced once: a later frame says so, or the engine holds commits from beyond.
     fn was_acknowledged(
-        &self,
-        segment: &Segment,
-        number: u32,
+        &mut self,
+        segment: Segment,
         bad: u64,
         next: Option<u64>,
     ) -> Result<bool, StoreError> {
-        if (self.acknowledged.segment, self.acknowledged.offset) > (number, bad) {
+        if (self.acknowledged.segment, self.acknowledged.offset) > (segment.number, bad) {
             return Ok(true);
         }
         let mut candidate = next;
@@ -356,7 +255,7 @@ impl Scan<'_> {
         self.reached = revision;
         if self.outcome.damage.is_empty() {
             let path = self.segments.home.segment_path(self.at.segment);
-            self.outcome.damage.push(damage(&path, self.at.offset, 0, "a gap in the revisions"));
+            self.outcome.damage.push(Damage::new(&path, self.at.offset, 0, "a gap in the revisions"));
         }
         if let Some(found) = self.outcome.damage.last_mut() {
             add(&mut found.revisions, lost);
@@ -377,7 +276,12 @@ impl Scan<'_> {
     }
 
     fn note_damage(&mut self, segment: u32, offset: u64, length: u64, problem: &'static str) {
-        self.outcome.damage.push(damage(&self.segments.home.segment_path(segment), offset, length, problem));
+        self.outcome.damage.push(Damage::new(
+            &self.segments.home.segment_path(segment),
+            offset,
+            length,
+            problem,
+        ));
         self.pending = Some((self.outcome.damage.len() - 1, segment, offset, length));
         self.trusted = false;
     }
@@ -419,7 +323,9 @@ impl Scan<'_> {
     /// At the end: what the engine knows of and the journal does not have is lost.
     fn finish(&mut self) {
         let end = (self.outcome.end.segment, self.outcome.end.offset);
-        if end < (self.acknowledged.segment, self.acknowledged.offset) && self.outcome.damage.is_empty() {
+        let short = end < (self.acknowledged.segment, self.acknowledged.offset)
+            || self.outcome.revision < self.acknowledged.revision;
+        if short && self.outcome.damage.is_empty() {
             self.note_damage(end.0, end.1, 0, "a journal that ends before commits that were acknowledged");
         }
         if !self.outcome.damage.is_empty() {
@@ -429,27 +335,29 @@ impl Scan<'_> {
         }
     }
 
-    fn load(&self, segment: &Segment, offset: u64) -> Result<Option<Loaded>, StoreError> {
-        let binding =
-            Binding { store_id: self.segments.home.store_id, segment: self.number(segment), offset };
-        load(segment.file.as_ref(), binding, segment.length).map_err(StoreError::io("read", &segment.path))
+    fn load(&mut self, segment: Segment, offset: u64) -> Result<Option<Loaded>, StoreError> {
+        let Segment { number, length, .. } = segment;
+        let binding = Binding { store_id: self.segments.home.store_id, segment: number, offset };
+        load(self.file(number)?.as_ref(), binding, length).map_err(self.segments.refused(number))
     }
 
-    fn number(&self, segment: &Segment) -> u32 {
-        segment
-            .path
-            .file_name()
-            .and_then(|name| segment::number(&name.to_string_lossy()))
-            .unwrap_or(self.at.segment)
+    fn file(&mut self, number: u32) -> Result<Arc<dyn DiskFile>, StoreError> {
+        if let Some((_, file)) = self.open.as_ref().filter(|open| open.0 == number) {
+            return Ok(Arc::clone(file));
+        }
+        let path = self.segments.home.segment_path(number);
+        let file = self.segments.disk.open(&path, false).map_err(StoreError::io("open", path))?;
+        self.open = Some((number, Arc::clone(&file)));
+        Ok(file)
     }
 
     /// Finds the first valid frame at or after `from`. Its CRC binds it to its place, so nothing in a payload passes for one.
-    fn find(&self, segment: &Segment, from: u64) -> Result<Option<u64>, StoreError> {
+    fn find(&mut self, segment: Segment, from: u64) -> Result<Option<u64>, StoreError> {
         let mut window = vec![0_u8; WINDOW];
         let mut base = from;
         while base + (frame::HEADER as u64) <= segment.length {
-            let read: io::Result<usize> = segment.file.read_at(base, &mut window);
-            let filled = read.map_err(StoreError::io("read", &segment.path))?;
+            let read = self.file(segment.number)?.read_at(base, &mut window);
+            let filled = read.map_err(self.segments.refused(segment.number))?;
             let starts = (filled + 1).saturating_sub(frame::HEADER);
             for at in 0..starts {
                 let offset = base + at as u64;
@@ -489,14 +397,4 @@ fn add(ranges: &mut Vec<RangeInclusive<u64>>, more: RangeInclusive<u64>) {
         Some(last) if *more.start() <= last.end() + 1 => *last = *last.start()..=*more.end().max(last.end()),
         Some(_) | None => ranges.push(more),
     }
-}
-
-fn read_header(file: &dyn DiskFile, path: &std::path::Path) -> Result<Option<SegmentHeader>, StoreError> {
-    let mut bytes = [0_u8; segment::HEADER_BYTES];
-    let filled = file.read_at(0, &mut bytes).map_err(StoreError::io("read", path))?;
-    SegmentHeader::parse(&bytes[..filled], path)
-}
-
-fn damage(path: &std::path::Path, offset: u64, length: u64, problem: &str) -> Damage {
-    Damage { file: path.to_owned(), offset, length, revisions: Vec::new(), problem: problem.to_owned() }
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::{
     disk::{Disk, replace},
@@ -22,6 +23,9 @@ const MAX_BYTES: u64 = 1 << 20;
 pub(crate) struct State {
     #[serde(rename = "state")]
     pub(crate) left: Left,
+    /// The journal that the engine follows.
+    #[serde(default)]
+    pub(crate) store: Option<Uuid>,
     #[serde(default)]
     pub(crate) boot: Option<String>,
     #[serde(default)]
@@ -40,7 +44,7 @@ pub(crate) enum Left {
     Open,
     /// Flushed, fsynced, closed.
     Clean,
-    /// After an error of the engine.
+    /// After an error of the engine, or nobody knows.
     Suspect,
 }
 
@@ -53,7 +57,18 @@ pub(crate) enum Trust {
     Untrusted(String),
 }
 
-/// Reads the state; anything unreadable counts as none.
+impl State {
+    fn new(left: Left, store: Uuid, boot: Option<String>) -> Self {
+        Self { left, store: Some(store), boot, revision: 0, digest: String::new(), files: Vec::new() }
+    }
+
+    /// The last revision of the journal with this id, if its end was fsynced and written down.
+    pub(crate) fn acknowledged(&self, store: Uuid) -> u64 {
+        if self.left == Left::Clean && self.store == Some(store) { self.revision } else { 0 }
+    }
+}
+
+/// Reads the state; one that does not read is [`Left::Suspect`].
 pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<State>, StoreError> {
     let file = match disk.open(path, false) {
         Ok(file) => file,
@@ -68,7 +83,7 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<State>, StoreE
         Ok(bytes)
     };
     let bytes = load().map_err(StoreError::io("read", path))?;
-    Ok(serde_json::from_slice(&bytes).ok())
+    Ok(Some(serde_json::from_slice(&bytes).unwrap_or_else(|_| State::new(Left::Suspect, Uuid::nil(), None))))
 }
 
 /// Decides by the table in FORMAT.md, 2.6.
@@ -81,7 +96,9 @@ pub(crate) fn judge(
     match state {
         _ if journal_is_new => Trust::Fresh,
         None => Trust::Untrusted("there is no note of how the database was left".to_owned()),
-        Some(State { left: Left::Suspect, .. }) => Trust::Untrusted("the database failed before".to_owned()),
+        Some(State { left: Left::Suspect, .. }) => {
+            Trust::Untrusted("the database failed before, or the note on it is damaged".to_owned())
+        }
         Some(State { left: Left::Open, boot: then, .. }) => {
             if then.is_some() && then.as_deref() == boot {
                 Trust::Trusted
@@ -111,6 +128,7 @@ pub(crate) struct Closing {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) house: Arc<dyn House>,
     pub(crate) path: PathBuf,
+    pub(crate) store: Uuid,
     pub(crate) boot: Option<String>,
     /// Guards what will be written; none leaves the file as it is.
     pub(crate) last: Mutex<Option<State>>,
@@ -119,14 +137,13 @@ pub(crate) struct Closing {
 impl Closing {
     /// Writes a state now.
     pub(crate) fn write(&self, left: Left) -> Result<(), StoreError> {
-        let state =
-            State { left, boot: self.boot.clone(), revision: 0, digest: String::new(), files: Vec::new() };
+        let state = State::new(left, self.store, self.boot.clone());
         self.put(&state).map_err(StoreError::io("write", &self.path))
     }
 
     /// Chooses what is written when the engine is closed.
     pub(crate) fn leave(&self, left: Left, revision: u64, digest: String) {
-        let state = State { left, boot: self.boot.clone(), revision, digest, files: Vec::new() };
+        let state = State { revision, digest, ..State::new(left, self.store, self.boot.clone()) };
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
     }
 
@@ -138,6 +155,9 @@ impl Closing {
 
     fn close(&self, mut state: State) -> io::Result<()> {
         if state.left == Left::Clean {
+            if !self.house.released()? {
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, "the database is still written to"));
+            }
             self.house.sync()?;
             state.files = self.house.marks()?;
         }

@@ -49,7 +49,7 @@ impl Store {
                     let older = self.older(keys::OLD_CONVERSATION, id16, at, &what)?;
                     let created = value.stored.created;
                     return older
-                        .map(|(version, place)| self.old_conversation(created, version, place, &what))
+                        .map(|old| self.old_conversation(created, old.version, old.place, &what))
                         .transpose();
                 }
             }
@@ -58,7 +58,7 @@ impl Store {
     }
 
     /// Returns a page of conversations as they stood at a revision, newest update first. While commits go on, no row comes twice
-    /// and none is missed.
+    /// and none is missed. The list reaches back a week at least: at an older revision one that has changed since may be missing.
     ///
     /// # Errors
     /// [`StoreError::FutureRevision`]; what the engine refuses.
@@ -98,19 +98,6 @@ impl Store {
         let mut bodies = Bodies::new(self, record);
         let known = ids.iter().filter_map(|id| Some((*id, *places.get(id)?)));
         known.map(|(id, place)| bodies.body(id, place)).collect()
-    }
-
-    /// Returns the bodies of the messages from number `from` on, at most `count`, in order.
-    ///
-    /// # Errors
-    /// [`StoreError::DamagedRecord`] if the journal does not give them.
-    pub fn bodies_range(
-        &self,
-        record: &ConversationRecord,
-        from: usize,
-        count: usize,
-    ) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
-        self.all_bodies(record).skip_to(from).take(count).collect()
     }
 
     /// Walks the bodies of all messages in order, unpacking each frame once.
@@ -189,11 +176,6 @@ pub struct Bodies<'a> {
 impl<'a> Bodies<'a> {
     fn new(store: &'a Store, record: &'a ConversationRecord) -> Self {
         Self { store, record, next: 0, frame: None }
-    }
-
-    fn skip_to(mut self, next: usize) -> Self {
-        self.next = next;
-        self
     }
 
     fn body(&mut self, id: &str, place: BodyPlace) -> Result<(String, Vec<u8>), StoreError> {

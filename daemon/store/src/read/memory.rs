@@ -6,7 +6,7 @@ use super::{Seen, parse, read, seen, wrong_kind};
 use crate::{
     codec::{Malformed, Take},
     engine::{self, SCAN},
-    entry::{Entry, Facets},
+    entry::{Entry, Facets, facets},
     error::StoreError,
     journal::Place,
     keys::{self, Id16, List},
@@ -14,7 +14,7 @@ use crate::{
     record::MemoryRecord,
     revision::Revision,
     store::Store,
-    value::{self, MemoryValue},
+    value::{MemoryValue, OldVersion},
 };
 
 impl Store {
@@ -41,9 +41,9 @@ impl Store {
         let prefix = keys::object(keys::OLD_MEMORY, id16);
         let (created, newest) = (value.stored.created, value.stored.version);
         engine::walk::<StoreError>(self.engine(), &prefix, None, |_, old| {
-            let (version, place) = read(old, id, value::take_old_version)?;
-            if version < newest {
-                versions.push(self.old_memory(id, created, version, place)?);
+            let old = read(old, id, OldVersion::take)?;
+            if old.version < newest {
+                versions.push(self.old_memory(id, created, old.version, old.place)?);
             }
             Ok(true)
         })?;
@@ -53,7 +53,8 @@ impl Store {
 
     /// Returns a page of memories as they stood at a revision. While commits go on, no row comes twice and none is missed.
     ///
-    /// `after` is the cursor of the page before, of the same query and revision. `limit` is at least 1.
+    /// `after` is the cursor of the page before, of the same query and revision. `limit` is at least 1. Lists reach back a week at
+    /// least: at an older revision a memory that has changed since may be missing, except in the order of ids.
     ///
     /// # Errors
     /// [`StoreError::FutureRevision`], [`StoreError::TooLarge`] for too many ids; what engine or journal refuse.
@@ -96,18 +97,18 @@ impl Store {
         let mut rows = Rows::new(limit);
         let prefix = list.prefix();
         engine::walk::<StoreError>(self.engine(), &prefix, after.map(Cursor::as_bytes), |key, value| {
-            let Some((facets, id)) = row(key, value, at)? else { return Ok(true) };
-            if matches(query, &facets)
-                && let Some(record) = self.memory_by_key(id, at)?
-            {
-                return Ok(rows.push(key, record));
+            let Some((known, id)) = row(key, value, at)? else { return Ok(true) };
+            if known.as_ref().is_some_and(|facets| !matches(query, facets)) {
+                return Ok(true);
             }
-            Ok(true)
+            let record = self.memory_by_key(id, at)?;
+            let record = record.filter(|record| known.is_some() || matches(query, &facets(&record.memory)));
+            Ok(record.is_none_or(|record| rows.push(key, record)))
         })?;
         Ok(rows.page())
     }
 
-    /// Few rows of a selective list, sorted by creation.
+    /// Few rows of a selective list whose entries have facets, sorted by creation.
     fn sorted(
         &self,
         query: &MemoryQuery,
@@ -118,7 +119,9 @@ impl Store {
     ) -> Result<Page<MemoryRecord>, StoreError> {
         let mut found = Vec::new();
         engine::walk::<StoreError>(self.engine(), &list.prefix(), None, |key, value| {
-            if let Some((facets, id)) = row(key, value, at)?.filter(|(facets, _)| matches(query, facets)) {
+            if let Some((Some(facets), id)) = row(key, value, at)?
+                && matches(query, &facets)
+            {
                 found.push((sort_key(query.order, &facets, id), id));
             }
             Ok(true)
@@ -137,7 +140,7 @@ impl Store {
         let mut found = Vec::new();
         for id in &query.ids {
             let Some(record) = self.memory(id, Some(at))? else { continue };
-            let facets = crate::entry::memory_entry(&record.memory)?.facets;
+            let facets = facets(&record.memory);
             if matches(query, &facets) {
                 let id16 = keys::id16(id);
                 let key = match query.order {
@@ -185,7 +188,7 @@ impl Store {
         engine::walk::<StoreError>(self.engine(), &prefix, after.map(Cursor::as_bytes), |key, value| {
             let id = read(value, "the list of ids", |mut take| take.array())?;
             let Some(record) = self.memory_by_key(id, at)? else { return Ok(true) };
-            let facets = crate::entry::memory_entry(&record.memory)?.facets;
+            let facets = facets(&record.memory);
             Ok(!matches(query, &facets) || rows.push(key, record))
         })?;
         Ok(rows.page())
@@ -207,7 +210,7 @@ impl Store {
             Seen::Older => {
                 let found = self.older(keys::OLD_MEMORY, keys::id16(&value.id), at, &value.id)?;
                 found
-                    .map(|(version, place)| self.old_memory(&value.id, value.stored.created, version, place))
+                    .map(|old| self.old_memory(&value.id, value.stored.created, old.version, old.place))
                     .transpose()
             }
         }
@@ -288,10 +291,18 @@ impl<T> Rows<T> {
     }
 }
 
-/// Reads an index entry if it held at `at`.
-fn row(key: &[u8], value: &[u8], at: Revision) -> Result<Option<(Facets, Id16)>, StoreError> {
+/// Reads an index entry if it held at `at`; a tag's have no facets.
+fn row(key: &[u8], value: &[u8], at: Revision) -> Result<Option<(Option<Facets>, Id16)>, StoreError> {
     let Some((id, from)) = keys::entry_tail(key) else { return Ok(None) };
-    let facets = spanned(value, from, at, Facets::take)?;
+    let facets =
+        spanned(
+            value,
+            from,
+            at,
+            |take| {
+                if take.0.is_empty() { Ok(None) } else { Facets::take(take).map(Some) }
+            },
+        )?;
     Ok(facets.map(|facets| (facets, id)))
 }
 

@@ -123,8 +123,8 @@ impl Store {
             }
             Seen::Older => {
                 let older = self.older(keys::OLD_RELATION, keys::id16(&id), at, &what)?;
-                let Some((_, place)) = older else { return Ok(None) };
-                match self.change(place, &what)? {
+                let Some(older) = older else { return Ok(None) };
+                match self.change(older.place, &what)? {
                     (origin, revision, Entry::Relation(entry)) => {
                         record(&entry.json, false, revision, origin)
                     }

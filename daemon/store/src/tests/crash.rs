@@ -244,6 +244,23 @@ fn an_engine_that_fails_is_rebuilt_and_the_commit_is_there() {
 }
 
 #[test]
+fn a_commit_that_panics_is_the_last_one_and_is_there_once() {
+    let plan = Plan::new(9, 6);
+    let (disk, house) = (CrashDisk::default(), MapHouse::default());
+    let (store, _) = open(folder().path(), &disk, &house, "boot").unwrap();
+    store.commit(plan.batches[0].clone()).unwrap();
+    let engine = house.0.fork();
+    house.0.panics();
+    let second = plan.batches[1].clone();
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| store.commit(second)));
+    assert!(panicked.is_err());
+    assert!(matches!(store.commit(plan.batches[2].clone()), Err(StoreError::Stopped { .. })));
+    assert!(matches!(store.health(), Health::Stopped(_)));
+    drop(store);
+    plan.check(&disk, &MapHouse(engine), "boot", 2, "after a panic");
+}
+
+#[test]
 fn an_acknowledged_ledger_entry_survives_a_power_loss() {
     use crate::{Durability, Ledger, LedgerWrite};
     let (disk, house) = (CrashDisk::default(), MapHouse::default());

@@ -77,7 +77,9 @@ fn a_rebuild_can_be_asked_for_and_keeps_one_old_database() {
     let dir = tempfile::tempdir().unwrap();
     let model = make(dir.path(), 2, 6);
     for round in 1..4 {
-        let store = Store::rebuild(dir.path(), OpenOptions::default(), &mut |_| {}).unwrap();
+        let store =
+            Store::open(dir.path(), OpenOptions { rebuild: true, ..OpenOptions::default() }, &mut |_| {})
+                .unwrap();
         assert_eq!(show_all(&store).unwrap(), model);
         let kept: Vec<_> = (1..9).filter(|n| dir.path().join(format!("db.broken-{n}")).exists()).collect();
         assert_eq!(kept, [round]);
@@ -203,6 +205,85 @@ fn a_cut_or_missing_segment_is_damage_and_names_its_revisions() {
 }
 
 #[test]
+fn a_journal_that_is_gone_is_not_taken_for_a_new_store() {
+    for kind in ["folder removed", "file removed", "cut to nothing", "cut in its header", "zeroed"] {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut model, mut dice) = (Model::default(), Dice(9));
+        let store = Store::open(dir.path(), OpenOptions::default(), &mut |_| {}).unwrap();
+        store.commit(model.batch(&mut dice)).unwrap();
+        store.close().unwrap();
+        let segment = dir.path().join("journal/00000001.seg");
+        let bytes = fs::read(&segment).unwrap();
+        match kind {
+            "folder removed" => fs::remove_dir_all(dir.path().join("journal")).unwrap(),
+            "file removed" => fs::remove_file(&segment).unwrap(),
+            "cut to nothing" => fs::write(&segment, "").unwrap(),
+            "cut in its header" => fs::write(&segment, &bytes[..50]).unwrap(),
+            _ => fs::write(&segment, vec![0; bytes.len()]).unwrap(),
+        }
+        for rebuild in [false, true] {
+            let options = OpenOptions { rebuild, ..OpenOptions::default() };
+            let refused = Store::open(dir.path(), options, &mut |_| {});
+            assert!(matches!(refused, Err(StoreError::DamagedJournal { .. })), "{kind}: {refused:?}");
+        }
+        assert!(!dir.path().join("db.broken-1").exists(), "{kind}");
+        fs::write(&segment, bytes).unwrap();
+        let store = Store::open(dir.path(), OpenOptions::default(), &mut |_| {}).unwrap();
+        assert_eq!(show_all(&store).unwrap(), model, "{kind}");
+    }
+}
+
+#[test]
+fn a_cut_end_is_damage_if_the_last_stop_noted_more_though_the_engine_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    make(dir.path(), 5, 30);
+    let last = open_real(dir.path(), "boot").unwrap().0.revision().get();
+    fs::remove_dir_all(dir.path().join("db")).unwrap();
+    let segment = files(&dir.path().join("journal")).pop().unwrap();
+    let length = fs::metadata(&segment).unwrap().len();
+    fs::File::options().write(true).open(&segment).unwrap().set_len(length / 2).unwrap();
+    let (store, events) = open_real(dir.path(), "boot").unwrap();
+    let Health::Damaged(damage) = store.health() else { panic!("{events:?}") };
+    assert_eq!(damage.len(), 1, "{damage:?}");
+    assert_eq!(damage[0].revisions, [store.revision().get() + 1..=last]);
+}
+
+#[test]
+fn a_cut_journal_puts_no_older_note_in_the_place_of_a_newer_one() {
+    use crate::{Durability, Ledger, LedgerWrite};
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _) = open_real(dir.path(), "boot").unwrap();
+    for value in ["running", "completed"] {
+        let id = "import".to_owned();
+        let write =
+            LedgerWrite::Entry { ledger: Ledger::Import, id, at_micros: 1, value: value.as_bytes().to_vec() };
+        store.put_ledger(write, Durability::Now).unwrap();
+    }
+    let first = store.frames_for_tests()[0].clone();
+    store.close().unwrap();
+    let segment = dir.path().join("journal/00000001.seg");
+    fs::File::options().write(true).open(segment).unwrap().set_len(first.end).unwrap();
+    let (store, _) = open_real(dir.path(), "boot").unwrap();
+    assert!(matches!(store.health(), Health::Damaged(_)));
+    assert_eq!(store.ledger_get(Ledger::Import, "import").unwrap().unwrap().value, b"completed");
+}
+
+#[test]
+fn a_damaged_header_is_found_beside_a_trusted_engine_and_costs_no_revision() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = make(dir.path(), 10, 20);
+    let segments = files(&dir.path().join("journal")).len();
+    for segment in 0..segments {
+        let (_kept, store, told) = harmed(dir.path(), true, |journal| flip(&files(journal)[segment], 8 * 20));
+        assert_eq!(told.len(), 1, "segment {segment}: {told:?}");
+        assert_eq!(told[0].problem, "a header that does not check");
+        assert_eq!(told[0].revisions, [], "segment {segment}");
+        assert!(matches!(store.health(), Health::Damaged(_)));
+        assert_eq!(show_all(&store).unwrap(), model);
+    }
+}
+
+#[test]
 fn a_deep_check_finds_what_an_open_does_not_read() {
     let dir = tempfile::tempdir().unwrap();
     make(dir.path(), 6, 12);
@@ -249,6 +330,24 @@ fn a_second_opener_is_told_who_has_the_store() {
     }
     drop(store);
     assert!(open_real(dir.path(), "boot").is_ok());
+}
+
+#[test]
+fn a_database_that_somebody_writes_to_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = make(dir.path(), 8, 4);
+    let held = fs::File::open(dir.path().join("db/db")).unwrap();
+    held.lock().unwrap();
+    // The lock file was removed under a running process: only the database's own lock is left to tell.
+    match open_real(dir.path(), "boot") {
+        Err(StoreError::Locked { pid, .. }) => assert_eq!(pid, "?"),
+        other => panic!("{other:?}"),
+    }
+    assert!(!dir.path().join("db.broken-1").exists());
+    drop(held);
+    let (store, events) = open_real(dir.path(), "boot").unwrap();
+    assert!(matches!(events[..], [OpenEvent::Ready { .. }]), "{events:?}");
+    assert_eq!(show_all(&store).unwrap(), model);
 }
 
 #[test]

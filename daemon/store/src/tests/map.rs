@@ -21,6 +21,7 @@ struct State {
     /// States after each batch since the last `settle`, so that a kill can go back to one.
     applied: Vec<BTreeMap<Vec<u8>, Vec<u8>>>,
     fail_after: Option<usize>,
+    panics: bool,
 }
 
 impl MapEngine {
@@ -42,7 +43,7 @@ impl MapEngine {
         Self(Arc::new(Mutex::new(State {
             now: state.now.clone(),
             applied: state.applied.clone(),
-            fail_after: None,
+            ..State::default()
         })))
     }
 
@@ -55,6 +56,11 @@ impl MapEngine {
     /// Lets `batches` more batches through, then fails.
     pub(super) fn fail_after(&self, batches: usize) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).fail_after = Some(batches);
+    }
+
+    /// From now on each batch panics.
+    pub(super) fn panics(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).panics = true;
     }
 
     pub(super) fn clear(&self) {
@@ -87,6 +93,7 @@ impl Engine for MapEngine {
 
     fn apply(&self, batch: Changes) -> Result<(), EngineError> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(!state.panics, "planted");
         match &mut state.fail_after {
             Some(0) => return Err(EngineError("planted".to_owned())),
             Some(left) => *left -= 1,
@@ -117,6 +124,10 @@ impl Engine for MapEngine {
 pub(super) struct MapHouse(pub(super) MapEngine);
 
 impl House for MapHouse {
+    fn released(&self) -> std::io::Result<bool> {
+        Ok(true)
+    }
+
     fn open(&self) -> Result<Arc<dyn Engine>, EngineError> {
         Ok(Arc::new(self.0.clone()))
     }

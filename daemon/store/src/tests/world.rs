@@ -333,12 +333,9 @@ pub(super) struct FrameSpan {
 impl Store {
     /// Returns all frames of a whole journal.
     pub(super) fn frames_for_tests(&self) -> Vec<FrameSpan> {
-        use crate::journal::{
-            frame::Kind,
-            scan::{Acknowledged, Segments, segments},
-        };
+        use crate::journal::{frame::Kind, scan::Acknowledged, segments::Segments};
         let home = self.reader().home().clone();
-        let segments = segments(self.reader().disk().as_ref(), home.folder).unwrap().unwrap();
+        let segments = Segments::list(self.reader().disk(), home.folder).unwrap().unwrap();
         let mut frames = Vec::new();
         let scanned = segments.scan(Segments::beginning(), 0, Acknowledged::default(), &mut |visit| {
             let owned = matches!(visit.header.kind, Kind::Body | Kind::Batch);

@@ -43,6 +43,19 @@ fn tags_of_other_characters_are_left_out() {
 }
 
 #[test]
+fn tags_beyond_a_thousand_are_left_out_with_one_warning() {
+    let tags = (0..1_500).map(|tag| format!("tag{tag}")).collect();
+    let mut record = ConversationRecord { id: "c".to_owned(), tags, ..ConversationRecord::default() };
+    let mut notes = Notes::default();
+    assert_eq!(conversation(&mut record, &mut notes), Ok(()));
+    assert_eq!((record.tags.len(), record.tags[999].as_str()), (1_000, "tag999"));
+    assert_eq!(
+        notes.into_messages(),
+        ["the list of tags goes on after the first 1000; the rest is left out"]
+    );
+}
+
+#[test]
 fn a_record_without_a_usable_id_is_dropped() {
     for (id, reason) in
         [(String::new(), "its id is empty"), ("x".repeat(1_025), "its id is longer than 1024 bytes")]
