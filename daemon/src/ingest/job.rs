@@ -288,6 +288,7 @@ impl Task {
             conversations: Counts::default(),
             messages: Counts::default(),
             memories: Counts::default(),
+            same_as: None,
             attachments: 0,
             skipped: Vec::new(),
             warnings: Vec::new(),
@@ -312,11 +313,10 @@ impl Task {
         }
     }
 
-    /// Ends an import that wrote nothing and shows it.
+    /// Ends an import that wrote no records and shows it.
     fn end(&self, record: ImportRecord) {
         let record = self.finish(record);
         if !self.request.dry_run
-            && record.status != ImportStatus::Unchanged
             && let Err(error) = ledger::put(&self.inner.store, &record, Durability::Now)
         {
             tracing::error!(import = record.id, error = chain(&error), "the import is not in the ledger");
@@ -360,6 +360,8 @@ fn unchanged(record: ImportRecord, earlier: &ImportRecord) -> ImportRecord {
         messages: seen(&earlier.messages),
         memories: seen(&earlier.memories),
         skipped: earlier.skipped.clone(),
+        issue_pages: earlier.issue_pages,
+        same_as: Some(earlier.id.clone()),
         ..record
     }
 }
