@@ -12,6 +12,7 @@ mod write;
 
 use std::{
     collections::BTreeMap,
+    panic::{self, AssertUnwindSafe},
     path::PathBuf,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
@@ -294,14 +295,26 @@ impl Imports {
                 view: job.view.clone(),
             };
             jobs.running += 1;
-            let imports = self.clone();
+            let place = Place(self.clone());
             thread::spawn(move || {
-                task.go();
-                imports.0.jobs().running -= 1;
-                imports.0.idle.notify_all();
-                imports.start_next();
+                let _place = place;
+                // Whoever follows the job waits for its end, so it has to have one.
+                if panic::catch_unwind(AssertUnwindSafe(|| task.go())).is_err() {
+                    task.broke_off();
+                }
             });
         }
+    }
+}
+
+/// One of the [`AT_ONCE`] places; freed for the next job however this one ends.
+struct Place(Imports);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.0.jobs().running -= 1;
+        self.0.0.idle.notify_all();
+        self.0.start_next();
     }
 }
 

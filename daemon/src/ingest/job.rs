@@ -61,6 +61,17 @@ impl Task {
         self.show(|view| view.phase = Phase::Ended);
     }
 
+    /// Ends a job whose thread broke off by a bug.
+    pub(super) fn broke_off(&self) {
+        let running = self.view.borrow().imports.iter().find(|import| !import.ended()).cloned();
+        self.show(|view| view.imports.retain(ImportRecord::ended));
+        let mut record = running.unwrap_or_else(|| self.blank(&self.name()));
+        record.status = ImportStatus::Failed;
+        record.reason = Some(chain(&IngestError::Panicked));
+        self.end(record);
+        self.show(|view| view.phase = Phase::Ended);
+    }
+
     fn import(&self) -> Result<(), IngestError> {
         if self.cancel.cancelled() {
             self.end(ImportRecord { status: ImportStatus::Cancelled, ..self.blank(&self.name()) });
