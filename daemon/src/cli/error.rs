@@ -94,7 +94,11 @@ impl CliError {
             Self::Usage(_) => Exit::Usage,
             Self::Refused(refusal) => exit_of(refusal.0.code()),
             Self::Unreachable { .. } => Exit::Unreachable,
-            Self::Config(source) | Self::Step { source, .. } if denied(source.as_ref()) => Exit::NoPermission,
+            Self::Store { source, .. } | Self::Config(source) | Self::Step { source, .. }
+                if denied(source.as_ref()) =>
+            {
+                Exit::NoPermission
+            }
             Self::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Exit::NoPermission
             }
