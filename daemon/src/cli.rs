@@ -62,6 +62,10 @@ pub struct Environment {
     pub no_color: bool,
 }
 
+/// How often a command begins anew because the daemon that it had joined left: each time another command ended that had
+/// it inside.
+const TRIES: usize = 5;
+
 /// What every command works with.
 struct Context {
     out: Out,
@@ -115,18 +119,35 @@ async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliEr
         return doctor::run(context).await;
     }
     let place = context.place.clone();
-    let link = Link::open(&place, &mut context.out).await?;
-    let outcome = if let Command::Import(args) = command {
-        // It stops its jobs in order.
-        import::run(context, &link, args).await
-    } else {
-        tokio::select! {
-            outcome = ask(context, &link, command) => outcome,
-            _ = tokio::signal::ctrl_c() => Err(CliError::Cancelled),
+    let mut tries = 1;
+    loop {
+        let link = Link::open(&place, &mut context.out).await?;
+        let joined = place.is_local() && link.is_daemon();
+        let outcome = through(context, &link, command).await;
+        if !matches!(outcome, Ok(Exit::Cancelled) | Err(CliError::Cancelled)) {
+            tokio::select! {
+                () = link.wait_for_others(&mut context.out) => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
         }
-    };
-    let closed = link.close(&place).await;
-    outcome.and_then(|exit| closed.map(|()| exit))
+        let closed = link.close(&place).await;
+        match outcome {
+            // The daemon was in another command, which has ended: from now on it is in this one.
+            Err(error) if joined && error.daemon_left() && tries < TRIES => tries += 1,
+            outcome => return outcome.and_then(|exit| closed.map(|()| exit)),
+        }
+    }
+}
+
+async fn through(context: &mut Context, link: &Link, command: &Command) -> Result<Exit, CliError> {
+    if let Command::Import(args) = command {
+        // It stops its jobs in order.
+        return import::run(context, link, args).await;
+    }
+    tokio::select! {
+        outcome = ask(context, link, command) => outcome,
+        _ = tokio::signal::ctrl_c() => Err(CliError::Cancelled),
+    }
 }
 
 async fn ask(context: &mut Context, link: &Link, command: &Command) -> Result<Exit, CliError> {

@@ -6,12 +6,12 @@ mod target;
 
 use std::{
     fs::File,
-    io::{self, Read, Seek},
+    io::{self, Seek},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use satchel_store::{Cursor, Durability, Ledger, LedgerWrite, Page, Revision, Store, StoreError};
+use satchel_store::{Cursor, Durability, Ledger, LedgerWrite, Page, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -204,18 +204,9 @@ fn zip_folder(root: &Path, file: &File) -> io::Result<()> {
                 folders.push((child.path(), format!("{name}/")));
             } else if kind.is_file() {
                 zip.start_file(name, options)?;
-                copy(&mut File::open(child.path())?, &mut zip)?;
+                io::copy(&mut File::open(child.path())?, &mut zip)?;
             }
         }
     }
     io::Write::flush(&mut zip.finish()?)
-}
-
-fn copy(from: &mut dyn Read, to: &mut dyn io::Write) -> io::Result<u64> {
-    io::copy(from, to)
-}
-
-/// The revision of a bundle, for the ledger.
-fn number(revision: Revision) -> u64 {
-    revision.get()
 }

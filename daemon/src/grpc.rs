@@ -124,11 +124,15 @@ async fn router(
     stopping: watch::Receiver<bool>,
 ) -> Result<(HealthReporter, Router<Guarded>), ServeError> {
     let (health, health_service) = tonic_health::server::health_reporter();
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(satchel_proto::DESCRIPTOR_SET)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()
-        .map_err(|error| ServeError::Descriptors(error.into()))?;
+    let descriptors = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(satchel_proto::DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let unreadable = |error: tonic_reflection::server::Error| ServeError::Descriptors(error.into());
+    let reflection = descriptors().build_v1().map_err(unreadable)?;
+    // Clients older than v1, such as grpcurl 1.8.6, ask for nothing else.
+    let old_reflection = descriptors().build_v1alpha().map_err(unreadable)?;
     set_health(&health, ServingStatus::Serving).await;
     let owner = rustix::process::geteuid().as_raw();
     let router = Server::builder()
@@ -136,6 +140,7 @@ async fn router(
         .layer(GuardLayer::new(owner))
         .add_service(health_service)
         .add_service(reflection)
+        .add_service(old_reflection)
         .add_service(limited!(MemoryServiceServer, memory::Memories(core.clone())))
         .add_service(limited!(ConversationServiceServer, conversation::Conversations(core.clone())))
         .add_service(limited!(ImportServiceServer, import::ImportJobs { core: core.clone(), stopping }))

@@ -12,6 +12,7 @@ mod write;
 
 use std::{
     collections::BTreeMap,
+    panic::{self, AssertUnwindSafe},
     path::PathBuf,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
@@ -226,13 +227,18 @@ impl Imports {
         })
     }
 
-    /// One import, as the ledger or its running job has it.
+    /// One import, as its job or the ledger has it. The ledger has no dry runs: they are known as long as their job is.
     ///
     /// # Errors
     /// When the ledger cannot be read.
     pub fn get(&self, id: &str) -> Result<Option<ImportRecord>, IngestError> {
-        let live = self.active().into_iter().flat_map(|view| view.imports).find(|import| import.id == id);
-        live.map_or_else(|| ledger::get(&self.0.store, id), |import| Ok(Some(import)))
+        let known = self
+            .0
+            .jobs()
+            .all
+            .values()
+            .find_map(|job| job.view.borrow().imports.iter().find(|import| import.id == id).cloned());
+        known.map_or_else(|| ledger::get(&self.0.store, id), |import| Ok(Some(import)))
     }
 
     /// Imports, newest first.
@@ -256,7 +262,7 @@ impl Imports {
             if page >= record.issue_pages {
                 break;
             }
-            let stored = ledger::issues(&self.0.store, &record.id, page)?;
+            let stored = ledger::issues(&self.0.store, record.same_as.as_ref().unwrap_or(&record.id), page)?;
             let rest: Vec<Skip> =
                 stored.into_iter().skip(at % ledger::ISSUES_PER_PAGE).take(limit - issues.len()).collect();
             if rest.is_empty() {
@@ -289,14 +295,26 @@ impl Imports {
                 view: job.view.clone(),
             };
             jobs.running += 1;
-            let imports = self.clone();
+            let place = Place(self.clone());
             thread::spawn(move || {
-                task.go();
-                imports.0.jobs().running -= 1;
-                imports.0.idle.notify_all();
-                imports.start_next();
+                let _place = place;
+                // Whoever follows the job waits for its end, so it has to have one.
+                if panic::catch_unwind(AssertUnwindSafe(|| task.go())).is_err() {
+                    task.broke_off();
+                }
             });
         }
+    }
+}
+
+/// One of the [`AT_ONCE`] places; freed for the next job however this one ends.
+struct Place(Imports);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.0.jobs().running -= 1;
+        self.0.0.idle.notify_all();
+        self.0.start_next();
     }
 }
 

@@ -56,7 +56,8 @@ fn start_tracing(cli: &Cli, no_color: bool) {
         ColorWhen::Never => false,
         ColorWhen::Auto => !no_color && std::io::IsTerminal::is_terminal(&std::io::stderr()),
     };
-    // A closed stderr is no reason to stop; telling of it there would panic.
+    // An event that cannot be written is let go. To tell of it on the same closed stderr would panic in whatever thread
+    // the event comes from, and sled waits for ever for one of its own that dies so.
     tracing_subscriber::fmt()
         .log_internal_errors(false)
         .with_env_filter(filter)

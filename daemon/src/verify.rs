@@ -16,13 +16,20 @@ use satchel_pam::{
     validate::{self, BundleCheck},
 };
 
-use crate::intake::{Bundle, IntakeError, Limits, Source};
+use crate::{
+    intake::{Bundle, IntakeError, Limits, Source},
+    listed,
+};
 
 /// The file that every bundle has.
 const STORE: &str = "memory-store.json";
 const EMBEDDINGS: &str = "embeddings.json";
 /// Longest document that is read, in bytes; it is held in memory.
 const MAX_DOCUMENT: u64 = 2 << 30;
+/// Bytes that tell whether a file may be JSON; white space may come first.
+const HEAD: u64 = 4_096;
+/// Unreadable files that a refusal names.
+const MAX_UNREAD: usize = 8;
 /// Issues that are reported one by one.
 const MAX_ISSUES: usize = 10_000;
 
@@ -91,9 +98,9 @@ pub enum VerifyError {
     /// The path.
     #[error(transparent)]
     Intake(#[from] IntakeError),
-    /// Not a bundle.
-    #[error("{path:?} holds no memory-store.json, so it is no PAM bundle")]
-    NoStore { path: PathBuf },
+    /// Something else.
+    #[error("{path:?} is not a PAM bundle: {seen}")]
+    NoBundle { path: PathBuf, seen: String },
     /// A file of the bundle.
     #[error("cannot read {name:?} of the bundle")]
     Read { name: String, source: io::Error },
@@ -113,12 +120,18 @@ pub fn path(path: &Path, options: &Options) -> Result<Report, VerifyError> {
     let wanted = options.signer.as_deref().map(key).transpose()?;
     let source = Source::at(path)?;
     let bundle = source.open(&Limits::default())?;
-    if let Some(lone) = lone_document(&bundle)? {
-        return Ok(conclude(lone, Signed::Absent, options, wanted.as_ref(), 1));
-    }
-    let root = root_of(&bundle).ok_or_else(|| VerifyError::NoStore { path: path.to_owned() })?;
-    let (report, conversations) = check_documents(&bundle, &root)?;
-    let mut report = report;
+    let root = match bundle.list() {
+        [entry] => match lone(&bundle, &entry.path)? {
+            Lone::Store => Some(folder_of(&entry.path)),
+            Lone::Document(issues) => {
+                return Ok(conclude(of_document(issues), Signed::Absent, options, wanted.as_ref(), 1));
+            }
+            Lone::Other => None,
+        },
+        _ => outermost_store(&bundle),
+    };
+    let root = root.ok_or_else(|| VerifyError::NoBundle { path: path.to_owned(), seen: seen(&bundle) })?;
+    let (mut report, conversations) = check_documents(&bundle, &root)?;
     let (manifest, findings) = manifest::check(&bundle, &root, &report)?;
     report.issues.extend(findings);
     for unread in bundle.unread() {
@@ -135,10 +148,20 @@ fn key(text: &str) -> Result<PublicKey, VerifyError> {
     PublicKey::parse(text).map_err(|_| VerifyError::BadSigner { text: text.to_owned() })
 }
 
-/// A path that names one conversation or embeddings document, not a bundle.
-fn lone_document(bundle: &Bundle) -> Result<Option<validate::Report>, VerifyError> {
-    let [entry] = bundle.list() else { return Ok(None) };
-    let bytes = read(bundle, &entry.path)?;
+/// What the only file of a source is.
+enum Lone {
+    /// A memory store, by its name or its own word: a store that was renamed is still one, and so is a damaged one.
+    Store,
+    /// One conversation or embeddings document, and what is wrong with it.
+    Document(Vec<Issue>),
+    Other,
+}
+
+fn lone(bundle: &Bundle, name: &str) -> Result<Lone, VerifyError> {
+    if !begins_like_json(bundle, name)? {
+        return Ok(if is_store(name) { Lone::Store } else { Lone::Other });
+    }
+    let bytes = read(bundle, name)?;
     let issues = match parse::schema_of(&bytes).as_deref() {
         Some("portable-ai-memory-conversation") => {
             let (document, mut issues) = parse::conversation(&bytes);
@@ -150,29 +173,58 @@ fn lone_document(bundle: &Bundle) -> Result<Option<validate::Report>, VerifyErro
             issues.extend(document.iter().flat_map(validate::embeddings));
             issues
         }
-        _ => return Ok(None),
+        Some("portable-ai-memory") => return Ok(Lone::Store),
+        Some(_) | None => return Ok(if is_store(name) { Lone::Store } else { Lone::Other }),
     };
-    Ok(Some(validate::Report {
+    Ok(Lone::Document(issues))
+}
+
+/// A document that is no store has neither checksum nor signature.
+fn of_document(issues: Vec<Issue>) -> validate::Report {
+    validate::Report {
         store: None,
         issues,
         checksum: ChecksumReading::Absent,
         signature: SignatureCheck::Absent,
-    }))
+    }
 }
 
-/// The folder of the bundle in its container, with a final `/` or empty: where the outermost memory store lies.
-fn root_of(bundle: &Bundle) -> Option<String> {
-    if let [entry] = bundle.list() {
-        // A store that was renamed is still a store.
-        return entry
-            .path
-            .rsplit_once('/')
-            .map_or(Some(String::new()), |(folder, _)| Some(format!("{folder}/")));
-    }
-    let stores = bundle.list().iter().map(|entry| entry.path.as_str());
-    let roots = stores
-        .filter_map(|path| path.strip_suffix(STORE).filter(|root| root.is_empty() || root.ends_with('/')));
-    roots.min_by_key(|root| (root.matches('/').count(), root.len())).map(str::to_owned)
+/// Whether it is worth reading whole: people also point at films.
+fn begins_like_json(bundle: &Bundle, name: &str) -> Result<bool, VerifyError> {
+    let mut head = Vec::new();
+    let reader = bundle.open(name, 0).map_err(unreadable(name))?;
+    reader.take(HEAD).read_to_end(&mut head).map_err(unreadable(name))?;
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
+    Ok(text.trim_ascii_start().starts_with(b"{"))
+}
+
+fn is_store(name: &str) -> bool {
+    name == STORE || name.ends_with("/memory-store.json")
+}
+
+/// The folder of a file in its container, with a final `/` or empty.
+fn folder_of(name: &str) -> String {
+    name.rfind('/').map_or_else(String::new, |end| name[..=end].to_owned())
+}
+
+/// The folder of the bundle in its container: where the outermost memory store lies.
+fn outermost_store(bundle: &Bundle) -> Option<String> {
+    let stores = bundle.list().iter().map(|entry| entry.path.as_str()).filter(|name| is_store(name));
+    stores.map(folder_of).min_by_key(|root| (root.matches('/').count(), root.len()))
+}
+
+/// What stands there instead of a bundle.
+fn seen(bundle: &Bundle) -> String {
+    let names: Vec<&str> = bundle.list().iter().map(|entry| entry.path.as_str()).collect();
+    let mut seen = match names.as_slice() {
+        [] if bundle.unread().is_empty() => vec!["there is no file in it".to_owned()],
+        [] => Vec::new(),
+        [name] => vec![format!("{name:?} is no PAM document")],
+        names => vec![format!("it holds no memory-store.json but {}", listed(names))],
+    };
+    let unread = bundle.unread().iter().take(MAX_UNREAD);
+    seen.extend(unread.map(|unread| format!("{:?} was left out, as {}", unread.name, unread.reason)));
+    seen.join("; ")
 }
 
 fn check_documents(bundle: &Bundle, root: &str) -> Result<(validate::Report, u64), VerifyError> {
@@ -200,14 +252,17 @@ fn has_json_extension(name: &str) -> bool {
 }
 
 fn read(bundle: &Bundle, name: &str) -> Result<Vec<u8>, VerifyError> {
-    let failed = |source| VerifyError::Read { name: name.to_owned(), source };
     let mut bytes = Vec::new();
-    let reader = bundle.open(name, 0).map_err(failed)?;
-    reader.take(MAX_DOCUMENT + 1).read_to_end(&mut bytes).map_err(failed)?;
+    let reader = bundle.open(name, 0).map_err(unreadable(name))?;
+    reader.take(MAX_DOCUMENT + 1).read_to_end(&mut bytes).map_err(unreadable(name))?;
     if bytes.len() as u64 > MAX_DOCUMENT {
         return Err(VerifyError::TooLarge { name: name.to_owned() });
     }
     Ok(bytes)
+}
+
+fn unreadable(name: &str) -> impl Fn(io::Error) -> VerifyError + '_ {
+    |source| VerifyError::Read { name: name.to_owned(), source }
 }
 
 fn conclude(

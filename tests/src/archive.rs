@@ -41,8 +41,15 @@ impl Archive {
     /// # Errors
     /// When the store does not open.
     pub fn with_limits(dir: &Path, limits: Limits) -> Result<Self> {
+        Self::with(dir, limits, Arc::new(SystemClock))
+    }
+
+    /// Opens `dir` with limits and a clock of its own.
+    ///
+    /// # Errors
+    /// When the store does not open.
+    pub fn with(dir: &Path, limits: Limits, clock: Arc<dyn Clock>) -> Result<Self> {
         let store = Store::open(dir, OpenOptions::default(), &mut |_| {})?;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         // One cache for all tests: compiling the importers anew for each would take most of their time.
         let plugins = Arc::new(Plugins::built_in(Some(cache())));
         let imports = Imports::new(

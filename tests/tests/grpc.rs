@@ -77,7 +77,12 @@ async fn an_export_is_imported_with_a_receipt_that_balances() -> Result<()> {
     assert_eq!(listed.imports.len(), 1);
 
     let second = daemon.import(&export).await?;
-    assert_eq!(second.imports.first().map(v1::Import::status), Some(v1::ImportStatus::Unchanged));
+    let second = second.imports.first().context("one import")?;
+    assert_eq!(second.status(), v1::ImportStatus::Unchanged);
+    let daemon = Daemon::start_in(daemon.stop().await?).await?;
+    let mut client = ImportServiceClient::new(daemon.channel.clone());
+    let found = client.get_import(v1::GetImportRequest { id: second.id.clone() }).await?.into_inner();
+    assert_eq!(found.import.as_ref(), Some(second));
     daemon.stop().await?;
     Ok(())
 }
@@ -382,6 +387,57 @@ async fn download(client: &mut Exports, id: &str, offset: u64) -> Result<Vec<u8>
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_is_checked_by_its_id_and_by_its_path() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    daemon.import(&chatgpt_export(&daemon.folder.path().join("export"), 3)?).await?;
+    let mut client = ExportServiceClient::new(daemon.channel.clone());
+    let output = daemon.folder.path().join("bundle");
+    let path = output.to_str().context("UTF-8")?.to_owned();
+    let request = v1::CreateExportRequest { output: path.clone(), ..Default::default() };
+    let made = client.create_export(request).await?.into_inner().export.context("an export")?;
+    let by_path = |path: &str| Some(v1::verify_export_request::Bundle::Path(path.to_owned()));
+
+    let valid = v1::SignatureState::Valid;
+    let by_id = Some(v1::verify_export_request::Bundle::Id(made.id.clone()));
+    for bundle in [by_id.clone(), by_path(&path)] {
+        let request = v1::VerifyExportRequest { bundle, signer: made.signer.clone(), strict: true };
+        let report = client.verify_export(request).await?.into_inner();
+        assert!(report.valid && report.issues.is_empty() && report.issues_total == 0, "{report:?}");
+        assert_eq!((report.signature(), report.manifest()), (valid, valid));
+        assert_eq!((report.signer.as_str(), report.conversations), (made.signer.as_str(), 3));
+        assert!(report.header.is_some());
+    }
+
+    let store = output.join("memory-store.json");
+    let whole = std::fs::read_to_string(&store)?;
+    std::fs::write(&store, whole.replacen("\"export_id\"", "\"export_ID\"", 1))?;
+    let request = v1::VerifyExportRequest { bundle: by_id.clone(), ..Default::default() };
+    let report = client.verify_export(request).await?.into_inner();
+    assert_eq!((report.valid, report.manifest()), (false, v1::SignatureState::Invalid));
+    assert_eq!(report.issues.first().map(v1::VerifyIssue::severity), Some(v1::Severity::Error));
+    assert!(report.issues_total >= report.issues.len() as u64 && report.issues_total > 0);
+
+    let mut check = async |bundle, signer: &str| {
+        let request = v1::VerifyExportRequest { bundle, signer: signer.to_owned(), strict: false };
+        refused(client.verify_export(request).await)
+    };
+    let invalid = (Code::InvalidArgument, "FIELD_INVALID".to_owned());
+    assert_eq!(check(None, "").await?, invalid);
+    assert_eq!(check(by_path("bundle"), "").await?, invalid);
+    assert_eq!(check(by_path(&path), "zebra").await?, invalid);
+    let gone = daemon.folder.path().join("gone");
+    let missing = (Code::NotFound, "PATH_NOT_FOUND".to_owned());
+    assert_eq!(check(by_path(gone.to_str().context("UTF-8")?), "").await?, missing);
+    let other = daemon.folder.path().join("export");
+    let no_bundle = (Code::FailedPrecondition, "BUNDLE_UNREADABLE".to_owned());
+    assert_eq!(check(by_path(other.to_str().context("UTF-8")?), "").await?, no_bundle);
+    std::fs::remove_dir_all(&output)?;
+    assert_eq!(check(by_id, "").await?.1, "BUNDLE_GONE");
+    daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_daemon_tells_how_it_is() -> Result<()> {
     let daemon = Daemon::start().await?;
     daemon.import(&chatgpt_export(&daemon.folder.path().join("export"), 3)?).await?;
@@ -407,6 +463,11 @@ async fn health_and_reflection_know_every_service() -> Result<()> {
         ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
         server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
     };
+    use tonic_reflection::pb::v1alpha::{
+        self, server_reflection_client::ServerReflectionClient as OldReflectionClient,
+        server_reflection_request::MessageRequest as OldRequest,
+        server_reflection_response::MessageResponse as OldResponse,
+    };
     let daemon = Daemon::start().await?;
     let ask = ServerReflectionRequest {
         host: String::new(),
@@ -419,6 +480,19 @@ async fn health_and_reflection_know_every_service() -> Result<()> {
     let services: Vec<String> = services.service.into_iter().map(|service| service.name).collect();
     let ours: Vec<&String> = services.iter().filter(|name| name.starts_with("satchel.v1.")).collect();
     assert_eq!(ours.len(), 6, "{services:?}");
+
+    // What clients ask that are older than v1.
+    let ask = v1alpha::ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(OldRequest::FileContainingSymbol(
+            "satchel.v1.MemoryService.ListMemories".into(),
+        )),
+    };
+    let mut reflection = OldReflectionClient::new(daemon.channel.clone());
+    let mut old = reflection.server_reflection_info(tokio_stream::once(ask)).await?.into_inner();
+    let answer = old.message().await?.and_then(|answer| answer.message_response).context("an answer")?;
+    assert!(matches!(answer, OldResponse::FileDescriptorResponse(_)), "{answer:?}");
+    drop(old);
 
     let mut health = HealthClient::new(daemon.channel.clone());
     for service in ours {

@@ -264,3 +264,23 @@ fn parts_that_arrive_one_by_one_end_like_all_at_once() -> Result<()> {
     assert_eq!(ids(&parts.memories), ids(&whole.memories));
     Ok(())
 }
+
+#[test]
+fn a_folder_that_cannot_be_read_is_named_and_the_rest_is_imported() -> Result<()> {
+    use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
+    let bench = Bench::new()?;
+    let export = bench.path("export");
+    fs::create_dir(&export)?;
+    fs::write(export.join("conversations.json"), sample()?)?;
+    // Its path is longer than the system opens; even root cannot read it, as with a folder that is another's.
+    let (name, flags) = ("d".repeat(250), OFlags::DIRECTORY | OFlags::RDONLY);
+    let mut folder = open(&export, flags, Mode::empty())?;
+    for _ in 0..20 {
+        mkdirat(&folder, &name, Mode::RWXU)?;
+        folder = openat(&folder, &name, flags, Mode::empty())?;
+    }
+    let import = bench.import("export")?;
+    assert!(import.conversations.new > 0, "{:?}", import.reason);
+    assert!(import.warnings.iter().any(|warning| warning.message.contains("cannot be read")), "{import:?}");
+    Ok(())
+}

@@ -37,6 +37,9 @@ pub enum CliError {
     /// The file system refused.
     #[error("cannot {action} {path:?}")]
     File { action: &'static str, path: PathBuf, source: io::Error },
+    /// What was to be checked is something else.
+    #[error("{0}")]
+    NoBundle(String),
     /// Stdout refused.
     #[error("cannot write the output")]
     Output(#[source] io::Error),
@@ -91,6 +94,11 @@ impl CliError {
             Self::Usage(_) => Exit::Usage,
             Self::Refused(refusal) => exit_of(refusal.0.code()),
             Self::Unreachable { .. } => Exit::Unreachable,
+            Self::Store { source, .. } | Self::Config(source) | Self::Step { source, .. }
+                if denied(source.as_ref()) =>
+            {
+                Exit::NoPermission
+            }
             Self::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Exit::NoPermission
             }
@@ -99,12 +107,18 @@ impl CliError {
             Self::Cancelled => Exit::Cancelled,
             Self::NoSuch { .. }
             | Self::Ambiguous { .. }
+            | Self::NoBundle(_)
             | Self::Store { .. }
             | Self::Config(_)
             | Self::File { .. }
             | Self::Output(_)
             | Self::Step { .. } => Exit::Failed,
         }
+    }
+
+    /// Whether the daemon went away before the command was done.
+    pub(super) fn daemon_left(&self) -> bool {
+        matches!(self, Self::Refused(refusal) if refusal.0.code() == Code::Unavailable)
     }
 
     /// Returns what to do, where the message does not say it.
@@ -116,8 +130,14 @@ impl CliError {
             Self::Unreachable { .. } => {
                 Some("start `satchel serve` there, or leave --server and SATCHEL_SERVER out".to_owned())
             }
+            Self::NoBundle(_) => Some(
+                "name a folder or ZIP that `satchel export` wrote, or the memory-store.json in it".to_owned(),
+            ),
             // Its own message says who has it.
             Self::Store { source, .. } if locked(source.as_ref()) => None,
+            Self::Store { source, .. } if unusable(source.as_ref()) => {
+                Some("name a folder that you may write to with --data-dir".to_owned())
+            }
             Self::Store { .. } => Some("`satchel doctor` says more".to_owned()),
             Self::Usage(_)
             | Self::Config(_)
@@ -154,6 +174,23 @@ impl CliError {
 
 fn locked(error: &(dyn Error + Send + Sync + 'static)) -> bool {
     matches!(error.downcast_ref::<RunError>(), Some(RunError::Store(StoreError::Locked { .. })))
+}
+
+/// Whether it is the folder, not what lies in it.
+fn unusable(error: &(dyn Error + Send + Sync + 'static)) -> bool {
+    matches!(error.downcast_ref::<RunError>(), Some(RunError::DataDir { .. }))
+}
+
+/// Whether the file system said no, however deep below.
+fn denied(error: &(dyn Error + Send + Sync + 'static)) -> bool {
+    let mut next: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(cause) = next {
+        if cause.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::PermissionDenied) {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
 }
 
 fn shown(text: &str) -> String {
@@ -281,6 +318,18 @@ mod tests {
         assert_eq!(file.report(), "error: cannot read \"/p\"\n  because: permission denied\n");
         let away = CliError::Unreachable { address: "unix:/s".into(), source: "nobody".into() };
         assert_eq!(away.exit(), Exit::Unreachable);
+    }
+
+    #[test]
+    fn a_data_directory_that_cannot_be_made_is_told_from_a_damaged_one() {
+        let refused = |kind: io::ErrorKind| CliError::Store {
+            dir: "/d".into(),
+            source: RunError::DataDir { path: "/d".into(), source: kind.into() }.into(),
+        };
+        let denied = refused(io::ErrorKind::PermissionDenied);
+        assert_eq!(denied.exit(), Exit::NoPermission);
+        assert!(denied.report().contains("--data-dir"), "{}", denied.report());
+        assert_eq!(refused(io::ErrorKind::NotFound).exit(), Exit::Failed);
     }
 
     #[test]

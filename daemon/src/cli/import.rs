@@ -32,6 +32,7 @@ pub(crate) async fn run(context: &mut Context, link: &Link, args: &ImportArgs) -
     let mut imports = Vec::new();
     let mut waiting = paths.iter();
     let mut exit = Exit::Done;
+    let mut heard = true;
     loop {
         while work.started.len() < STARTED_AHEAD && !work.cancelled {
             let Some(path) = waiting.next() else { break };
@@ -41,13 +42,23 @@ pub(crate) async fn run(context: &mut Context, link: &Link, args: &ImportArgs) -
         let ended = work.follow(job, context).await?;
         exit = ended.imports.iter().map(exit_of).fold(exit, Exit::worst);
         exit = exit.worst(exit_of_job(&ended));
-        report(context, &ended, imports.is_empty())?;
+        if heard {
+            heard = listened_to(report(context, &ended, imports.is_empty()))?;
+        }
         imports.extend(ended.imports);
     }
     if context.out.json {
-        context.out.json(&json::import::Imports::new(&imports, None))?;
+        listened_to(context.out.json(&json::import::Imports::new(&imports, None)))?;
     }
     Ok(if work.cancelled { Exit::Cancelled } else { exit })
+}
+
+/// Whether somebody still reads. One who has seen enough ends the telling, not the imports.
+fn listened_to(printed: Result<(), CliError>) -> Result<bool, CliError> {
+    match printed {
+        Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        printed => printed.map(|()| true),
+    }
 }
 
 fn report(context: &mut Context, job: &ImportJob, first: bool) -> Result<(), CliError> {

@@ -7,9 +7,10 @@ use std::{
 };
 
 use satchel_proto::v1::{
-    admin_service_client::AdminServiceClient, conversation_service_client::ConversationServiceClient,
-    export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
-    memory_service_client::MemoryServiceClient, plugin_service_client::PluginServiceClient,
+    GetStatusRequest, admin_service_client::AdminServiceClient,
+    conversation_service_client::ConversationServiceClient, export_service_client::ExportServiceClient,
+    import_service_client::ImportServiceClient, memory_service_client::MemoryServiceClient,
+    plugin_service_client::PluginServiceClient,
 };
 use satchel_store::{OpenEvent, StoreError};
 use tokio::{sync::oneshot, task::JoinHandle};
@@ -175,6 +176,23 @@ impl Link {
 
     pub(crate) fn admin(&self) -> AdminServiceClient<Channel> {
         AdminServiceClient::new(self.channel.clone())
+    }
+
+    /// Waits until the imports of other commands have ended that joined the daemon inside this process: they would end with
+    /// it.
+    pub(crate) async fn wait_for_others(&self, out: &mut Out) {
+        let mut told = false;
+        while self.hosted.is_some() {
+            match self.admin().get_status(GetStatusRequest {}).await {
+                Ok(status) if status.get_ref().running_jobs > 0 => {}
+                _ => return,
+            }
+            if !told {
+                out.note("another command imports through this one, which ends when that has ended");
+                told = true;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
     }
 
     /// Ends the link; a daemon inside this process stops in order.

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use super::{
@@ -68,7 +68,9 @@ impl Out {
         } else {
             ProgressDrawTarget::hidden()
         };
-        let spinner = ProgressBar::with_draw_target(None, target).with_message(what);
+        let spinner = ProgressBar::with_draw_target(None, target)
+            .with_style(ProgressStyle::default_spinner())
+            .with_message(what);
         spinner.enable_steady_tick(TICK);
         spinner
     }

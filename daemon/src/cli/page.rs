@@ -96,12 +96,13 @@ pub(crate) async fn resolve(
     given: &str,
     mut fetch: impl AsyncFnMut(i32, String) -> Result<Page<String>, CliError>,
 ) -> Result<String, CliError> {
-    if uuid::Uuid::try_parse(given).is_ok() {
-        return Ok(given.to_lowercase());
+    if let Ok(whole) = uuid::Uuid::try_parse(given) {
+        return Ok(whole.to_string());
     }
     if given.chars().count() < MIN_PREFIX {
-        let problem =
-            format!("{given:?} is too short for the id of a {kind}; give {MIN_PREFIX} characters or more");
+        let problem = format!(
+            "{given:?} is too short to tell one {kind}; give {MIN_PREFIX} characters of its id or more"
+        );
         return Err(CliError::Usage(problem));
     }
     let (mut fitting, mut token) = (Vec::new(), String::new());

@@ -28,6 +28,7 @@ pub(crate) fn run(args: &VerifyArgs, own_key: Option<String>, out: &mut Out) -> 
     spinner.finish_and_clear();
     let report = checked.map_err(|error| match error {
         verify::VerifyError::BadSigner { .. } => CliError::Usage(error.to_string()),
+        verify::VerifyError::NoBundle { .. } => CliError::NoBundle(error.to_string()),
         error => CliError::Step {
             what: format!("{} cannot be checked", args.path.display()),
             source: error.into(),

@@ -19,7 +19,6 @@ use satchel_store::{
 use super::{
     ExportError, ExportRecord, ExportRequest,
     keys::Signer,
-    number,
     target::{Target, Written},
 };
 use crate::{
@@ -88,7 +87,7 @@ impl Job<'_> {
             checksum: integrity.checksum.to_string(),
             manifest_sha256: manifest.sha256.to_string(),
             signer: PublicKey::of(&self.signer.key).multibase(),
-            revision: number(self.revision),
+            revision: self.revision.get(),
             path: path.display().to_string(),
             bytes,
         })
@@ -275,7 +274,7 @@ impl Job<'_> {
             export_type: "full".into(),
             base_export_id: None,
             from_revision: 0,
-            to_revision: number(self.revision),
+            to_revision: self.revision.get(),
             filter: Filter {
                 conversations: self.request.conversations,
                 attachments: self.request.attachments,

@@ -338,7 +338,7 @@ impl Fault {
             VerifyError::Intake(IntakeError::Missing { .. }) => Self::missing(Kind::Path, path),
             VerifyError::BadSigner { .. } => Self::field("signer", format!("is not a key: {error}")),
             VerifyError::Intake(_)
-            | VerifyError::NoStore { .. }
+            | VerifyError::NoBundle { .. }
             | VerifyError::Read { .. }
             | VerifyError::TooLarge { .. } => {
                 Self::BundleUnreadable { path: path.to_owned(), problem: crate::chain(error) }

@@ -61,6 +61,17 @@ impl Task {
         self.show(|view| view.phase = Phase::Ended);
     }
 
+    /// Ends a job whose thread broke off by a bug.
+    pub(super) fn broke_off(&self) {
+        let running = self.view.borrow().imports.iter().find(|import| !import.ended()).cloned();
+        self.show(|view| view.imports.retain(ImportRecord::ended));
+        let mut record = running.unwrap_or_else(|| self.blank(&self.name()));
+        record.status = ImportStatus::Failed;
+        record.reason = Some(chain(&IngestError::Panicked));
+        self.end(record);
+        self.show(|view| view.phase = Phase::Ended);
+    }
+
     fn import(&self) -> Result<(), IngestError> {
         if self.cancel.cancelled() {
             self.end(ImportRecord { status: ImportStatus::Cancelled, ..self.blank(&self.name()) });
@@ -288,6 +299,7 @@ impl Task {
             conversations: Counts::default(),
             messages: Counts::default(),
             memories: Counts::default(),
+            same_as: None,
             attachments: 0,
             skipped: Vec::new(),
             warnings: Vec::new(),
@@ -312,11 +324,10 @@ impl Task {
         }
     }
 
-    /// Ends an import that wrote nothing and shows it.
+    /// Ends an import that wrote no records and shows it.
     fn end(&self, record: ImportRecord) {
         let record = self.finish(record);
         if !self.request.dry_run
-            && record.status != ImportStatus::Unchanged
             && let Err(error) = ledger::put(&self.inner.store, &record, Durability::Now)
         {
             tracing::error!(import = record.id, error = chain(&error), "the import is not in the ledger");
@@ -360,6 +371,8 @@ fn unchanged(record: ImportRecord, earlier: &ImportRecord) -> ImportRecord {
         messages: seen(&earlier.messages),
         memories: seen(&earlier.memories),
         skipped: earlier.skipped.clone(),
+        issue_pages: earlier.issue_pages,
+        same_as: Some(earlier.id.clone()),
         ..record
     }
 }

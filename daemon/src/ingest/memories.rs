@@ -1,8 +1,17 @@
 //! Brings the store's memories in line with what follows from all evidence in it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
-use satchel_pam::{embedding::Embedding, ids, record::EmbeddingRecord, relation::Relation, time::Timestamp};
+use satchel_pam::{
+    embedding::Embedding,
+    ids,
+    record::{EmbeddingRecord, RelationRecord, Warning},
+    relation::{Relation, RelationType},
+    time::Timestamp,
+};
 use satchel_store::{Change, Store};
 
 use super::{
@@ -15,8 +24,10 @@ use crate::plan::evidence::{Derived, Witness, derive};
 
 /// Changes of one batch.
 const BATCH_CHANGES: usize = 400;
+/// Encoded bytes of one batch; a memory grows with its evidence, and the journal takes no endless frame.
+const BATCH_BYTES: usize = 8 << 20;
 
-/// Derives memories anew and commits what differs. Counts those that the import speaks of, and those that changed by it.
+/// Derives memories anew and commits what differs. Counts those that the import speaks of, and those that it changed.
 pub(super) fn settle(
     store: &Store,
     writer: &mut Writer<'_>,
@@ -27,31 +38,48 @@ pub(super) fn settle(
         return Ok(());
     }
     writer.hold();
-    // As the store will hold them: of evidence that is repeated, the last report.
-    let fresh: BTreeMap<String, Witness> = std::mem::take(&mut writer.witnesses)
-        .into_iter()
-        .map(|witness| (witness.id.clone(), witness))
-        .collect();
-    let mut witnesses = stored_witnesses(store)?;
-    witnesses.retain(|witness| !fresh.contains_key(&witness.id));
-    let fresh: Vec<Witness> = fresh.into_values().collect();
-    let evidence = evidence_changes(&fresh)?;
-    witnesses.extend(fresh);
-    let derived = derive(&witnesses);
-    drop(witnesses);
-    let mut touched = std::mem::take(&mut writer.touched);
-    let mut changes = memory_changes(store, &derived, &mut touched, record)?;
-    changes.splice(0..0, evidence);
-    changes.extend(relation_changes(store, &derived)?);
-    changes.extend(named_by_key(store, tail, record)?);
+    let evidence = Evidence::of(store, std::mem::take(&mut writer.witnesses))?;
+    let mut derived = evidence.derive();
+    let touched = std::mem::take(&mut writer.touched);
+    let Tail { relations, embeddings, keys } = tail;
+    let mut changes = evidence_changes(&evidence.fresh)?;
+    changes.extend(withdrawals(store, &derived)?);
+    changes.extend(memory_changes(store, &evidence, &derived, &touched, record)?);
+    add_named(&mut derived.relations, relations, &keys, record);
+    changes.extend(relation_changes(store, derived.relations)?);
+    changes.extend(embedding_changes(store, embeddings, &keys, record)?);
     if !writer.dry_run {
-        let mut changes = changes.into_iter().peekable();
-        while changes.peek().is_some() {
-            let batch = changes.by_ref().take(BATCH_CHANGES).collect();
-            writer.commit(batch, record)?;
-        }
+        commit(changes, writer, record)?;
     }
     writer.flush(record)
+}
+
+/// All evidence: as the store has it, and as it will.
+struct Evidence {
+    /// Stored, and not reported anew.
+    kept: Vec<Witness>,
+    /// Stored, and now reported otherwise.
+    replaced: Vec<Witness>,
+    /// Of this import; of what it repeats, the last report.
+    fresh: Vec<Witness>,
+}
+
+impl Evidence {
+    fn of(store: &Store, fresh: Vec<Witness>) -> Result<Self, IngestError> {
+        let fresh: BTreeMap<String, Witness> =
+            fresh.into_iter().map(|witness| (witness.id.clone(), witness)).collect();
+        let (replaced, kept) =
+            stored_witnesses(store)?.into_iter().partition(|witness| fresh.contains_key(&witness.id));
+        Ok(Self { kept, replaced, fresh: fresh.into_values().collect() })
+    }
+
+    fn derive(&self) -> Derived {
+        derive(self.kept.iter().chain(&self.fresh))
+    }
+
+    fn derive_without_import(&self) -> Derived {
+        derive(self.kept.iter().chain(&self.replaced))
+    }
 }
 
 fn stored_witnesses(store: &Store) -> Result<Vec<Witness>, IngestError> {
@@ -63,93 +91,153 @@ fn stored_witnesses(store: &Store) -> Result<Vec<Witness>, IngestError> {
     Ok(witnesses)
 }
 
+/// What differs from the store. A memory that the import does not speak of counts only if its evidence changed it, by taking
+/// its place or removing it; one that differs for another reason, as an import died before it was derived, is stored uncounted.
 fn memory_changes(
     store: &Store,
+    evidence: &Evidence,
     derived: &Derived,
-    touched: &mut BTreeSet<String>,
+    touched: &BTreeSet<String>,
     record: &mut ImportRecord,
 ) -> Result<Vec<Change>, IngestError> {
     let mut changes = Vec::new();
+    // Seldom needed, and as costly as the replay itself.
+    let without = OnceCell::new();
     for (id, memory) in &derived.memories {
         let stored = store.memory(id, None)?;
-        let spoken_of = touched.remove(id);
-        let counts = &mut record.memories;
-        match &stored {
-            None => counts.new += 1,
-            Some(stored) if stored.memory != *memory => counts.updated += 1,
-            Some(_) if spoken_of => counts.unchanged += 1,
-            Some(_) => continue,
+        let same = stored.as_ref().is_some_and(|stored| stored.memory == *memory);
+        let ours = touched.contains(id)
+            || !same && {
+                let without = without.get_or_init(|| evidence.derive_without_import());
+                without.memories.get(id) != Some(memory)
+            };
+        if ours {
+            let counts = &mut record.memories;
+            counts.found += 1;
+            match (&stored, same) {
+                (None, _) => counts.new += 1,
+                (Some(_), false) => counts.updated += 1,
+                (Some(_), true) => counts.unchanged += 1,
+            }
         }
-        counts.found += 1;
-        if stored.is_none_or(|stored| stored.memory != *memory) {
+        if !same {
             changes.push(Change::Memory(Box::new(memory.clone())));
         }
     }
     Ok(changes)
 }
 
-/// Edges that follow from the evidence now, and none that did before and no longer do.
-fn relation_changes(store: &Store, derived: &Derived) -> Result<Vec<Change>, IngestError> {
-    let mut changes = Vec::new();
-    for (id, relation) in &derived.relations {
-        let stored = store.relation(id, None)?;
-        if stored.is_none_or(|stored| stored.withdrawn || stored.relation != *relation) {
-            changes.push(Change::Relation(relation.clone()));
+fn commit(
+    changes: Vec<Change>,
+    writer: &mut Writer<'_>,
+    record: &mut ImportRecord,
+) -> Result<(), IngestError> {
+    let mut batch = Vec::new();
+    let mut bytes = 0;
+    for change in changes {
+        bytes += weight(&change);
+        batch.push(change);
+        if batch.len() == BATCH_CHANGES || bytes >= BATCH_BYTES {
+            writer.commit(std::mem::take(&mut batch), record)?;
+            bytes = 0;
         }
     }
-    for memory in derived.memories.keys() {
-        for stored in store.relations_of(memory, None)? {
-            let derivable = stored.origin.reason == super::REASON
-                && stored.relation.relation_type == satchel_pam::relation::RelationType::Supersedes
-                && derived.memories.contains_key(&stored.relation.from)
-                && stored.relation.from == *memory;
-            if derivable && !stored.withdrawn && !derived.relations.contains_key(&stored.relation.id) {
-                changes.push(Change::WithdrawRelation(stored.relation.id.clone()));
-            }
+    if batch.is_empty() { Ok(()) } else { writer.commit(batch, record) }
+}
+
+/// Bytes of what can be long.
+fn weight(change: &Change) -> usize {
+    match change {
+        Change::Evidence(write) => write.json.len(),
+        Change::Memory(memory) => serde_json::to_vec(memory).map_or(0, |json| json.len()),
+        _ => 0,
+    }
+}
+
+/// Edges that followed from the evidence before and no longer do: the older memory still names its successor. An edge of
+/// the same kind that an export named itself stays.
+fn withdrawals(store: &Store, derived: &Derived) -> Result<Vec<Change>, IngestError> {
+    let mut changes = Vec::new();
+    for older in derived.memories.keys() {
+        let Some(stored) = store.memory(older, None)? else { continue };
+        let Some(newer) = stored.memory.temporal.superseded_by else { continue };
+        let id = ids::relation_id(&newer, older, RelationType::Supersedes).to_string();
+        let stands = store.relation(&id, None)?.is_some_and(|stored| !stored.withdrawn);
+        if stands && !derived.relations.contains_key(&id) {
+            changes.push(Change::WithdrawRelation(id));
         }
     }
     Ok(changes)
 }
 
-/// Relations and embeddings that a run gave by the keys of its items.
-fn named_by_key(store: &Store, tail: Tail, record: &mut ImportRecord) -> Result<Vec<Change>, IngestError> {
-    let Tail { relations, embeddings, keys } = tail;
+/// What stores `relations` where the store has them otherwise.
+fn relation_changes(
+    store: &Store,
+    relations: BTreeMap<String, Relation>,
+) -> Result<Vec<Change>, IngestError> {
     let mut changes = Vec::new();
-    for edge in relations {
+    for (id, relation) in relations {
+        let stored = store.relation(&id, None)?;
+        if stored.is_none_or(|stored| stored.withdrawn || stored.relation != relation) {
+            changes.push(Change::Relation(relation));
+        }
+    }
+    Ok(changes)
+}
+
+/// Relations that a run gave by the keys of its items; what follows from the evidence is known already.
+fn add_named(
+    relations: &mut BTreeMap<String, Relation>,
+    named: Vec<RelationRecord>,
+    keys: &BTreeMap<String, String>,
+    record: &mut ImportRecord,
+) {
+    for edge in named {
         let (Some(from), Some(to)) = (keys.get(&edge.source), keys.get(&edge.target)) else {
             record.warn(unknown_key("relation", &edge.source, &edge.target));
             continue;
         };
-        let relation = Relation {
-            id: ids::relation_id(from, to, edge.relation_type).to_string(),
+        let id = ids::relation_id(from, to, edge.relation_type).to_string();
+        relations.entry(id.clone()).or_insert_with(|| Relation {
+            id,
             from: from.clone(),
             to: to.clone(),
             relation_type: edge.relation_type,
             confidence: edge.confidence,
             created_at: Timestamp::saturating(edge.created_at.unwrap_or(0)),
-        };
-        if store
-            .relation(&relation.id, None)?
-            .is_none_or(|stored| stored.withdrawn || stored.relation != relation)
-        {
-            changes.push(Change::Relation(relation));
+        });
+    }
+}
+
+/// Embeddings that a run gave by the keys of its items; of what it repeats, the last.
+fn embedding_changes(
+    store: &Store,
+    vectors: Vec<EmbeddingRecord>,
+    keys: &BTreeMap<String, String>,
+    record: &mut ImportRecord,
+) -> Result<Vec<Change>, IngestError> {
+    let mut last = BTreeMap::new();
+    for vector in vectors {
+        match keys.get(&vector.memory) {
+            Some(memory) => {
+                let embedding = embedding_of(vector, memory.clone());
+                last.insert(embedding.id.clone(), embedding);
+            }
+            None => record.warn(unknown_key("embedding", &vector.memory, &vector.model)),
         }
     }
-    for vector in embeddings {
-        let Some(memory) = keys.get(&vector.memory) else {
-            record.warn(unknown_key("embedding", &vector.memory, &vector.model));
-            continue;
-        };
-        let embedding = embedding_of(vector, memory.clone());
-        if store.embedding(memory, &embedding.model)?.is_none_or(|stored| stored.embedding != embedding) {
+    let mut changes = Vec::new();
+    for embedding in last.into_values() {
+        let stored = store.embedding(&embedding.memory_id, &embedding.model)?;
+        if stored.is_none_or(|stored| stored.embedding != embedding) {
             changes.push(Change::Embedding(embedding));
         }
     }
     Ok(changes)
 }
 
-fn unknown_key(kind: &str, one: &str, other: &str) -> satchel_pam::record::Warning {
-    satchel_pam::record::Warning {
+fn unknown_key(kind: &str, one: &str, other: &str) -> Warning {
+    Warning {
         locator: format!("{kind} {one:?} {other:?}"),
         message: "it names an item that the export does not hold".into(),
     }

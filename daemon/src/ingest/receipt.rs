@@ -3,8 +3,6 @@
 //! **Invariant:** `found = new + updated + unchanged + skipped` for each kind (`receipts_balance` in `tests/`, counted by an
 //! independent reader).
 
-use std::collections::BTreeMap;
-
 use satchel_pam::record::{RecordKind, Skip, Warning};
 use serde::{Deserialize, Serialize};
 
@@ -81,6 +79,9 @@ pub struct ImportRecord {
     pub conversations: Counts,
     pub messages: Counts,
     pub memories: Counts,
+    /// The import that read the same bytes before, which has the further issues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_as: Option<String>,
     /// Attachments whose bytes were stored.
     pub attachments: u64,
     /// The first [`LISTED_SKIPS`].
@@ -134,18 +135,6 @@ impl ImportRecord {
         if self.warnings.len() < LISTED_WARNINGS {
             self.warnings.push(warning);
         }
-    }
-
-    /// Skipped records by reason, the most frequent first.
-    pub fn reasons(&self) -> Vec<(String, u64)> {
-        let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
-        for skip in &self.skipped {
-            *reasons.entry(&skip.reason).or_default() += 1;
-        }
-        let mut reasons: Vec<_> =
-            reasons.into_iter().map(|(reason, count)| (reason.to_owned(), count)).collect();
-        reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        reasons
     }
 
     /// Whether it is over.

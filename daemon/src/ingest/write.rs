@@ -19,8 +19,6 @@ use crate::plan::{
 
 /// Encoded bytes of one batch; each is one revision and one fsync.
 const BATCH_BYTES: usize = 8 << 20;
-/// Pieces of evidence that wait in memory for the end of the run; a few hundred bytes each.
-const HELD_WITNESSES: usize = 50_000;
 /// Conversations of one batch.
 const BATCH_CONVERSATIONS: usize = 256;
 
@@ -78,7 +76,7 @@ impl<'a> Writer<'a> {
     pub(super) fn take(&mut self, item: Normalised, record: &mut ImportRecord) -> Result<(), IngestError> {
         match item {
             Normalised::Conversation(conversation) => self.conversation(*conversation, record)?,
-            Normalised::Evidence(witnesses) => self.evidence(witnesses, record)?,
+            Normalised::Evidence(witnesses) => self.evidence(witnesses),
             Normalised::Skip(skip) => {
                 if let Some(skip) = record.skip(skip) {
                     self.spill(skip, record)?;
@@ -131,17 +129,12 @@ impl<'a> Writer<'a> {
 
     /// Keeps evidence for the end, so that it is stored together with the memories that follow from it, and no other import
     /// counts those as its own.
-    fn evidence(&mut self, witnesses: Vec<Witness>, record: &mut ImportRecord) -> Result<(), IngestError> {
+    fn evidence(&mut self, witnesses: Vec<Witness>) {
         for witness in witnesses {
             self.evidence += 1;
             self.touched.extend(memories_of(&witness.claim));
             self.witnesses.push(witness);
         }
-        if self.witnesses.len() < HELD_WITNESSES || self.dry_run {
-            return Ok(());
-        }
-        let early = evidence_changes(&std::mem::take(&mut self.witnesses))?;
-        self.commit(early, record)
     }
 
     /// Commits the batch. Durable when this returns.

@@ -17,9 +17,15 @@ pub(super) fn litter(name: &str) -> bool {
 pub(super) fn walk(root: &Path, limits: &Limits, builder: &mut Builder) -> Result<(), IntakeError> {
     let mut folders = vec![(root.to_owned(), String::new(), 0_usize)];
     while let Some((folder, prefix, depth)) = folders.pop() {
-        let mut children = fs::read_dir(&folder)
-            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-            .map_err(IntakeError::read(&folder))?;
+        let read = fs::read_dir(&folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let mut children = match read {
+            Ok(children) => children,
+            Err(error) if depth > 0 => {
+                builder.unread(prefix, format!("it cannot be read: {error}"));
+                continue;
+            }
+            Err(error) => return Err(IntakeError::read(&folder)(error)),
+        };
         children.sort_by_key(fs::DirEntry::file_name);
         for child in children {
             let path = child.path();

@@ -120,6 +120,7 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         conversations,
         messages,
         memories,
+        same_as: _,
         attachments,
         skipped,
         warnings,
@@ -160,7 +161,8 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
     }
 }
 
-/// Reads a receipt. How many pages of further issues there are is the ledger's affair: one stands for some.
+/// Reads a receipt. How many pages of further issues there are, and under which import, is the ledger's affair: one stands
+/// for some.
 ///
 /// # Errors
 /// A field that no receipt of ours has.
@@ -206,6 +208,7 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         conversations: counts_from_wire("conversations", conversations)?,
         messages: counts_from_wire("messages", messages)?,
         memories: counts_from_wire("memories", memories)?,
+        same_as: None,
         attachments,
         skipped: skipped.into_iter().map(skip_from_wire).collect::<Result<_, _>>()?,
         warnings: warnings.into_iter().map(warning_from_wire).collect::<Result<_, _>>()?,

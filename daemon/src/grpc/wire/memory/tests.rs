@@ -1,7 +1,7 @@
 //! Round trips and views of memories.
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
-use satchel_store::{Origin, Revision, TimeRange};
+use satchel_store::{MemoryOrder, MemoryQuery, Origin, Revision, TimeRange};
 use serde_json::{Map, Value, json};
 
 use super::*;

@@ -1,0 +1,100 @@
+//! Which memories a client asks for, and in which order.
+
+use satchel_proto::v1;
+use satchel_store::{MemoryOrder, MemoryQuery};
+
+use super::{memory_type_from_wire, memory_type_to_wire, status_from_wire, status_to_wire};
+use crate::grpc::wire::{
+    WireError,
+    scalar::{bounded_count, range_from_wire, range_to_wire, value_from_wire, values_from_wire},
+};
+
+/// Reads an order.
+///
+/// # Errors
+/// An unknown number.
+pub fn order_from_wire(wire: i32) -> Result<MemoryOrder, WireError> {
+    match v1::MemoryOrder::try_from(wire) {
+        Ok(v1::MemoryOrder::Unspecified | v1::MemoryOrder::UpdatedDesc) => Ok(MemoryOrder::UpdatedDescending),
+        Ok(v1::MemoryOrder::CreatedAsc) => Ok(MemoryOrder::CreatedAscending),
+        Ok(v1::MemoryOrder::IdAsc) => Ok(MemoryOrder::IdAscending),
+        Err(_) => Err(WireError::new("order", format!("holds {wire}, which is no known value"))),
+    }
+}
+
+/// Shows a query as a filter. Its `ids` and its order have no place there.
+#[must_use]
+pub fn filter_to_wire(query: MemoryQuery) -> v1::MemoryFilter {
+    let MemoryQuery {
+        types,
+        statuses,
+        platforms,
+        accounts,
+        tags_any,
+        tags_all,
+        conversation,
+        created,
+        updated,
+        content_hash,
+        ids: _,
+        order: _,
+    } = query;
+    v1::MemoryFilter {
+        types: types.into_iter().map(memory_type_to_wire).collect(),
+        statuses: statuses.into_iter().map(status_to_wire).collect(),
+        platforms,
+        tags_any,
+        tags_all,
+        conversation_id: conversation.unwrap_or_default(),
+        created: range_to_wire(created),
+        updated: range_to_wire(updated),
+        accounts,
+        content_hash: content_hash.unwrap_or_default(),
+    }
+}
+
+/// Reads a filter. No filter, and one without statuses, asks for active memories.
+///
+/// # Errors
+/// Unknown values, too many or too long ones, ranges that end before they begin.
+pub fn filter_from_wire(wire: Option<v1::MemoryFilter>) -> Result<MemoryQuery, WireError> {
+    let v1::MemoryFilter {
+        types,
+        statuses,
+        platforms,
+        tags_any,
+        tags_all,
+        conversation_id,
+        created,
+        updated,
+        accounts,
+        content_hash,
+    } = wire.unwrap_or_default();
+    let statuses = match statuses.as_slice() {
+        [] => vec![v1::MemoryStatus::Active.into()],
+        _ => statuses,
+    };
+    Ok(MemoryQuery {
+        types: enums("filter.types", types, memory_type_from_wire)?,
+        statuses: enums("filter.statuses", statuses, status_from_wire)?,
+        platforms: values_from_wire("filter.platforms", platforms)?,
+        accounts: values_from_wire("filter.accounts", accounts)?,
+        tags_any: values_from_wire("filter.tags_any", tags_any)?,
+        tags_all: values_from_wire("filter.tags_all", tags_all)?,
+        conversation: value_from_wire("filter.conversation_id", conversation_id)?,
+        created: range_from_wire("filter.created", created)?,
+        updated: range_from_wire("filter.updated", updated)?,
+        content_hash: value_from_wire("filter.content_hash", content_hash)?,
+        ids: Vec::new(),
+        order: MemoryOrder::default(),
+    })
+}
+
+fn enums<T>(
+    field: &str,
+    wire: Vec<i32>,
+    read: impl Fn(&str, i32) -> Result<T, WireError>,
+) -> Result<Vec<T>, WireError> {
+    bounded_count(field, wire.len())?;
+    wire.into_iter().map(|number| read(field, number)).collect()
+}

@@ -1,0 +1,180 @@
+//! One memory from all that is said of it.
+
+use std::collections::BTreeSet;
+
+use satchel_pam::{
+    hash::ContentHash,
+    ids,
+    memory::{Access, Confidence, ExtractionMethod, Memory, MemoryType, Provenance, Status, Temporal},
+    record::Item,
+    relation::{Relation, RelationType},
+    time::Timestamp,
+};
+use serde_json::{Map, Value};
+
+use super::{Derived, Fate, Said, Witness, sightings};
+
+/// Each further piece of evidence takes this share of the doubt away.
+const REINFORCEMENT: f64 = 0.1;
+/// Beyond this many pieces, confidence no longer moves.
+const REINFORCEMENTS: usize = 40;
+
+/// Memories and relations from all that is said.
+pub(super) fn combine(mut says: Vec<Said<'_>>) -> Derived {
+    says.sort_by(|one, other| {
+        (&one.memory, one.witness.at, &one.witness.id).cmp(&(
+            &other.memory,
+            other.witness.at,
+            &other.witness.id,
+        ))
+    });
+    let known: BTreeSet<String> = says.iter().map(|said| said.memory.clone()).collect();
+    let mut derived = Derived::default();
+    for group in says.chunk_by(|one, other| one.memory == other.memory) {
+        let (memory, relation) = memory(group, &known);
+        if let Some(relation) = relation {
+            derived.relations.insert(relation.id.clone(), relation);
+        }
+        derived.memories.insert(memory.id.clone(), memory);
+    }
+    derived
+}
+
+/// One memory from all that is said of it; `group` is not empty and stands in the order of time.
+fn memory(group: &[Said<'_>], known: &BTreeSet<String>) -> (Memory, Option<Relation>) {
+    let first = &group[0];
+    let item = first.item;
+    let (status, by, changed) = fate(group, known);
+    let last_seen = group.iter().map(|said| said.witness.at).max().unwrap_or(first.witness.at);
+    let updated = [changed, item.updated_at].into_iter().flatten().max().filter(|at| *at > first.witness.at);
+    let earliest = |field: fn(&Item) -> Option<i64>| {
+        group.iter().find_map(|said| field(said.item)).map(Timestamp::saturating)
+    };
+    let relation = by.clone().map(|by| supersedes(&by, &first.memory, changed.unwrap_or(last_seen)));
+    let memory = Memory {
+        id: first.memory.clone(),
+        memory_type: item.memory_type,
+        custom_type: item.custom_type.clone().filter(|_| item.memory_type == MemoryType::Custom),
+        status,
+        content: item.content.clone(),
+        content_hash: ContentHash::of(&item.content),
+        summary: group.iter().find_map(|said| said.item.summary.clone()),
+        tags: group
+            .iter()
+            .flat_map(|said| said.item.tags.iter().cloned())
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect(),
+        confidence: Some(confidence(group, last_seen)),
+        temporal: Temporal {
+            created_at: Timestamp::saturating(first.witness.at),
+            updated_at: updated.map(Timestamp::saturating),
+            valid_from: earliest(|item| item.valid_from),
+            valid_until: earliest(|item| item.valid_until),
+            superseded_by: by,
+        },
+        provenance: provenance(first.witness),
+        access: group.iter().find_map(|said| said.item.access.clone()).or_else(|| Some(Access::default())),
+        embedding_ref: group.iter().find_map(|said| said.item.embedding_ref.clone()),
+        metadata: metadata(group, last_seen),
+    };
+    (memory, relation)
+}
+
+/// Active if any stream holds it; else what happened last.
+fn fate(group: &[Said<'_>], known: &BTreeSet<String>) -> (Status, Option<String>, Option<i64>) {
+    if group.iter().any(|said| said.fate == Fate::Stands) {
+        return (Status::Active, None, None);
+    }
+    let rank = |fate: &Fate| match fate {
+        Fate::Stands => (i64::MAX, 3),
+        Fate::Removed { at } => (*at, 2),
+        Fate::Replaced { at, .. } => (*at, 1),
+        Fate::Stated(_) => (i64::MIN, 0),
+    };
+    match group.iter().map(|said| &said.fate).max_by_key(|fate| rank(fate)) {
+        Some(Fate::Removed { at }) => (Status::Retracted, None, Some(*at)),
+        Some(Fate::Replaced { by, at }) => {
+            (Status::Superseded, by.clone().filter(|by| known.contains(by)), Some(*at))
+        }
+        Some(Fate::Stated(status)) => (*status, None, None),
+        Some(Fate::Stands) | None => (Status::Active, None, None),
+    }
+}
+
+fn supersedes(newer: &str, older: &str, at: i64) -> Relation {
+    Relation {
+        id: ids::relation_id(newer, older, RelationType::Supersedes).to_string(),
+        from: newer.to_owned(),
+        to: older.to_owned(),
+        relation_type: RelationType::Supersedes,
+        confidence: None,
+        created_at: Timestamp::saturating(at),
+    }
+}
+
+fn provenance(witness: &Witness) -> Provenance {
+    Provenance {
+        platform: witness.platform.clone(),
+        platform_user_id: witness.account.clone(),
+        conversation_ref: witness.conversation.clone(),
+        message_ref: witness.message.clone(),
+        extraction_method: Some(witness.method),
+        extracted_at: Some(Timestamp::saturating(witness.at)),
+        extractor: Some(witness.extractor.clone()),
+    }
+}
+
+fn confidence(group: &[Said<'_>], last_seen: i64) -> Confidence {
+    let given = group.iter().find_map(|said| said.item.confidence.as_ref());
+    let initial = given.and_then(|given| given.initial).unwrap_or_else(|| trust(group[0].witness.method));
+    let times = pieces(group).len().saturating_sub(1).min(REINFORCEMENTS);
+    let start = given.and_then(|given| given.current).unwrap_or(initial);
+    let doubt = (0..times).fold(1.0 - start, |doubt, _| doubt * (1.0 - REINFORCEMENT));
+    Confidence {
+        initial: Some(initial),
+        current: Some(((1.0 - doubt) * 10_000.0).round() / 10_000.0),
+        decay_model: given.and_then(|given| given.decay_model),
+        last_reinforced: (times > 0).then(|| Timestamp::saturating(last_seen)),
+    }
+}
+
+/// How far a memory is believed that comes without a figure of its own.
+fn trust(method: ExtractionMethod) -> f64 {
+    match method {
+        ExtractionMethod::Manual => 1.0,
+        ExtractionMethod::ExplicitUserInput => 0.95,
+        ExtractionMethod::ApiExport => 0.8,
+        ExtractionMethod::BrowserExtraction => 0.7,
+        ExtractionMethod::LlmInference => 0.6,
+    }
+}
+
+/// The items' own metadata, the earliest first, and under `satchel` where the memory was seen.
+fn metadata(group: &[Said<'_>], last_seen: i64) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    for raw in group.iter().filter_map(|said| said.item.metadata.as_ref()) {
+        for (key, value) in raw.to_map() {
+            if !value.is_null() && !metadata.contains_key(&key) {
+                metadata.insert(key, value);
+            }
+        }
+    }
+    let evidence = pieces(group);
+    let mut own = Map::new();
+    own.insert("evidence".into(), sightings::list(&evidence).into());
+    own.insert("evidence_count".into(), evidence.len().into());
+    own.insert("last_seen".into(), Timestamp::saturating(last_seen).to_string().into());
+    if let Some(scope) = &group[0].item.scope {
+        own.insert("scope".into(), scope.clone().into());
+    }
+    metadata.insert("satchel".into(), own.into());
+    metadata
+}
+
+/// The evidence in `group`, each piece once: one may say the same thing twice.
+fn pieces<'a>(group: &[Said<'a>]) -> Vec<&'a Witness> {
+    let mut pieces: Vec<&Witness> = group.iter().map(|said| said.witness).collect();
+    pieces.dedup_by(|one, other| one.id == other.id);
+    pieces
+}

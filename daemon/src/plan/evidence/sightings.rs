@@ -1,0 +1,64 @@
+//! The list of all evidence of one memory, as it stands in the memory's metadata.
+//!
+//! Providers repeat a list of memories in every conversation. If each repetition had a line of its own, every memory would
+//! grow with every conversation, and its history, which holds each version whole, with the square of that. So all snapshots
+//! of one series share a line: the first, the last and how many. Statements and edits have one each. Nothing is left out:
+//! the counts add up to `evidence_count`.
+
+use std::collections::BTreeMap;
+
+use satchel_pam::time::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{Kind, Stream, Witness};
+
+/// Evidence in one line of the list.
+struct Line<'a> {
+    first: &'a Witness,
+    last: &'a Witness,
+    count: u64,
+}
+
+/// Lists `evidence`, which stands in the order of time and has no piece twice.
+pub(super) fn list(evidence: &[&Witness]) -> Vec<Value> {
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    let mut series: BTreeMap<Stream<'_>, usize> = BTreeMap::new();
+    for witness in evidence.iter().copied() {
+        let stream = Stream::of(witness).filter(|stream| stream.kind == Kind::Series);
+        if let Some(&at) = stream.as_ref().and_then(|stream| series.get(stream)) {
+            lines[at].last = witness;
+            lines[at].count += 1;
+        } else {
+            series.extend(stream.map(|stream| (stream, lines.len())));
+            lines.push(Line { first: witness, last: witness, count: 1 });
+        }
+    }
+    lines.iter().map(Line::show).collect()
+}
+
+impl Line<'_> {
+    fn show(&self) -> Value {
+        let mut line = sighting(self.first);
+        line.insert("platform".into(), self.first.platform.clone().into());
+        if let Some(account) = &self.first.account {
+            line.insert("account".into(), account.clone().into());
+        }
+        if self.count > 1 {
+            line.insert("count".into(), self.count.into());
+            line.insert("last".into(), sighting(self.last).into());
+        }
+        line.into()
+    }
+}
+
+fn sighting(witness: &Witness) -> Map<String, Value> {
+    let mut sighting = Map::new();
+    sighting.insert("id".into(), witness.id.clone().into());
+    sighting.insert("at".into(), Timestamp::saturating(witness.at).to_string().into());
+    for (key, place) in [("conversation", &witness.conversation), ("message", &witness.message)] {
+        if let Some(id) = place {
+            sighting.insert(key.into(), id.clone().into());
+        }
+    }
+    sighting
+}

@@ -1,0 +1,186 @@
+use proptest::prelude::*;
+use satchel_pam::memory::MemoryType;
+
+use super::*;
+
+fn item(content: &str) -> Item {
+    Item {
+        key: None,
+        content: content.to_owned(),
+        memory_type: MemoryType::Fact,
+        custom_type: None,
+        status: None,
+        scope: None,
+        summary: None,
+        tags: Vec::new(),
+        confidence: None,
+        updated_at: None,
+        valid_from: None,
+        valid_until: None,
+        superseded_by: None,
+        access: None,
+        embedding_ref: None,
+        metadata: None,
+    }
+}
+
+fn witness(id: &str, platform: &str, at: i64, claim: Claim) -> Witness {
+    Witness {
+        id: id.to_owned(),
+        platform: platform.to_owned(),
+        account: None,
+        at,
+        conversation: None,
+        message: None,
+        method: ExtractionMethod::ApiExport,
+        extractor: "test/0.1.0".to_owned(),
+        claim,
+    }
+}
+
+fn status(derived: &Derived, content: &str) -> Status {
+    derived.memories[&memory_id(&item(content))].status
+}
+
+fn slot(id: &str, at: i64, content: &str) -> Witness {
+    witness(id, "chatgpt", at, Claim::Snapshot { series: "about".into(), items: vec![item(content)] })
+}
+
+fn edit(id: &str, at: i64, edit: Edit) -> Witness {
+    witness(id, "claude", at, Claim::Edit { log: "edits".into(), sequence: 0, edit })
+}
+
+#[test]
+fn a_replaced_statement_is_superseded_and_linked() {
+    let derived = derive(&[slot("b", 2, "I live in Oslo"), slot("a", 1, "I live in Bergen")]);
+    assert_eq!(status(&derived, "I live in Bergen"), Status::Superseded);
+    assert_eq!(status(&derived, "I live in Oslo"), Status::Active);
+    let old = &derived.memories[&memory_id(&item("I live in Bergen"))];
+    let successor = memory_id(&item("I live in Oslo"));
+    assert_eq!(old.temporal.superseded_by.as_deref(), Some(successor.as_str()));
+    let edges: Vec<_> =
+        derived.relations.values().map(|edge| (edge.from.as_str(), edge.to.as_str())).collect();
+    assert_eq!(edges, [(successor.as_str(), old.id.as_str())]);
+}
+
+#[test]
+fn a_value_that_comes_back_is_active_again() {
+    let derived = derive(&[slot("a", 1, "one"), slot("b", 2, "two"), slot("c", 3, "one")]);
+    assert_eq!((status(&derived, "one"), status(&derived, "two")), (Status::Active, Status::Superseded));
+}
+
+#[test]
+fn absence_from_a_longer_list_proves_nothing() {
+    let list = |id: &str, at, texts: &[&str]| {
+        witness(
+            id,
+            "chatgpt",
+            at,
+            Claim::Snapshot { series: "set".into(), items: texts.iter().map(|text| item(text)).collect() },
+        )
+    };
+    let derived = derive(&[list("a", 1, &["x", "y"]), list("b", 2, &["y"])]);
+    assert_eq!((status(&derived, "x"), status(&derived, "y")), (Status::Active, Status::Active));
+    let last_seen =
+        |text: &str| derived.memories[&memory_id(&item(text))].metadata["satchel"]["last_seen"].clone();
+    assert!(last_seen("x").as_str() < last_seen("y").as_str());
+}
+
+#[test]
+fn the_providers_log_replaces_and_removes() {
+    let derived = derive(&[
+        edit("a", 1, Edit::Add(item("likes tea"))),
+        edit("b", 2, Edit::Add(item("has a cat"))),
+        edit("c", 3, Edit::Replace { line: Some(1), target: None, item: item("likes coffee") }),
+        edit("d", 4, Edit::Remove { line: None, target: Some("Has a  cat".into()) }),
+    ]);
+    assert_eq!(status(&derived, "likes tea"), Status::Superseded);
+    assert_eq!(status(&derived, "likes coffee"), Status::Active);
+    assert_eq!(status(&derived, "has a cat"), Status::Retracted);
+}
+
+#[test]
+fn the_same_statement_on_two_platforms_is_one_memory_and_surer() {
+    let alone = derive(&[witness("a", "chatgpt", 1, Claim::Statement(item("Keeps bees")))]);
+    let both = derive(&[
+        witness("a", "chatgpt", 1, Claim::Statement(item("Keeps bees"))),
+        witness("b", "claude", 2, Claim::Statement(item("keeps  BEES"))),
+    ]);
+    assert_eq!(both.memories.len(), 1);
+    let sure =
+        |derived: &Derived| derived.memories.values().find_map(|memory| memory.confidence.as_ref()?.current);
+    assert!(sure(&both) > sure(&alone));
+    let memory = both.memories.values().next().expect("one memory");
+    assert_eq!(memory.metadata["satchel"]["evidence_count"], 2);
+    assert_eq!(memory.provenance.platform, "chatgpt");
+}
+
+/// The list of evidence of the one memory.
+fn listed(derived: &Derived) -> Vec<serde_json::Value> {
+    let memory = derived.memories.values().next().expect("one memory");
+    memory.metadata["satchel"]["evidence"].as_array().expect("a list").clone()
+}
+
+#[test]
+fn every_statement_is_listed_however_many_there_are() {
+    let all: Vec<Witness> = (0..1_000)
+        .map(|at| witness(&format!("w{at:04}"), "chatgpt", at, Claim::Statement(item("Keeps bees"))))
+        .collect();
+    let listed = listed(&derive(&all));
+    let ids: Vec<&str> = listed.iter().filter_map(|line| line["id"].as_str()).collect();
+    assert_eq!(ids, all.iter().map(|witness| witness.id.as_str()).collect::<Vec<_>>());
+}
+
+#[test]
+fn snapshots_of_one_series_share_a_line_so_that_a_memory_does_not_grow_with_every_conversation() {
+    let all: Vec<Witness> = (0..1_000).map(|at| slot(&format!("w{at:04}"), at, "Keeps bees")).collect();
+    let derived = derive(&all);
+    let expected = serde_json::json!([{
+        "id": "w0000", "at": "1970-01-01T00:00:00Z", "platform": "chatgpt",
+        "count": 1_000, "last": {"id": "w0999", "at": "1970-01-01T00:00:00.000999Z"},
+    }]);
+    assert_eq!(serde_json::Value::from(listed(&derived)), expected);
+    let memory = derived.memories.values().next().expect("one memory");
+    assert_eq!(memory.metadata["satchel"]["evidence_count"], 1_000);
+}
+
+#[test]
+fn accounts_are_listed_apart() {
+    let mut other = slot("b", 2, "Keeps bees");
+    other.account = Some("anna".into());
+    let listed = listed(&derive(&[slot("a", 1, "Keeps bees"), other]));
+    assert_eq!((listed.len(), &listed[1]["account"]), (2, &"anna".into()));
+}
+
+proptest! {
+    #[test]
+    fn what_follows_does_not_depend_on_the_order_of_evidence(
+        kinds in prop::collection::vec((0_u8..5, 0_u8..3, 0_i64..4), 1..12),
+        turn in 0_usize..12,
+    ) {
+        let texts = ["red", "green", "blue"];
+        let all: Vec<Witness> = kinds
+            .iter()
+            .enumerate()
+            .map(|(at, (kind, text, time))| {
+                let (id, text) = (format!("w{at}"), texts[usize::from(*text)]);
+                match kind {
+                    0 => witness(&id, "chatgpt", *time, Claim::Statement(item(text))),
+                    1 => slot(&id, *time, text),
+                    2 => edit(&id, *time, Edit::Add(item(text))),
+                    3 => edit(&id, *time, Edit::Replace { line: Some(1), target: None, item: item(text) }),
+                    _ => edit(&id, *time, Edit::Remove { line: None, target: Some(text.to_owned()) }),
+                }
+            })
+            .collect();
+        let mut other = all.clone();
+        other.reverse();
+        let pivot = turn % other.len();
+        other.rotate_left(pivot);
+        prop_assert_eq!(derive(&all), derive(&other));
+        let derived = derive(&all);
+        for memory in derived.memories.values() {
+            prop_assert!(memory.temporal.superseded_by.iter().all(|by| derived.memories.contains_key(by)));
+        }
+    }
+}

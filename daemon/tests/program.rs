@@ -1,0 +1,185 @@
+//! The program as a shell starts it: how it ends, what it prints where, and what happens when nobody reads that.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::{
+    fs,
+    io::Read,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+/// Nothing that these tests start takes a tenth of it, on any machine.
+const LONG: Duration = Duration::from_mins(2);
+
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// The program with these words, on a data directory of its own and without what the person's environment says.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_satchel"));
+        command.args(words).env_clear().env("HOME", self.path()).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+fn sample() -> String {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/chatgpt-export");
+    path.to_str().unwrap().to_owned()
+}
+
+fn code(output: &Output) -> Option<i32> {
+    output.status.code()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Waits for the end; a program that hangs is ended, and the test fails.
+fn ended(child: &mut Child) -> ExitStatus {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if begun.elapsed() > LONG {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert!(begun.elapsed() < LONG, "the program hangs");
+        }
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn what_is_no_bundle_is_refused_with_what_was_seen_and_what_to_do() {
+    let home = Home::new();
+    let folder = home.path().join("empty");
+    fs::create_dir(&folder).unwrap();
+    let cases = [
+        (home.file("letter.pdf", "%PDF-1.7"), "\"letter.pdf\" is no PAM document"),
+        (home.file("conversations.json", "[]"), "\"conversations.json\" is no PAM document"),
+        (home.file("notes.json", "{\"schema\": \"notes\"}"), "\"notes.json\" is no PAM document"),
+        (home.file("empty.zip", [&b"PK\x05\x06"[..], &[0; 18]].concat()), "there is no file in it"),
+        (folder.to_str().unwrap().to_owned(), "there is no file in it"),
+        (sample(), "it holds no memory-store.json but \""),
+    ];
+    for (path, seen) in cases {
+        let output = home.run(&["verify", &path]);
+        let told = stderr(&output);
+        assert_eq!((code(&output), output.stdout.len()), (Some(4), 0), "{path}: {told}");
+        assert!(told.contains(&format!("{path:?} is not a PAM bundle")) && told.contains(seen), "{told}");
+        assert!(told.contains("  try: name a folder or ZIP that `satchel export` wrote"), "{told}");
+    }
+}
+
+#[test]
+fn a_damaged_store_is_a_bundle_that_is_not_valid() {
+    let home = Home::new();
+    for (name, content) in
+        [("memory-store.json", "{\"schema\""), ("renamed.json", "{\"schema\": \"portable-ai-memory\", \"mem")]
+    {
+        let output = home.run(&["verify", &home.file(name, content)]);
+        assert_eq!(code(&output), Some(1), "{name}: {}", stderr(&output));
+    }
+}
+
+/// The threads of sled log too, and one that panics over a closed stderr leaves whoever waits for its write waiting.
+#[test]
+fn an_import_goes_on_when_nobody_reads_its_log() {
+    let home = Home::new();
+    let mut command = home.command(&["-vv", "import", &sample()]);
+    command.env("SATCHEL_LOG", "warn,satchel=debug,sled=debug");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut some = [0; 64];
+    let mut log = child.stderr.take().unwrap();
+    log.read_exact(&mut some).unwrap();
+    drop(log);
+    let status = ended(&mut child);
+    let mut receipt = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut receipt).unwrap();
+    assert!(status.success() && receipt.contains("completed"), "{status}: {receipt}");
+    let listed = home.run(&["memories", "list", "--json"]);
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("\"content\""));
+}
+
+#[test]
+fn imports_go_on_when_nobody_reads_the_receipts() {
+    let home = Home::new();
+    let claude = sample().replace("chatgpt-export", "claude-export");
+    let nothing = home.file("holiday.txt", "sun");
+    let mut command = home.command(&["import", &sample(), &claude, &nothing]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(ended(&mut child).code(), Some(3), "the file that no importer knows");
+    let listed = home.run(&["imports", "list", "--json"]);
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert_eq!(listed.matches("\"id\"").count(), 3, "{listed}");
+}
+
+/// A ChatGPT export of so many conversations, large enough that another command ends meanwhile.
+fn large_export(home: &Home, conversations: usize) -> String {
+    let message = |id: &str, number: usize, role: &str| {
+        let text = "honey ".repeat(50);
+        format!(
+            r#"{{"id": "{number}-{id}", "author": {{"role": "{role}"}}, "create_time": 1746180000,
+            "content": {{"content_type": "text", "parts": ["{text}"]}}, "metadata": {{}}, "recipient": "all"}}"#
+        )
+    };
+    let conversation = |number: usize| {
+        format!(
+            r#"{{"title": "{number}", "create_time": 1746180000, "conversation_id": "{number}", "current_node": "a",
+            "mapping": {{"q": {{"id": "q", "parent": null, "children": ["a"], "message": {}}},
+            "a": {{"id": "a", "parent": "q", "children": [], "message": {}}}}}}}"#,
+            message("q", number, "user"),
+            message("a", number, "assistant")
+        )
+    };
+    let all: Vec<String> = (0..conversations).map(conversation).collect();
+    home.file("large/conversations.json", format!("[{}]", all.join(",")));
+    home.path().join("large").to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_command_that_joined_another_ones_daemon_is_not_cut_off_when_that_one_ends() {
+    let home = Home::new();
+    let large = large_export(&home, 4_000);
+    let start =
+        |words: &[&str]| home.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = start(&["import", &sample()]);
+    let socket = home.path().join(".local/share/satchel/satchel.sock");
+    let begun = Instant::now();
+    while !socket.exists() && begun.elapsed() < LONG {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    let others = [start(&["import", &large]), start(&["status"]), start(&["memories", "list"])];
+    assert!(ended(&mut first).success());
+    for other in others {
+        let output = other.wait_with_output().unwrap();
+        assert_eq!(code(&output), Some(0), "{}", stderr(&output));
+    }
+    let status = home.run(&["status", "--json"]);
+    let status = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert!(status.contains("\"total\": 4002"), "{status}");
+}

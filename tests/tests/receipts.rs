@@ -1,0 +1,199 @@
+//! What a receipt counts, and where it is found again.
+
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::{
+    clock::{Clock, SystemClock},
+    ingest::{
+        ImportRequest, Phase,
+        receipt::{ImportRecord, ImportStatus, LISTED_SKIPS},
+    },
+    intake::Limits,
+};
+use satchel_pam::{
+    ids,
+    relation::{Relation, RelationType},
+    time::Timestamp,
+};
+use satchel_store::{Batch, Change, EvidenceWrite, Origin};
+use satchel_tests::archive::{Archive, demo, only};
+use serde_json::json;
+
+/// Stores evidence from which nothing was derived, as an import does that is killed between two batches.
+fn left_behind(archive: &Archive, content: &str) -> Result<()> {
+    let witness = json!({
+        "id": "07070707-0707-4707-8707-070707070707", "platform": "chatgpt", "at": 1, "method": "api_export",
+        "extractor": "gone/1.0.0", "claim": {"statement": {"content": content, "memory_type": "fact"}},
+    });
+    let id = *b"\x07\x07\x07\x07\x07\x07\x47\x07\x87\x07\x07\x07\x07\x07\x07\x07";
+    let change = Change::Evidence(EvidenceWrite { id, json: serde_json::to_vec(&witness)? });
+    archive.store.commit(Batch { origin: Origin::default(), changes: vec![change] })?;
+    Ok(())
+}
+
+#[test]
+fn memories_that_follow_from_the_evidence_of_others_are_stored_and_not_counted() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let alone = Archive::open(&dir.path().join("alone"))?;
+    let expected = only(alone.import(&demo().join("claude-export"))?)?.memories;
+
+    let archive = Archive::open(&dir.path().join("data"))?;
+    left_behind(&archive, "Keeps bees on the roof")?;
+    let import = only(archive.import(&demo().join("claude-export"))?)?;
+    assert_eq!(import.memories, expected);
+    let held = archive.state()?.memories;
+    assert!(held.iter().any(|memory| memory["content"] == "Keeps bees on the roof"), "{held:?}");
+    Ok(())
+}
+
+#[test]
+fn a_memory_that_an_import_replaces_counts_as_updated() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let archive = Archive::open(&dir.path().join("data"))?;
+    let import = |name: &str, at: i64, about: &str| -> Result<ImportRecord> {
+        let folder = dir.path().join(name);
+        fs::create_dir(&folder)?;
+        fs::write(folder.join("conversations.json"), instructions(name, at, about).to_string())?;
+        only(archive.import(&folder)?)
+    };
+    let first = import("first", 1_746_180_000, "I live in Bergen.")?;
+    let second = import("second", 1_746_190_000, "I live in Oslo.")?;
+    let counted =
+        |import: &ImportRecord| (import.memories.found, import.memories.new, import.memories.updated);
+    assert_eq!((counted(&first), counted(&second)), ((1, 1, 0), (2, 1, 1)));
+    Ok(())
+}
+
+/// A ChatGPT export of one conversation that shows the person's custom instructions.
+fn instructions(id: &str, at: i64, about: &str) -> serde_json::Value {
+    let node = |id: &str, parent: Option<&str>, children: &[&str], message: serde_json::Value| json!({"id": id, "parent": parent, "children": children, "message": message});
+    let context = json!({
+        "id": "context", "author": {"role": "user"}, "create_time": at, "weight": 0.0, "recipient": "all",
+        "content": {"content_type": "user_editable_context", "user_profile": about, "user_instructions": ""},
+        "metadata": {
+            "is_visually_hidden_from_conversation": true, "is_user_system_message": true,
+            "user_context_message_data": {"about_user_message": about},
+        },
+    });
+    let question = json!({
+        "id": "question", "author": {"role": "user"}, "create_time": at + 1, "weight": 1.0, "recipient": "all",
+        "content": {"content_type": "text", "parts": ["Hello"]}, "metadata": {},
+    });
+    json!([{
+        "title": "Hello", "create_time": at, "update_time": at + 1, "conversation_id": id,
+        "current_node": "question",
+        "mapping": {
+            "root": node("root", None, &["context"], serde_json::Value::Null),
+            "context": node("context", Some("root"), &["question"], context),
+            "question": node("question", Some("context"), &[], question),
+        },
+    }])
+}
+
+#[test]
+fn an_edge_that_an_export_named_itself_outlives_other_imports() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let archive = Archive::open(&dir.path().join("data"))?;
+    archive.import(&demo().join("chatgpt-export"))?;
+    let held = archive.state()?.memories;
+    let id = |at: usize| Some(held.get(at)?["id"].as_str()?.to_owned());
+    let (from, to) = id(0).zip(id(1)).context("two memories")?;
+    let named = Relation {
+        id: ids::relation_id(&from, &to, RelationType::Supersedes).to_string(),
+        from,
+        to,
+        relation_type: RelationType::Supersedes,
+        confidence: None,
+        created_at: Timestamp::saturating(0),
+    };
+    let origin = Origin { reason: "import".into(), ..Origin::default() };
+    archive.store.commit(Batch { origin, changes: vec![Change::Relation(named.clone())] })?;
+    archive.import(&demo().join("claude-export"))?;
+    let stored = archive.store.relation(&named.id, None)?.context("the edge")?;
+    assert!(!stored.withdrawn);
+    Ok(())
+}
+
+#[test]
+fn an_import_that_found_nothing_new_is_in_the_history_with_all_its_issues() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let data = dir.path().join("data");
+    let archive = Archive::open(&data)?;
+    let export = dir.path().join("export");
+    let broken = LISTED_SKIPS + 150;
+    fs::create_dir(&export)?;
+    let mut all = instructions("whole", 1_746_180_000, "I live in Oslo.");
+    let conversations = all.as_array_mut().context("a list")?;
+    conversations.extend(vec![json!({"mapping": null, "title": "broken", "conversation_id": "x"}); broken]);
+    fs::write(export.join("conversations.json"), all.to_string())?;
+    let first = only(archive.import(&export)?)?;
+    ensure!(first.conversations.skipped == broken as u64, "{:?}", first.conversations);
+    let second = only(archive.import(&export)?)?;
+    assert_eq!(second.status, ImportStatus::Unchanged);
+    archive.close()?;
+
+    let archive = Archive::open(&data)?;
+    for shown in [first, second] {
+        let found = archive.imports.get(&shown.id)?.context("the import")?;
+        assert_eq!((found.status, found.conversations), (shown.status, shown.conversations));
+        assert_eq!(archive.imports.issues(&found, 0, 10_000)?.len(), broken, "{:?}", found.status);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_dry_run_is_known_as_long_as_its_job_is() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let archive = Archive::open(&dir.path().join("data"))?;
+    let request =
+        ImportRequest { path: demo().join("claude-export"), provider: None, again: false, dry_run: true };
+    let shown = only(archive.run(request)?)?;
+    assert_eq!(archive.imports.get(&shown.id)?, Some(shown));
+    assert!(archive.imports.list(None, 10)?.items.is_empty());
+    Ok(())
+}
+
+/// Tells the time, but for once.
+struct Breaking(AtomicBool);
+
+impl Clock for Breaking {
+    fn now_micros(&self) -> i64 {
+        assert!(!self.0.swap(false, Ordering::SeqCst), "the clock breaks");
+        SystemClock.now_micros()
+    }
+}
+
+#[test]
+fn a_job_that_breaks_off_by_a_bug_has_an_end_and_the_next_one_runs() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let clock = Arc::new(Breaking(AtomicBool::new(false)));
+    let archive = Archive::with(&dir.path().join("data"), Limits::default(), clock.clone())?;
+    clock.0.store(true, Ordering::SeqCst);
+    let broken = only(within_a_minute(&archive, &demo().join("claude-export"))?)?;
+    assert_eq!(broken.status, ImportStatus::Failed);
+    assert!(broken.reason.context("a reason")?.contains("internal error"));
+    let next = only(within_a_minute(&archive, &demo().join("claude-export"))?)?;
+    assert_eq!(next.status, ImportStatus::Completed);
+    Ok(())
+}
+
+fn within_a_minute(archive: &Archive, path: &Path) -> Result<Vec<ImportRecord>> {
+    let request = ImportRequest { path: path.to_owned(), provider: None, again: false, dry_run: false };
+    let job = archive.imports.start(request)?;
+    let mut view = archive.imports.subscribe(job).context("the job")?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let ended = runtime.block_on(async {
+        let ended = view.wait_for(|view| view.phase == Phase::Ended);
+        Ok::<_, anyhow::Error>(tokio::time::timeout(Duration::from_mins(1), ended).await??.clone())
+    })?;
+    Ok(ended.imports)
+}
