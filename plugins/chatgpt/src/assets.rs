@@ -2,12 +2,9 @@
 
 use std::{cell::Cell, collections::BTreeMap, ops::Bound};
 
-use satchel_importer::{Arena, AttachmentKind, Bundle, ImportError, JsonArray};
+use satchel_importer::{Arena, Bundle, ImportError, JsonArray, json::Object, names};
 
-use crate::{
-    layout::{self, Kind},
-    raw::Object,
-};
+use crate::layout::{self, Kind};
 
 /// Bytes of `conversation_asset_file_names.json`: about 60 a file, so this is enough for a million files.
 const NAMES_LIMIT: u64 = 64 * 1024 * 1024;
@@ -79,8 +76,8 @@ impl Assets {
     }
 
     fn add_file(&mut self, path: &str) {
-        let (_, name) = layout::split(path);
-        if layout::junk(name) {
+        let (_, name) = names::split(path);
+        if names::is_junk(path) {
             return;
         }
         self.by_name.entry(name.to_owned()).or_insert(self.files.len());
@@ -107,7 +104,7 @@ impl Assets {
                 let known = self.known.entry(id.to_owned()).or_default();
                 known.name = known.name.take().or_else(|| row.text("file_name").map(ToOwned::to_owned));
                 known.mime = row.text("mime_type").map(ToOwned::to_owned);
-                known.size = row.get("file_size_bytes").number();
+                known.size = row.get("file_size_bytes").as_u64();
             }
             rows += 1;
             rows < MAX_LIBRARY_ROWS
@@ -164,33 +161,6 @@ pub(crate) fn id_of(pointer: &str) -> &str {
     let rest = pointer.split_once("://").map_or(pointer, |(_, rest)| rest);
     let rest = rest.split_once('?').map_or(rest, |(before, _)| before);
     rest.split('#').find(|part| part.starts_with("file")).unwrap_or(rest)
-}
-
-/// What a file is, by its MIME type, else by the ending of its name.
-pub(crate) fn kind_of(mime: Option<&str>, name: Option<&str>) -> AttachmentKind {
-    let ending = name.and_then(|name| name.rsplit_once('.')).map(|(_, ending)| ending.to_ascii_lowercase());
-    match mime.map(|mime| mime.split_once('/').unwrap_or((mime, ""))) {
-        Some(("image", _)) => AttachmentKind::Image,
-        Some(("audio", _)) => AttachmentKind::Audio,
-        Some(("video", _)) => AttachmentKind::Video,
-        Some(("text", _)) => AttachmentKind::Document,
-        Some(("application", sub)) if is_document(sub) => AttachmentKind::Document,
-        _ => kind_by_ending(ending.as_deref().unwrap_or_default()),
-    }
-}
-
-fn is_document(sub: &str) -> bool {
-    matches!(sub, "pdf" | "msword" | "rtf" | "json" | "epub+zip") || sub.contains("document")
-}
-
-fn kind_by_ending(ending: &str) -> AttachmentKind {
-    match ending {
-        "png" | "jpg" | "jpeg" | "gif" | "webp" | "svg" | "heic" => AttachmentKind::Image,
-        "mp3" | "wav" | "m4a" | "ogg" | "flac" => AttachmentKind::Audio,
-        "mp4" | "webm" | "mov" | "mkv" => AttachmentKind::Video,
-        "pdf" | "txt" | "md" | "doc" | "docx" | "odt" | "rtf" | "html" | "csv" => AttachmentKind::Document,
-        _ => AttachmentKind::File,
-    }
 }
 
 #[cfg(test)]

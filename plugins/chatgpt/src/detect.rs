@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_importer::{
-    Bundle, Detection, Element, ImportError, JsonArray, JsonError, Parser, json::Kind as Json,
+    Bundle, Detection, Element, ImportError, JsonArray, JsonError, Parser, json::Kind as Json, names,
 };
 
 use crate::{
@@ -66,8 +66,8 @@ fn holds_conversations(json: &mut Parser<'_>) -> Result<bool, JsonError> {
 pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
     let mut folders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for entry in bundle.entries() {
-        let (folder, name) = layout::split(&entry.path);
-        if layout::is_json(name) && !layout::junk(&entry.path) {
+        let (folder, name) = names::split(&entry.path);
+        if names::is_json(name) && !names::is_junk(&entry.path) {
             folders.entry(folder).or_default().push(&entry.path);
         }
     }
@@ -92,7 +92,7 @@ fn detect_in_folder(bundle: &Bundle, folder: &str, paths: &[&str]) -> Result<Vec
     let (mut together, mut alone) = (Vec::new(), Vec::new());
     let mut all = Head::default();
     for path in paths {
-        let kind = layout::kind(layout::split(path).1);
+        let kind = layout::kind(names::split(path).1);
         let shard = kind == Kind::Conversations || (kind == Kind::Stranger && listed.contains(*path));
         if !shard && kind != Kind::Stranger {
             continue;
@@ -111,7 +111,7 @@ fn detect_in_folder(bundle: &Bundle, folder: &str, paths: &[&str]) -> Result<Vec
     let mut exports = Vec::new();
     if all.ours > 0 {
         let sharded =
-            together.len() > 1 || together.iter().any(|path| layout::shard(layout::split(path).1) > Some(0));
+            together.len() > 1 || together.iter().any(|path| layout::shard(names::split(path).1) > Some(0));
         exports.push(export(folder, together, all, sharded, true));
     }
     let main = exports.is_empty() && alone.len() == 1;

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use satchel_importer::names::{is_json, is_junk, split};
+
 /// What a file of an export is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -39,15 +41,10 @@ const NOT_READ: [&str; 9] = [
     "tool_messages.json",
 ];
 
-/// The folder of a path, with its final `/`, and the name in it.
-pub(crate) fn split(path: &str) -> (&str, &str) {
-    path.split_at(path.rfind('/').map_or(0, |at| at + 1))
-}
-
 /// What the file `below` is, a path inside the export's folder.
 pub(crate) fn kind(below: &str) -> Kind {
     let (folder, name) = split(below);
-    if junk(below) {
+    if is_junk(below) {
         Kind::Stranger
     } else if folder.is_empty() {
         kind_at_top(name)
@@ -82,20 +79,6 @@ fn kind_in_folder(folder: &str, name: &str) -> Kind {
         || first.starts_with("user-")
         || second == Some("audio");
     if media && !is_json(name) { Kind::Asset } else { Kind::Stranger }
-}
-
-/// What operating systems leave in archives.
-pub(crate) fn junk(path: &str) -> bool {
-    let (folder, name) = split(path);
-    name == ".DS_Store" || name.starts_with("._") || folder.split('/').any(|folder| folder == "__MACOSX")
-}
-
-/// Whether the name ends like that of a JSON file.
-pub(crate) fn is_json(name: &str) -> bool {
-    name.len()
-        .checked_sub(5)
-        .and_then(|at| name.get(at..))
-        .is_some_and(|end| end.eq_ignore_ascii_case(".json"))
 }
 
 /// The number of a file of conversations; `conversations.json` comes first.

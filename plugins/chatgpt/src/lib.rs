@@ -10,7 +10,6 @@ mod raw;
 mod run;
 mod scan;
 mod sidecar;
-mod time;
 
 use satchel_importer::{Bundle, Detection, ImportError, Importer, Info, Sink, Summary, export_importer};
 

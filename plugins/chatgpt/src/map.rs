@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Conversation, Element, Evidence, ImportError, Message, pam::hash::Sha256Digest};
+use satchel_importer::{
+    Arena, Conversation, Element, Evidence, ImportError, Message, address::unsigned_json, natural_key,
+};
 
 use crate::{
     assets::Assets,
     memory,
-    raw::{self, Mapping, Place},
+    raw::{self, Mapping},
 };
 
 mod attachments;
@@ -16,9 +18,7 @@ mod content;
 mod marks;
 mod message;
 mod messages;
-mod redact;
 mod tools;
-mod tree;
 
 use message::Mapper;
 pub(crate) use messages::Messages;
@@ -44,29 +44,28 @@ pub(crate) struct Records<'a> {
 
 /// Maps one conversation. An element that gives none is malformed, with the reason.
 pub(crate) fn records<'a>(element: &Element<'a>, context: &Context<'a>) -> Result<Records<'a>, ImportError> {
-    let place = Place { text: element.text(), arena: element.arena() };
-    let mapper = Mapper { assets: context.assets, arena: place.arena };
-    let mut read = Messages::with_room(mapper, place.text.len());
-    let Some(raw) = raw::Conversation::read(place, &mut read)? else {
+    let mapper = Mapper { assets: context.assets, arena: element.arena() };
+    let mut read = Messages::with_room(mapper, element.text().len());
+    let Some(raw) = raw::Conversation::read(element, &mut read)? else {
         return Err(ImportError::malformed("it is not an object"));
     };
     check(&raw, &read)?;
     let locator = element.locator();
     let mut warnings = Vec::new();
-    for key in read.drop_repeated() {
-        warnings.push((node_locator(&locator, key), "the node stands twice; the last one is read"));
+    if element.repeats_keys() {
+        read.drop_repeated();
     }
     let tree = read.link();
-    for key in tree.cut.iter().filter_map(|at| read.key_at(*at)) {
+    for key in tree.cut().iter().filter_map(|at| read.key_at(*at)) {
         warnings.push((node_locator(&locator, key), "its parents lead back to it; it is read as a root"));
     }
     let id = conversation_id(&raw, &read, context);
     let at = memory::Place { conversation: &id, account: context.account, locator: &locator };
     let evidence = memory::evidence(&raw, &read, &at);
     let current = raw.current.and_then(|key| tree.kept_at(key)).and_then(|at| read.key_at(at));
-    let skipped = read.odd.iter().map(|(key, reason)| (node_locator(&locator, key), *reason)).collect();
+    let skipped = read.odd.iter().map(|odd| (node_locator(&locator, odd.key), odd.problem)).collect();
     let system = memory::system_instruction(&read);
-    let conversation = conversation(raw, id, current, system, context, place);
+    let conversation = conversation(raw, id, current, system, context, element.arena());
     let conversation = Conversation { locator: Cow::Owned(locator), ..conversation };
     Ok(Records { conversation, messages: read.all, evidence, skipped, warnings })
 }
@@ -94,7 +93,7 @@ fn conversation<'a>(
     current: Option<&'a str>,
     system: Option<String>,
     context: &Context<'a>,
-    place: Place<'a>,
+    arena: &'a Arena,
 ) -> Conversation<'a> {
     if let (Some(address), Some(other)) = (raw.address, raw.id)
         && address != other
@@ -116,7 +115,7 @@ fn conversation<'a>(
         system_instruction: system.map(Cow::Owned),
         is_archived: raw.archived,
         current: current.map(Cow::Borrowed),
-        raw_metadata: raw.rest.finish(place.arena).map(redact::json),
+        raw_metadata: raw.rest.take_json(arena).map(unsigned_json),
         ..Conversation::default()
     }
 }
@@ -130,6 +129,6 @@ fn conversation_id<'a>(
     if let Some(id) = [raw.address, raw.id].into_iter().flatten().find(|id| !id.is_empty()) {
         return Cow::Borrowed(id);
     }
-    let natural = serde_json::json!([context.account, raw.created, raw.title, read.first_key()]).to_string();
-    Sha256Digest::of(natural.as_bytes()).to_string().into()
+    let created = raw.created.map(|time| time.to_string());
+    natural_key(&[context.account, created.as_deref(), raw.title, read.first_key()]).into()
 }

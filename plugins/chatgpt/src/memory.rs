@@ -2,6 +2,7 @@
 
 use satchel_importer::{
     Arena, Claim, Evidence, Item, Message, ToolInput,
+    json::{self, Object},
     pam::{
         memory::{ExtractionMethod, MemoryType, Status},
         record::ConfidenceRecord,
@@ -11,8 +12,7 @@ use satchel_importer::{
 use crate::{
     map::Messages,
     memory_text::{self, Side},
-    raw::{self, Object},
-    time,
+    raw,
 };
 
 /// What one message shows of memories.
@@ -136,7 +136,7 @@ impl Maker<'_> {
             .into_iter()
             .map(|saved| {
                 let mut item = self.item(&saved.text, MemoryType::Fact);
-                item.valid_from = saved.date.as_deref().and_then(time::day);
+                item.valid_from = saved.date.as_deref().and_then(json::day);
                 item
             })
             .collect();
@@ -161,24 +161,7 @@ impl Maker<'_> {
     }
 
     fn item(&self, content: &str, memory_type: MemoryType) -> Item {
-        Item {
-            key: None,
-            content: content.to_owned(),
-            memory_type,
-            custom_type: None,
-            status: None,
-            scope: self.scope.clone(),
-            summary: None,
-            tags: Vec::new(),
-            confidence: None,
-            updated_at: None,
-            valid_from: None,
-            valid_until: None,
-            superseded_by: None,
-            access: None,
-            embedding_ref: None,
-            metadata: None,
-        }
+        Item { scope: self.scope.clone(), ..Item::new(content, memory_type) }
     }
 
     /// A list of one scope never replaces that of another.

@@ -1,19 +1,15 @@
 //! The provider's shapes, as lenient as exports are: any field may be absent, null or of another type.
 //!
 //! One pass over the element; texts are slices of it or of its arena. What has no field of its own is kept as text in
-//! a [`Rest`].
+//! a [`Leftover`].
 
-use satchel_importer::{Arena, JsonError, Parser, json::Kind};
+use satchel_importer::{Arena, Element, JsonError, Leftover, Parser, json::Kind};
 
 mod content;
-mod rest;
-mod value;
 
 pub(crate) use content::{Content, Part};
-pub(crate) use rest::Rest;
-pub(crate) use value::{Object, Value, items, texts};
 
-use crate::{scan, time};
+use crate::scan;
 
 /// One conversation of `conversations.json`, without its nodes.
 #[derive(Debug, Default)]
@@ -34,7 +30,7 @@ pub(crate) struct Conversation<'a> {
     /// The person asked not to be remembered by it.
     pub(crate) forget: bool,
     pub(crate) mapping: Mapping,
-    pub(crate) rest: Rest<'a>,
+    pub(crate) rest: Leftover<'a>,
 }
 
 /// What stood under `mapping`.
@@ -53,7 +49,7 @@ pub(crate) trait Nodes<'a> {
     /// A `mapping` begins; of several the last one counts.
     fn begin(&mut self);
     /// One node. `rest` holds what of its message has no field, and is empty again afterwards.
-    fn node(&mut self, node: Node<'a>, rest: &mut Rest<'a>);
+    fn node(&mut self, node: Node<'a>, rest: &mut Leftover<'a>);
 }
 
 /// One entry of `mapping`.
@@ -111,14 +107,18 @@ pub(crate) struct Metadata<'a> {
 /// Where the bytes of the element are, and where decoded ones go.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
-    pub(crate) text: &'a str,
-    pub(crate) arena: &'a Arena,
+    text: &'a str,
+    arena: &'a Arena,
 }
 
 impl<'a> Conversation<'a> {
     /// Reads one element and gives its nodes to `nodes`; none if it is no object.
-    pub(crate) fn read(place: Place<'a>, nodes: &mut impl Nodes<'a>) -> Result<Option<Self>, JsonError> {
-        let mut json = Parser::new(place.text, place.arena);
+    pub(crate) fn read(
+        element: &Element<'a>,
+        nodes: &mut impl Nodes<'a>,
+    ) -> Result<Option<Self>, JsonError> {
+        let place = Place { text: element.text(), arena: element.arena() };
+        let mut json = element.parser();
         if !json.enter_object()? {
             return Ok(None);
         }
@@ -140,16 +140,16 @@ impl<'a> Conversation<'a> {
             "id" => self.id = rest.text(key, json)?,
             "conversation_id" => self.address = rest.text(key, json)?,
             "title" => self.title = rest.text(key, json)?,
-            "create_time" => self.created = time::read(key, json, rest)?,
-            "update_time" => self.updated = time::read(key, json, rest)?,
+            "create_time" => self.created = rest.time(key, json)?,
+            "update_time" => self.updated = rest.time(key, json)?,
             "current_node" => self.current = rest.text(key, json)?,
             "default_model_slug" => self.model = rest.text(key, json)?,
-            "is_archived" => self.archived = rest.flag(key, json)?,
-            "gizmo_id" => self.gizmo = rest.read(key, json)?.text(),
-            "conversation_template_id" => self.template = rest.read(key, json)?.text(),
-            "memory_scope" => self.memory_scope = rest.read(key, json)?.text(),
+            "is_archived" => self.archived = rest.bool(key, json)?.unwrap_or_default(),
+            "gizmo_id" => self.gizmo = rest.keep_and_read(key, json)?.text(),
+            "conversation_template_id" => self.template = rest.keep_and_read(key, json)?.text(),
+            "memory_scope" => self.memory_scope = rest.keep_and_read(key, json)?.text(),
             "is_do_not_remember" | "is_temporary_chat" | "is_temporary" => {
-                self.forget |= rest.read(key, json)?.is_true();
+                self.forget |= rest.keep_and_read(key, json)?.is_true();
             }
             _ => rest.keep(key, json)?,
         }
@@ -172,7 +172,7 @@ impl<'a> Conversation<'a> {
             return self.rest.keep("mapping", json);
         }
         self.mapping = Mapping::Nodes;
-        let mut rest = Rest::default();
+        let mut rest = Leftover::default();
         while let Some(key) = json.key()? {
             rest.clear();
             let node = Node::read(key, json, place, &mut rest)?;
@@ -187,14 +187,14 @@ impl<'a> Node<'a> {
         key: &'a str,
         json: &mut Parser<'a>,
         place: Place<'a>,
-        rest: &mut Rest<'a>,
+        rest: &mut Leftover<'a>,
     ) -> Result<Self, JsonError> {
         let mut node = Self { key, parent: None, children: None, message: Slot::Empty };
         if !json.enter_object()? {
             node.message = Slot::Odd("the node is not an object");
             return Ok(node);
         }
-        let mut beside = Rest::default();
+        let mut beside = Leftover::default();
         while let Some(key) = json.key()? {
             match key {
                 "parent" => node.parent = text(json)?,
@@ -205,7 +205,7 @@ impl<'a> Node<'a> {
                 _ => beside.keep(key, json)?,
             }
         }
-        if let Some(beside) = beside.finish(place.arena) {
+        if let Some(beside) = beside.take_json(place.arena) {
             rest.add_json("node", &beside);
         }
         Ok(node)
@@ -213,7 +213,7 @@ impl<'a> Node<'a> {
 }
 
 impl<'a> Slot<'a> {
-    fn read(json: &mut Parser<'a>, place: Place<'a>, rest: &mut Rest<'a>) -> Result<Self, JsonError> {
+    fn read(json: &mut Parser<'a>, place: Place<'a>, rest: &mut Leftover<'a>) -> Result<Self, JsonError> {
         rest.clear();
         if json.null()? {
             return Ok(Self::Empty);
@@ -241,29 +241,29 @@ impl<'a> Message<'a> {
         key: &'a str,
         json: &mut Parser<'a>,
         place: Place<'a>,
-        rest: &mut Rest<'a>,
+        rest: &mut Leftover<'a>,
     ) -> Result<(), JsonError> {
         match key {
             "content" => self.content = Content::read(json)?,
             "metadata" => self.metadata = Metadata::read(json, place, rest)?,
             "author" => self.read_author(json, rest)?,
-            "create_time" => self.time = time::read(key, json, rest)?,
-            "recipient" => self.recipient = rest.read(key, json)?.text(),
+            "create_time" => self.time = rest.time(key, json)?,
+            "recipient" => self.recipient = rest.keep_and_read(key, json)?.text(),
             "id" => self.id = rest.text(key, json)?,
             _ => rest.keep(key, json)?,
         }
         Ok(())
     }
 
-    fn read_author(&mut self, json: &mut Parser<'a>, rest: &mut Rest<'a>) -> Result<(), JsonError> {
+    fn read_author(&mut self, json: &mut Parser<'a>, rest: &mut Leftover<'a>) -> Result<(), JsonError> {
         if !json.enter_object()? {
             return rest.keep("author", json);
         }
-        let mut author = Rest::default();
+        let mut author = Leftover::default();
         while let Some(key) = json.key()? {
             match key {
                 "role" => self.role = author.text(key, json)?,
-                "name" => self.name = author.read(key, json)?.text(),
+                "name" => self.name = author.keep_and_read(key, json)?.text(),
                 _ => author.keep(key, json)?,
             }
         }
@@ -272,7 +272,7 @@ impl<'a> Message<'a> {
         {
             author.add_text("role", role);
         }
-        if let Some(author) = author.finish(json.arena()) {
+        if let Some(author) = author.take_json(json.arena()) {
             rest.add_json("author", &author);
         }
         Ok(())
@@ -280,7 +280,7 @@ impl<'a> Message<'a> {
 }
 
 impl<'a> Metadata<'a> {
-    fn read(json: &mut Parser<'a>, place: Place<'a>, rest: &mut Rest<'a>) -> Result<Self, JsonError> {
+    fn read(json: &mut Parser<'a>, place: Place<'a>, rest: &mut Leftover<'a>) -> Result<Self, JsonError> {
         let mut it = Self::default();
         json.kind()?;
         let start = json.offset();

@@ -1,8 +1,11 @@
 //! Reads one export: its files of conversations in order, each conversation by itself.
 
-use satchel_importer::{Bundle, Element, ErrorKind, ImportError, JsonArray, RecordKind, Sink, Summary};
+use satchel_importer::{
+    Bundle, Element, ImportError, Importer as _, JsonArray, RecordKind, Sink, Summary, names,
+};
 
 use crate::{
+    ChatGpt,
     assets::Assets,
     detect,
     layout::{self, Kind},
@@ -12,14 +15,7 @@ use crate::{
 
 /// Reads all that detection claimed for `format`.
 pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
-    let Some(version) =
-        detect::FORMATS.into_iter().find(|known| *known == format).and_then(|known| known.split('/').nth(1))
-    else {
-        return Err(ImportError::new(
-            ErrorKind::UnsupportedVersion,
-            format!("no format {format:?} is known"),
-        ));
-    };
+    let version = ChatGpt::describe().version_of(format)?;
     let (folder, sources) = sources(bundle)?;
     let account = sidecar::account(bundle, &folder);
     let assets = Assets::read(bundle, &folder, &sources, |path, problem| sink.warn(path, problem))?;
@@ -36,22 +32,22 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
 /// The folder of the export, and its files of conversations in the order of their numbers.
 fn sources(bundle: &Bundle) -> Result<(String, Vec<String>), ImportError> {
     let paths = || bundle.entries().iter().map(|entry| entry.path.as_str());
-    let numbered = |path: &str| layout::shard(layout::split(path).1);
-    let manifest = paths().find(|path| layout::kind(layout::split(path).1) == Kind::Manifest);
+    let numbered = |path: &str| layout::shard(names::split(path).1);
+    let manifest = paths().find(|path| layout::kind(names::split(path).1) == Kind::Manifest);
     let listed =
-        manifest.map(|path| sidecar::manifest_files(bundle, layout::split(path).0)).unwrap_or_default();
+        manifest.map(|path| sidecar::manifest_files(bundle, names::split(path).0)).unwrap_or_default();
     let ours = |path: &&str| numbered(path).is_some() || listed.iter().any(|listed| listed == path);
     let mut sources: Vec<String> = paths().filter(ours).map(ToOwned::to_owned).collect();
     if sources.is_empty() {
         // A conversation under a name of the person's own choice.
         let lone = |path: &&str| {
-            let name = layout::split(path).1;
-            layout::is_json(name) && layout::kind(name) == Kind::Stranger
+            let name = names::split(path).1;
+            names::is_json(name) && layout::kind(name) == Kind::Stranger
         };
         sources.extend(paths().find(lone).map(ToOwned::to_owned));
     }
     sources.sort_by_cached_key(|path| (numbered(path), path.clone()));
-    let Some(folder) = sources.first().map(|path| layout::split(path).0.to_owned()) else {
+    let Some(folder) = sources.first().map(|path| names::split(path).0.to_owned()) else {
         return Err(ImportError::not_this_format("none of the files holds conversations"));
     };
     Ok((folder, sources))

@@ -1,5 +1,7 @@
 //! Which files make one export, judged by their names: a hint, which their heads confirm.
 
+use satchel_importer::names::{is_json, is_junk};
+
 /// What a file's name promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Promise {
@@ -34,7 +36,7 @@ const CATEGORIES: [&str; 7] =
 /// Where the file `path` stands; none if no export holds such a file.
 pub(crate) fn place(path: &str) -> Option<Place<'_>> {
     let (folder, name) = split(path);
-    if junk(name) || path.split('/').any(|part| part == "__MACOSX") {
+    if is_junk(path) {
         return None;
     }
     if let Some(root) = root_of_unread(folder) {
@@ -43,7 +45,7 @@ pub(crate) fn place(path: &str) -> Option<Place<'_>> {
     if name == "login_history.json" {
         return Some(placed(folder, Promise::Private, true));
     }
-    if !json(name) {
+    if !is_json(name) {
         return None;
     }
     let (above, last) = split(folder);
@@ -90,16 +92,6 @@ fn batch(part: &str) -> bool {
     let number = part.rsplit_once("-batch-").map(|(_, number)| number);
     part.starts_with("data-")
         && number.is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
-}
-
-/// What operating systems leave in archives.
-fn junk(name: &str) -> bool {
-    name == ".DS_Store" || name.starts_with("._")
-}
-
-fn json(name: &str) -> bool {
-    name.rsplit_once('.')
-        .is_some_and(|(stem, ending)| !stem.is_empty() && ending.eq_ignore_ascii_case("json"))
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ mod map;
 mod memory;
 mod raw;
 mod run;
-mod time;
 
 use satchel_importer::{Bundle, Detection, ImportError, Importer, Info, Sink, Summary, export_importer};
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Arena, Conversation, Evidence, Message, Participant, RecordKind, Role, pam::hash::Sha256Digest,
+    Arena, Conversation, Evidence, Message, Participant, RecordKind, Role, address::unsigned_json, natural_key,
 };
 
 use crate::{
@@ -15,11 +15,11 @@ mod calls;
 mod cited;
 mod files;
 mod message;
-mod tree;
+mod order;
 
 use message::Mapped;
 pub(crate) use message::{Answer, MemoryCall};
-use tree::{Parent, Tree};
+use order::Node;
 
 /// A person of `users.json`.
 pub(crate) struct Owner {
@@ -67,7 +67,7 @@ pub(crate) fn records<'a>(
     }
     let key = match raw.uuid {
         Some(uuid) => Cow::Borrowed(uuid),
-        None => Cow::Owned(natural_key(&raw)),
+        None => Cow::Owned(natural(&raw)),
     };
     let messages = std::mem::take(&mut raw.messages);
     let gaps = std::mem::take(&mut raw.gaps);
@@ -100,31 +100,23 @@ fn map_messages<'a>(
     place: &dyn Fn(usize) -> String,
     arena: &'a Arena,
 ) {
-    let tree = Tree::of(&messages);
-    for &at in tree.cut() {
-        if let Some(message) = messages.get(at) {
-            records
-                .warnings
-                .push((place(message.index), "its parents lead back to itself; it is read as a root"));
-        }
+    let (nodes, repeated) = order::name(messages);
+    for index in repeated {
+        records.skipped.push((RecordKind::Message, place(index), "another message has the same uuid"));
     }
-    for (at, message) in messages.into_iter().enumerate() {
-        let index = message.index;
-        if tree.repeated(at) {
-            records.skipped.push((RecordKind::Message, place(index), "another message has the same uuid"));
-            continue;
-        }
-        if message.sender.is_none_or(|sender| message::role(sender).is_none()) {
+    let (parents, cut) = order::parents(&nodes);
+    for node in cut.iter().filter_map(|at| nodes.get(*at)) {
+        let warning = "its parents lead back to itself; it is read as a root";
+        records.warnings.push((place(node.raw.index), warning));
+    }
+    for (Node { id, raw }, parent) in nodes.into_iter().zip(parents) {
+        let index = raw.index;
+        if raw.sender.is_none_or(|sender| message::role(sender).is_none()) {
             records
                 .warnings
                 .push((place(index), "it does not say who speaks; it is read as the assistant's"));
         }
-        let parent = match tree.parent(at) {
-            Parent::Root => None,
-            Parent::Node(above) => Some(tree.id(above)),
-            Parent::Absent(uuid) => Some(Cow::Borrowed(uuid)),
-        };
-        let Mapped { thoughts, message, memory_calls } = message::map(message, tree.id(at), parent, arena);
+        let Mapped { thoughts, message, memory_calls } = message::map(raw, id, parent, arena);
         if !forget {
             note_edits(&memory_calls, &message, index, records, place, arena);
         }
@@ -178,7 +170,7 @@ fn conversation<'a>(
         model: raw.model.filter(|model| !model.is_empty()).map(Cow::Borrowed),
         is_archived: raw.archived,
         tags: if context.design { vec!["design-chat".into()] } else { Vec::new() },
-        raw_metadata: raw.rest.into_json(),
+        raw_metadata: raw.rest.into_json().map(unsigned_json),
         locator: Cow::Owned(locator.to_owned()),
         ..Conversation::default()
     }
@@ -194,19 +186,8 @@ fn person<'a>(account: &str, owners: &[Owner]) -> Participant<'a> {
 }
 
 /// A key made of what later exports of the same conversation hold too.
-fn natural_key(raw: &raw::Conversation<'_>) -> String {
-    let first = raw.messages.first().map(tree::natural_key);
-    natural(&[raw.name.or(raw.title), raw.created.map(|time| time.to_string()).as_deref(), first.as_deref()])
-}
-
-/// A key for a record without an id. No uuid looks like it.
-fn natural(parts: &[Option<&str>]) -> String {
-    let mut text = Vec::new();
-    for part in parts {
-        let part = part.unwrap_or_default();
-        text.extend_from_slice(part.len().to_string().as_bytes());
-        text.push(b':');
-        text.extend_from_slice(part.as_bytes());
-    }
-    format!("natural:{}", Sha256Digest::of(&text).to_hex())
+fn natural(raw: &raw::Conversation<'_>) -> String {
+    let first = raw.messages.first().map(order::natural);
+    let created = raw.created.map(|time| time.to_string());
+    natural_key(&[raw.name.or(raw.title), created.as_deref(), first.as_deref()])
 }

@@ -1,13 +1,6 @@
 //! What an export says about memories.
 
-use satchel_importer::{
-    Claim, Evidence, Item, JsonError, Leftover, Parser,
-    pam::{
-        hash::Sha256Digest,
-        memory::{ExtractionMethod, MemoryType},
-        raw::RawObject,
-    },
-};
+use satchel_importer::{Evidence, JsonError, Leftover, Parser, pam::raw::RawObject};
 
 pub(crate) mod edits;
 pub(crate) mod project;
@@ -72,56 +65,6 @@ impl Found {
 
 /// Reads one element of a file: element, origin, locator.
 pub(crate) type Read = fn(&mut Parser<'_>, &Origin<'_>, &str) -> Result<Found, JsonError>;
-
-/// An item that says `content`.
-fn item(content: &str, memory_type: MemoryType) -> Item {
-    Item {
-        key: None,
-        content: content.to_owned(),
-        memory_type,
-        custom_type: None,
-        status: None,
-        scope: None,
-        summary: None,
-        tags: Vec::new(),
-        confidence: None,
-        updated_at: None,
-        valid_from: None,
-        valid_until: None,
-        superseded_by: None,
-        access: None,
-        embedding_ref: None,
-        metadata: None,
-    }
-}
-
-/// A snapshot of a list at one time.
-fn snapshot(series: String, items: Vec<Item>, at: Option<i64>, locator: String) -> Evidence {
-    Evidence {
-        id: snapshot_id(&series, &items, at),
-        claim: Claim::Snapshot { series, items },
-        at,
-        account: None,
-        conversation: None,
-        message: None,
-        extraction_method: ExtractionMethod::ApiExport,
-        locator,
-    }
-}
-
-/// The same list seen at the same time has the same id; a text that comes back later is evidence of its own, so that
-/// the order in which exports arrive does not matter.
-fn snapshot_id(series: &str, items: &[Item], at: Option<i64>) -> String {
-    let mut text = at.map(|at| at.to_string()).unwrap_or_default();
-    for item in items {
-        text.push('\n');
-        text.push_str(&item.content.len().to_string());
-        text.push(':');
-        text.push_str(&item.content);
-    }
-    let digest = Sha256Digest::of(text.as_bytes()).to_hex();
-    format!("{series}#{}", digest.get(..16).unwrap_or(&digest))
-}
 
 /// The metadata of an item; none if nothing was kept.
 fn metadata(kept: Leftover<'_>) -> Option<RawObject> {

@@ -11,8 +11,6 @@ mod file;
 pub(crate) use block::{Block, PLAIN_TEXT};
 pub(crate) use file::File;
 
-use crate::time;
-
 /// Messages of one conversation. Real ones have thousands at most; the largest conversation must fit into the memory of
 /// the sandbox several times.
 const MAX_MESSAGES: usize = 100_000;
@@ -94,23 +92,23 @@ impl<'a> Conversation<'a> {
         let rest = &mut self.rest;
         match key {
             "chat_messages" => self.read_messages(key, json, Message::read)?,
-            "uuid" => self.uuid = id(key, json, rest)?,
+            "uuid" => self.uuid = rest.words(key, json)?,
             "name" => self.name = rest.text(key, json)?,
             "title" => self.title = rest.text(key, json)?,
-            "created_at" => self.created = time::read(key, json, rest)?,
-            "updated_at" => self.updated = time::read(key, json, rest)?,
+            "created_at" => self.created = rest.time(key, json)?,
+            "updated_at" => self.updated = rest.time(key, json)?,
             "account" => self.read_account(json)?,
             "model" => self.model = rest.text(key, json)?,
             "is_archived" => self.archived = rest.bool(key, json)?.unwrap_or_default(),
-            "is_temporary" => self.temporary = flag(key, json, rest)?,
-            _ => keep(key, json, rest)?,
+            "is_temporary" => self.temporary = rest.keep_and_read(key, json)?.is_true(),
+            _ => rest.keep(key, json)?,
         }
         Ok(())
     }
 
     fn read_account(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
         if json.kind()? == Kind::String {
-            self.account = id("account", json, &mut self.rest)?;
+            self.account = self.rest.words("account", json)?;
             return Ok(());
         }
         if !self.rest.object("account", json)? {
@@ -119,12 +117,12 @@ impl<'a> Conversation<'a> {
         let mut rest = Leftover::default();
         while let Some(key) = json.key()? {
             match key {
-                "uuid" => self.account = id(key, json, &mut rest)?,
-                _ => keep(key, json, &mut rest)?,
+                "uuid" => self.account = rest.words(key, json)?,
+                _ => rest.keep(key, json)?,
             }
         }
         if let Some(account) = rest.into_json() {
-            self.rest.add_json("account", account);
+            self.rest.add_json("account", &account);
         }
         Ok(())
     }
@@ -183,14 +181,14 @@ impl<'a> Message<'a> {
         match key {
             "content" => self.read_content(key, json)?,
             "text" => self.text = rest.text(key, json)?,
-            "uuid" => self.uuid = id(key, json, rest)?,
+            "uuid" => self.uuid = rest.words(key, json)?,
             "sender" => self.sender = rest.text(key, json)?,
             "parent_message_uuid" => self.parent = rest.text(key, json)?,
-            "created_at" => self.created = time::read(key, json, rest)?,
+            "created_at" => self.created = rest.time(key, json)?,
             "model" => self.model = rest.text(key, json)?,
             "attachments" => self.attachments = File::read_list(key, json, rest)?,
             "files" => self.files = File::read_list(key, json, rest)?,
-            _ => keep(key, json, rest)?,
+            _ => rest.keep(key, json)?,
         }
         Ok(())
     }
@@ -205,7 +203,7 @@ impl<'a> Message<'a> {
                 let text = json.string()?;
                 self.blocks = Block::from_text(text, json.arena());
             }
-            Kind::Null | Kind::Bool | Kind::Number => keep(key, json, &mut self.rest)?,
+            Kind::Null | Kind::Bool | Kind::Number => self.rest.keep(key, json)?,
         }
         Ok(())
     }
@@ -215,33 +213,6 @@ impl<'a> Message<'a> {
 fn check_length(length: usize, json: &Parser<'_>) -> Result<(), JsonError> {
     let problem = "a list of blocks or files is longer than the limit";
     if length > MAX_LIST { Err(JsonError { offset: json.offset(), problem }) } else { Ok(()) }
-}
-
-/// Takes a key of a record: a string that is not empty.
-fn id<'a>(
-    key: &'a str,
-    json: &mut Parser<'a>,
-    rest: &mut Leftover<'a>,
-) -> Result<Option<&'a str>, JsonError> {
-    Ok(rest.text(key, json)?.filter(|id| !id.is_empty()))
-}
-
-/// Keeps a value and says whether it is `true`.
-fn flag<'a>(key: &'a str, json: &mut Parser<'a>, rest: &mut Leftover<'a>) -> Result<bool, JsonError> {
-    let raw = json.raw_value()?;
-    if raw != "null" {
-        rest.add_json(key, raw);
-    }
-    Ok(raw == "true")
-}
-
-/// Keeps a value unless it is null, which says no more than an absent key.
-pub(crate) fn keep<'a>(
-    key: &'a str,
-    json: &mut Parser<'a>,
-    rest: &mut Leftover<'a>,
-) -> Result<(), JsonError> {
-    if json.null()? { Ok(()) } else { rest.keep(key, json) }
 }
 
 /// Takes a value of any type as JSON text; null is none.

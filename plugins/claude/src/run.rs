@@ -1,14 +1,15 @@
 //! Reads one export: whose it is, its conversations one by one, then its projects and memories.
 
 use satchel_importer::{
-    Bundle, Element, ErrorKind, ImportError, JsonArray, Leftover, RecordKind, Sink, Summary,
+    Bundle, Element, ImportError, Importer as _, JsonArray, Leftover, RecordKind, Sink, Summary,
 };
 
 use crate::{
+    Claude,
     detect::{self, File, Kind},
     map::{self, Context, Owner},
     memory::{Origin, Read, project, stored},
-    raw, time,
+    raw,
 };
 
 const PRIVATE: &str = "this file is private and is not read";
@@ -16,13 +17,7 @@ const INDEX_ONLY: &str = "the conversation is only named here; its messages are 
 
 /// Reads all that detection claimed for `format`.
 pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
-    let known = detect::FORMATS.into_iter().find(|known| *known == format);
-    let Some((_, version)) = known.and_then(|known| known.split_once('/')) else {
-        return Err(ImportError::new(
-            ErrorKind::UnsupportedVersion,
-            format!("no format {format:?} is known"),
-        ));
-    };
+    let version = Claude::describe().version_of(format)?;
     let mut files: Vec<File> = detect::survey(bundle)?.into_iter().flat_map(|export| export.files).collect();
     if files.is_empty() {
         return Err(ImportError::not_this_format("none of the files is of a Claude export"));
@@ -70,7 +65,7 @@ impl Run<'_> {
             if json.enter_object()? {
                 while let Some(key) = json.key()? {
                     if key == "created_at" {
-                        *exported = time::read(key, &mut json, &mut rest)?;
+                        *exported = rest.time(key, &mut json)?;
                     }
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::{Arena, Bundle, ErrorKind, ImportError, Parser, RecordKind, Sink};
+use crate::{Arena, Bundle, ErrorKind, ImportError, Parser, RecordKind, Sink, json::Repeated};
 
 mod scan;
 mod stream;
@@ -43,6 +43,7 @@ pub struct Outcome {
 pub struct Element<'a> {
     text: &'a str,
     arena: &'a Arena,
+    repeated: &'a Repeated,
     path: &'a str,
     index: u64,
     offset: u64,
@@ -55,9 +56,14 @@ impl<'a> Element<'a> {
         self.text
     }
 
-    /// A parser at its first byte.
+    /// A parser at its first byte. Keys that stand twice in an object that it walks end as a warning.
     pub fn parser(&self) -> Parser<'a> {
-        Parser::new(self.text, self.arena)
+        Parser::noting(self.text, self.arena, self.repeated)
+    }
+
+    /// Whether [`Element::parser`] met an object that gives a key twice; of such keys the last value counts.
+    pub fn repeats_keys(&self) -> bool {
+        !self.repeated.is_empty()
     }
 
     /// Where decoded strings live; emptied before the next element.
@@ -114,7 +120,8 @@ impl<'p> JsonArray<'p> {
     ///
     /// Where `each` answers [`ErrorKind::Malformed`], the element is reported as a skip and the walk goes on; any other
     /// error ends it. So do all checks before emitting. A file that breaks off gives its whole elements, then a skip
-    /// with the offset. An element with invalid UTF-8 is read with U+FFFD in its place, with a warning.
+    /// with the offset. An element with invalid UTF-8 is read with U+FFFD in its place, with a warning; so is one in
+    /// which an object gives a key twice, of which the last value counts.
     pub fn each(
         &self,
         bundle: &Bundle,
@@ -125,33 +132,33 @@ impl<'p> JsonArray<'p> {
         let total = reader.size();
         let mut walk = Walk::new(&mut reader, self.pointer, self.limit);
         let mut outcome = Outcome::default();
-        let mut arena = Arena::new();
+        let (mut arena, repeated) = (Arena::new(), Repeated::default());
         let mut reported = 0;
         loop {
-            match walk.next().map_err(|error| error.at(self.path))? {
+            let (path, index) = (self.path, outcome.elements);
+            match walk.next().map_err(|error| error.at(path))? {
                 Found::Element { bytes, offset } => {
                     let text = utf8(bytes);
-                    let locator = || format!("{}[{}]", self.path, outcome.elements);
                     if let Cow::Owned(_) = text {
-                        sink.warn(&locator(), "invalid UTF-8 was replaced by U+FFFD");
+                        sink.warn(&self.locator(index), "invalid UTF-8 was replaced by U+FFFD");
                     }
-                    let (path, index) = (self.path, outcome.elements);
-                    let element = Element { text: &text, arena: &arena, path, index, offset, whole: true };
-                    self.settle(each(element, sink), locator, sink)?;
-                    arena.reset();
+                    let (arena, repeated) = (&arena, &repeated);
+                    let element = Element { text: &text, arena, repeated, path, index, offset, whole: true };
+                    self.settle(each(element, sink), index, repeated, sink)?;
                     outcome.elements += 1;
                 }
                 Found::TooLong { .. } => {
                     let reason = format!("it is longer than {} bytes", self.limit);
-                    sink.skip(self.kind, &format!("{}[{}]", self.path, outcome.elements), &reason)?;
+                    sink.skip(self.kind, &self.locator(index), &reason)?;
                     outcome.elements += 1;
                 }
                 Found::Cut { offset, problem } => {
-                    sink.skip(self.kind, &format!("{}@{offset}", self.path), problem)?;
+                    sink.skip(self.kind, &format!("{path}@{offset}"), problem)?;
                     outcome.cut = Some(offset);
                 }
                 Found::End => break,
             }
+            arena.reset();
             if walk.position() >= reported + PROGRESS_STEP {
                 reported = walk.position();
                 sink.progress(reported, Some(total))?;
@@ -171,7 +178,7 @@ impl<'p> JsonArray<'p> {
     ) -> Result<(), ImportError> {
         let mut reader = bundle.open(self.path)?;
         let mut walk = Walk::sampling(&mut reader, self.pointer, bytes);
-        let mut arena = Arena::new();
+        let (mut arena, repeated) = (Arena::new(), Repeated::default());
         let mut index = 0;
         loop {
             let found = walk.next().map_err(|error| error.at(self.path))?;
@@ -181,7 +188,8 @@ impl<'p> JsonArray<'p> {
                 Found::Cut { .. } | Found::End => return Ok(()),
             };
             let text = utf8(bytes);
-            let element = Element { text: &text, arena: &arena, path: self.path, index, offset, whole };
+            let element =
+                Element { text: &text, arena: &arena, repeated: &repeated, path: self.path, index, offset, whole };
             if !look(element) || !whole {
                 return Ok(());
             }
@@ -190,21 +198,33 @@ impl<'p> JsonArray<'p> {
         }
     }
 
-    /// Makes a skip of an element that cannot be read.
+    /// Makes a skip of an element that cannot be read, and tells of keys that stood twice in one that can.
     fn settle(
         &self,
         result: Result<(), ImportError>,
-        locator: impl Fn() -> String,
+        index: u64,
+        repeated: &Repeated,
         sink: &mut Sink,
     ) -> Result<(), ImportError> {
+        let keys = if repeated.is_empty() { Vec::new() } else { repeated.take() };
         match result {
             Err(error) if error.kind == ErrorKind::Malformed => {
-                let place = error.locator.unwrap_or_else(locator);
+                let place = error.locator.unwrap_or_else(|| self.locator(index));
                 sink.skip(self.kind, &place, &error.message)
             }
-            Err(error) => Err(error.at(locator())),
-            Ok(()) => Ok(()),
+            Err(error) => Err(error.at(self.locator(index))),
+            Ok(()) => {
+                for key in keys {
+                    let message = format!("an object gives the key {key:?} twice; the last value is read");
+                    sink.warn(&self.locator(index), &message);
+                }
+                Ok(())
+            }
         }
+    }
+
+    fn locator(&self, index: u64) -> String {
+        format!("{}[{index}]", self.path)
     }
 }
 

@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use crate::{Arena, Parser, json::Kind};
+
 #[cfg(not(target_arch = "wasm32"))]
 mod record;
 
@@ -60,6 +62,35 @@ pub enum AttachmentKind {
     Document,
 }
 
+impl AttachmentKind {
+    /// What a file is, by its MIME type, else by the ending of its name.
+    pub fn of(mime: Option<&str>, name: Option<&str>) -> Self {
+        match mime.map(|mime| mime.split_once('/').unwrap_or((mime, ""))) {
+            Some(("image", _)) => Self::Image,
+            Some(("audio", _)) => Self::Audio,
+            Some(("video", _)) => Self::Video,
+            Some(("text", _)) => Self::Document,
+            Some(("application", sub)) if is_document(sub) => Self::Document,
+            _ => Self::of_ending(name.and_then(|name| name.rsplit_once('.')).map_or("", |(_, ending)| ending)),
+        }
+    }
+
+    fn of_ending(ending: &str) -> Self {
+        match ending.to_ascii_lowercase().as_str() {
+            "png" | "jpg" | "jpeg" | "gif" | "webp" | "svg" | "heic" | "bmp" => Self::Image,
+            "mp3" | "wav" | "m4a" | "ogg" | "flac" => Self::Audio,
+            "mp4" | "webm" | "mov" | "mkv" => Self::Video,
+            "pdf" | "txt" | "md" | "csv" | "json" | "html" | "doc" | "docx" | "odt" | "rtf" | "xls"
+            | "xlsx" | "ppt" | "pptx" => Self::Document,
+            _ => Self::File,
+        }
+    }
+}
+
+fn is_document(sub: &str) -> bool {
+    matches!(sub, "pdf" | "msword" | "rtf" | "json" | "epub+zip") || sub.contains("document")
+}
+
 /// One piece of a multipart message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part<'a> {
@@ -82,6 +113,19 @@ pub enum Content<'a> {
     Text(Cow<'a, str>),
     /// Pieces in order.
     Multipart(Vec<Part<'a>>),
+}
+
+impl<'a> Content<'a> {
+    /// All texts in it, a line break between two; none if there are none.
+    pub fn text(&self) -> Option<Cow<'a, str>> {
+        match self {
+            Self::Text(text) => Some(text.clone()),
+            Self::Multipart(parts) => {
+                let texts: Vec<&str> = parts.iter().filter_map(|part| part.text.as_deref()).collect();
+                (!texts.is_empty()).then(|| Cow::Owned(texts.join("\n")))
+            }
+        }
+    }
 }
 
 /// Where the bytes of an attachment are.
@@ -132,6 +176,25 @@ pub enum ToolInput<'a> {
     Text(Cow<'a, str>),
     /// The text of one JSON object ([`crate::Parser::raw_value`]).
     Object(Cow<'a, str>),
+}
+
+impl<'a> ToolInput<'a> {
+    /// The object that `text` is the JSON of, else the text itself.
+    pub fn of_text(text: &'a str, arena: &'a Arena) -> Self {
+        let mut json = Parser::new(text, arena);
+        match (json.kind(), json.raw_value(), json.end()) {
+            (Ok(Kind::Object), Ok(raw), Ok(())) => Self::Object(Cow::Borrowed(raw)),
+            _ => Self::Text(Cow::Borrowed(text)),
+        }
+    }
+
+    /// What the JSON value `raw` holds: objects and strings are what PAM takes; others are handed over as their text.
+    pub fn of_json(raw: &'a str, arena: &'a Arena) -> Self {
+        if raw.starts_with('{') {
+            return Self::Object(raw.into());
+        }
+        Self::Text(Parser::new(raw, arena).string().unwrap_or(raw).into())
+    }
 }
 
 /// PAM `ToolCall`.

@@ -1,6 +1,6 @@
 //! What a plugin implements.
 
-use crate::{Bundle, ImportError, Sink};
+use crate::{Bundle, ErrorKind, ImportError, Sink};
 
 /// An importer for one provider. It is called without state: each call may run in a fresh sandbox.
 pub trait Importer {
@@ -32,6 +32,20 @@ pub struct Info {
     pub importer_version: &'static str,
     /// Every format that `detect` may name.
     pub formats: &'static [&'static str],
+}
+
+impl Info {
+    /// The version part of `format`: `2026.07` of `chatgpt-importer/2026.07`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnsupportedVersion`] if it is none of [`Info::formats`].
+    pub fn version_of(&self, format: &str) -> Result<&'static str, ImportError> {
+        let known = self.formats.iter().find(|known| **known == format);
+        let version = known.and_then(|known| known.split_once('/')).map(|(_, version)| version);
+        version.ok_or_else(|| {
+            ImportError::new(ErrorKind::UnsupportedVersion, format!("no format {format:?} is known"))
+        })
+    }
 }
 
 /// One export found among the files.

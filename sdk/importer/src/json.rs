@@ -4,16 +4,23 @@
 //! strings, which exports hold. Nothing recurses, and nesting is bounded by [`MAX_DEPTH`].
 
 use crate::Arena;
+use keys::Keys;
 
 mod error;
+mod keys;
 mod leftover;
 mod number;
 mod raw;
 mod string;
+mod time;
+mod value;
 
 pub use error::JsonError;
+pub(crate) use keys::Repeated;
 pub use leftover::Leftover;
 pub use number::Number;
+pub use time::{day, time_of_text};
+pub use value::{Object, Value, items, objects, texts};
 
 /// Deepest nesting of arrays and objects. PAM takes 100 levels of raw metadata; what is built around a raw value needs
 /// the rest.
@@ -70,6 +77,8 @@ pub struct Parser<'a> {
     arena: &'a Arena,
     /// Holds a string while its escapes are decoded.
     scratch: Vec<u8>,
+    /// The keys of open objects, where repeated ones are told of.
+    keys: Option<Keys<'a>>,
 }
 
 /// What stands between the last call and the next.
@@ -86,7 +95,12 @@ enum State {
 impl<'a> Parser<'a> {
     /// Starts at the first byte of `text`; decoded strings live in `arena`.
     pub fn new(text: &'a str, arena: &'a Arena) -> Self {
-        Self { text, at: 0, depth: 0, state: State::Pending, arena, scratch: Vec::new() }
+        Self { text, at: 0, depth: 0, state: State::Pending, arena, scratch: Vec::new(), keys: None }
+    }
+
+    /// Like [`Parser::new`]; `repeated` hears of keys that stand twice in an object walked with [`Parser::key`].
+    pub(crate) fn noting(text: &'a str, arena: &'a Arena, repeated: &'a Repeated) -> Self {
+        Self { keys: Some(Keys::new(repeated)), ..Self::new(text, arena) }
     }
 
     /// The type of the next value, by its first byte.
@@ -106,7 +120,11 @@ impl<'a> Parser<'a> {
     /// Goes into the next value if it is an object; any other value stays where it is. Walk it with [`Parser::key`] to
     /// its end.
     pub fn enter_object(&mut self) -> Result<bool, JsonError> {
-        self.enter(b'{')
+        let entered = self.enter(b'{')?;
+        if entered && let Some(keys) = &mut self.keys {
+            keys.open();
+        }
+        Ok(entered)
     }
 
     /// Goes into the next value if it is an array; any other value stays where it is. Walk it with [`Parser::item`] to
@@ -119,6 +137,9 @@ impl<'a> Parser<'a> {
     #[inline]
     pub fn key(&mut self) -> Result<Option<&'a str>, JsonError> {
         if !self.advance(b'}')? {
+            if let Some(keys) = &mut self.keys {
+                keys.close();
+            }
             return Ok(None);
         }
         if self.peek() != Some(b'"') {
@@ -130,6 +151,9 @@ impl<'a> Parser<'a> {
         }
         self.at += 1;
         self.state = State::Pending;
+        if let Some(keys) = &mut self.keys {
+            keys.note(key);
+        }
         Ok(Some(key))
     }
 

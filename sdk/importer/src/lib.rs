@@ -3,8 +3,11 @@
 //! The same importer runs as a WebAssembly component and natively in tests; `README.md` beside this crate is the
 //! author's guide.
 
+pub mod address;
 pub mod array;
 pub mod json;
+pub mod names;
+pub mod tree;
 
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testkit;
@@ -12,6 +15,7 @@ pub mod testkit;
 mod bundle;
 mod emit;
 mod error;
+mod evidence;
 mod importer;
 mod lanes;
 mod sink;
@@ -35,6 +39,7 @@ pub use emit::{
     Source, ToolCall, ToolInput,
 };
 pub use error::{ErrorKind, ImportError};
+pub use evidence::{natural_key, snapshot};
 pub use importer::{Detection, Importer, Info, Summary};
 pub use json::{JsonError, Leftover, Parser};
 pub use lanes::same_text;

@@ -280,6 +280,31 @@ pub struct Item {
     pub metadata: Option<RawObject>,
 }
 
+impl Item {
+    /// An item that says `content`, and nothing else about it.
+    #[must_use]
+    pub fn new(content: impl Into<String>, memory_type: MemoryType) -> Self {
+        Self {
+            key: None,
+            content: content.into(),
+            memory_type,
+            custom_type: None,
+            status: None,
+            scope: None,
+            summary: None,
+            tags: Vec::new(),
+            confidence: None,
+            updated_at: None,
+            valid_from: None,
+            valid_until: None,
+            superseded_by: None,
+            access: None,
+            embedding_ref: None,
+            metadata: None,
+        }
+    }
+}
+
 /// PAM `confidence` with its time in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

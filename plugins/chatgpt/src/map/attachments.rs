@@ -2,13 +2,14 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use satchel_importer::{Arena, Attachment, Source};
-
-use super::{content::Pointer, redact};
-use crate::{
-    assets::{self, Assets},
-    raw::{self, Object},
+use satchel_importer::{
+    Arena, Attachment, AttachmentKind, Source,
+    address::unsigned,
+    json::{Object, objects},
 };
+
+use super::content::Pointer;
+use crate::assets::{self, Assets};
 
 /// Joins `pointers` with the list in `metadata.attachments`; where both name a file, the list knows more.
 pub(crate) fn attachments<'a>(
@@ -21,10 +22,8 @@ pub(crate) fn attachments<'a>(
     for pointer in pointers {
         files.point(pointer);
     }
-    for entry in listed.map(|raw| raw::items(raw, arena)).unwrap_or_default() {
-        if let Some(raw) = entry.raw() {
-            files.list(&Object::parse(raw, arena));
-        }
+    for entry in listed.map(|raw| objects(raw, arena)).unwrap_or_default() {
+        files.list(&entry);
     }
     files.found
 }
@@ -43,7 +42,7 @@ impl<'a> Files<'a> {
         file.mime_type = pointer.mime.map(Cow::Owned).or(file.mime_type.take());
         file.size_bytes = pointer.size.or(file.size_bytes);
         if file.source.is_none() {
-            file.source = Some(Source::Uri(redact::url(pointer.address)));
+            file.source = Some(Source::Uri(unsigned(pointer.address)));
         }
     }
 
@@ -60,9 +59,9 @@ impl<'a> Files<'a> {
         let file = self.add(id);
         file.name = name.map(Cow::Borrowed).or(file.name.take());
         file.mime_type = mime.map(Cow::Borrowed).or(file.mime_type.take());
-        file.size_bytes = entry.get("size").number().or(file.size_bytes);
+        file.size_bytes = entry.get("size").as_u64().or(file.size_bytes);
         if !pointed {
-            file.kind = assets::kind_of(file.mime_type.as_deref(), file.name.as_deref());
+            file.kind = AttachmentKind::of(file.mime_type.as_deref(), file.name.as_deref());
         }
     }
 
@@ -82,7 +81,7 @@ impl<'a> Files<'a> {
 
 fn described<'a>(name: Option<&'a str>, mime: Option<&'a str>, size: Option<u64>) -> Attachment<'a> {
     Attachment {
-        kind: assets::kind_of(mime, name),
+        kind: AttachmentKind::of(mime, name),
         name: name.map(Cow::Borrowed),
         mime_type: mime.map(Cow::Borrowed),
         size_bytes: size,
@@ -92,8 +91,6 @@ fn described<'a>(name: Option<&'a str>, mime: Option<&'a str>, size: Option<u64>
 
 #[cfg(test)]
 mod tests {
-    use satchel_importer::AttachmentKind;
-
     use super::*;
 
     #[test]

@@ -2,13 +2,14 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use satchel_importer::{Arena, Citation};
-
-use super::{
-    marks::{Reference, SourceId},
-    redact,
+use satchel_importer::{
+    Arena, Citation,
+    address::{is_uri, unsigned},
+    json::{Object, objects},
 };
-use crate::raw::{self, Metadata, Object, Value};
+
+use super::marks::{Reference, SourceId};
+use crate::raw::Metadata;
 
 /// A citation, if it says anything. An address that is no URI is left out.
 pub(crate) fn citation<'a>(
@@ -22,19 +23,9 @@ pub(crate) fn citation<'a>(
     }
     Some(Citation {
         title: title.map(Cow::Borrowed),
-        url: url.map(redact::url),
+        url: url.map(unsigned),
         snippet: snippet.map(Cow::Borrowed),
     })
-}
-
-/// Whether `text` begins with a scheme (RFC 3986 §3.1) and holds no white space.
-pub(crate) fn is_uri(text: &str) -> bool {
-    let Some((scheme, rest)) = text.split_once(':') else { return false };
-    let mut letters = scheme.bytes();
-    letters.next().is_some_and(|b| b.is_ascii_alphabetic())
-        && letters.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
-        && !rest.is_empty()
-        && !text.contains(char::is_whitespace)
 }
 
 /// The entries of `content_references`.
@@ -100,7 +91,7 @@ impl<'a> Collector<'a> {
             self.add(plain(reference));
         }
         for key in ["items", "fallback_items"] {
-            let list = reference.get(key).raw().map(|raw| objects(raw, arena)).unwrap_or_default();
+            let list = reference.objects(key, arena);
             for item in list.iter().filter(|item| item.text("url").is_some()) {
                 self.add(plain(item));
             }
@@ -111,9 +102,9 @@ impl<'a> Collector<'a> {
         let cited: BTreeSet<(u64, &str, u64)> =
             cited.iter().map(|id| (u64::from(id.turn), id.kind, u64::from(id.index))).collect();
         for group in objects(searches, arena) {
-            for entry in group.get("entries").raw().map(|raw| objects(raw, arena)).unwrap_or_default() {
+            for entry in group.objects("entries", arena) {
                 let id = entry.object("ref_id", arena);
-                let id = (id.get("turn_index").number(), id.text("ref_type"), id.get("ref_index").number());
+                let id = (id.get("turn_index").as_u64(), id.text("ref_type"), id.get("ref_index").as_u64());
                 if let (Some(turn), Some(kind), Some(index)) = id
                     && cited.contains(&(turn, kind, index))
                 {
@@ -136,21 +127,9 @@ fn of_2023<'a>(about: &Object<'a>) -> Option<Citation<'a>> {
     citation(about.text("title").or(about.text("name")), about.text("url"), about.text("text"))
 }
 
-fn objects<'a>(raw: &'a str, arena: &'a Arena) -> Vec<Object<'a>> {
-    raw::items(raw, arena).into_iter().filter_map(Value::raw).map(|raw| Object::parse(raw, arena)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ids_of_files_are_no_uris() {
-        for text in ["file-abc", "", "http:", "a b:c", "1x:y", "https://a b"] {
-            assert!(!is_uri(text), "{text}");
-        }
-        assert!(is_uri("https://example.com/a?b=c"));
-    }
 
     #[test]
     fn one_page_is_cited_once() {

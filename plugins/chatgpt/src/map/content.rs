@@ -2,10 +2,14 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Arena, AttachmentKind, Citation, Leftover, Part, PartKind};
+use satchel_importer::{
+    Arena, AttachmentKind, Citation, Leftover, Part, PartKind,
+    address::{is_uri, unsigned},
+    json::{Object, Value, items},
+};
 
 use super::citations;
-use crate::raw::{self, Content, Metadata, Object, Value};
+use crate::raw::{self, Content, Metadata};
 
 /// What was read from one `content`.
 #[derive(Debug, Default)]
@@ -102,8 +106,7 @@ impl<'a> Said<'a> {
     ) -> &'static [&'static str] {
         let taken = self.first_of(fields, &["text"]);
         let Some(aggregate) = metadata.aggregate.map(|raw| Object::parse(raw, arena)) else { return taken };
-        let messages = aggregate.get("messages").raw().map(|raw| raw::items(raw, arena)).unwrap_or_default();
-        for message in messages.into_iter().filter_map(Value::raw).map(|raw| Object::parse(raw, arena)) {
+        for message in aggregate.objects("messages", arena) {
             if let Some(address) = message.text("image_url") {
                 self.pointers.push(Pointer { address, kind: AttachmentKind::Image, mime: None, size: None });
             }
@@ -127,7 +130,7 @@ impl<'a> Said<'a> {
         let snippet = fields.text("snippet").or(text.filter(|text| text.len() <= LONGEST_SNIPPET));
         self.citations.extend(citations::citation(fields.text("title"), fields.text("url"), snippet));
         // An address that is a file's id is no URL: it stays where it was.
-        if fields.text("url").is_some_and(citations::is_uri) {
+        if fields.text("url").is_some_and(is_uri) {
             &["text", "title", "url", "snippet"]
         } else {
             &["text", "title", "snippet"]
@@ -161,7 +164,7 @@ impl<'a> Said<'a> {
             Value::Null => return &[],
         };
         let mut left = String::new();
-        for item in raw::items(list, arena) {
+        for item in items(list, arena) {
             left.push(if left.is_empty() { '[' } else { ',' });
             left.push_str(&self.thought_item(item, arena));
         }
@@ -169,7 +172,7 @@ impl<'a> Said<'a> {
             return &[];
         }
         left.push(']');
-        self.rest.add_json("thoughts", left);
+        self.rest.add_json("thoughts", &left);
         &["thoughts"]
     }
 
@@ -233,7 +236,7 @@ impl<'a> Said<'a> {
             }
         }
         layout.push(']');
-        self.rest.add_json("parts", layout);
+        self.rest.add_json("parts", &layout);
         &[]
     }
 
@@ -259,9 +262,7 @@ impl<'a> Said<'a> {
             &part.object("video_container_asset_pointer", arena),
             AttachmentKind::Video,
         ));
-        let frames =
-            part.get("frames_asset_pointers").raw().map(|raw| raw::items(raw, arena)).unwrap_or_default();
-        for frame in frames {
+        for frame in part.items("frames_asset_pointers", arena) {
             self.add_pointer(match frame {
                 Value::Text(address) => {
                     Some(Pointer { address, kind: AttachmentKind::Image, mime: None, size: None })
@@ -283,7 +284,7 @@ impl<'a> Said<'a> {
         self.parts.push(Part {
             kind,
             mime_type: pointer.mime.clone().map(Cow::Owned),
-            reference: Some(super::redact::url(pointer.address)),
+            reference: Some(unsigned(pointer.address)),
             ..Part::default()
         });
         self.pointers.push(pointer);
@@ -298,7 +299,7 @@ impl<'a> Said<'a> {
         keep_fields(&content.fields, taken, &mut self.rest);
         let read = plain || content.kind == Some("multimodal_text");
         if !read && !content.parts.is_empty() {
-            self.rest.add_json("parts", verbatim(&content.parts.iter().collect::<Vec<_>>()));
+            self.rest.add_json("parts", &verbatim(&content.parts.iter().collect::<Vec<_>>()));
         }
     }
 }
@@ -314,7 +315,7 @@ fn pointer<'a>(part: &Object<'a>, kind: AttachmentKind) -> Option<Pointer<'a>> {
         address,
         kind,
         mime: format.map(|format| format!("audio/{format}")),
-        size: part.get("size_bytes").number(),
+        size: part.get("size_bytes").as_u64(),
     })
 }
 

@@ -2,18 +2,17 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Arena, Citation, Content, Message, Part, PartKind, Role};
+use satchel_importer::{
+    Arena, Citation, Content, Leftover, Message, Part, PartKind, Role, address::unsigned_json,
+};
 
 use super::{
     attachments,
     citations::{Collector, References},
     content::{self, Said},
-    marks, redact, tools,
+    marks, tools,
 };
-use crate::{
-    assets::Assets,
-    raw::{self, Rest},
-};
+use crate::{assets::Assets, raw};
 
 /// What a message becomes, with the files and the memory that it may point into.
 #[derive(Clone, Copy)]
@@ -24,10 +23,10 @@ pub(crate) struct Mapper<'a> {
 
 impl<'a> Mapper<'a> {
     /// Maps the message of the node `key`; its parent is found later. `rest` is emptied.
-    pub(crate) fn message(self, key: &'a str, raw: &raw::Message<'a>, rest: &mut Rest<'a>) -> Message<'a> {
+    pub(crate) fn message(self, key: &'a str, raw: &raw::Message<'a>, rest: &mut Leftover<'a>) -> Message<'a> {
         let role = role(raw.role);
         if hidden(raw) {
-            rest.add_json("hidden", "true");
+            rest.add_bool("hidden", true);
         }
         let mut message = Message {
             id: Cow::Borrowed(key),
@@ -46,7 +45,7 @@ impl<'a> Mapper<'a> {
             message.attachments =
                 attachments::attachments(pointers, raw.metadata.attachments, self.assets, self.arena);
         }
-        message.raw_metadata = rest.finish(self.arena).map(redact::json);
+        message.raw_metadata = rest.take_json(self.arena).map(unsigned_json);
         message
     }
 
@@ -54,7 +53,7 @@ impl<'a> Mapper<'a> {
     fn say(
         self,
         raw: &raw::Message<'a>,
-        rest: &mut Rest<'a>,
+        rest: &mut Leftover<'a>,
         message: &mut Message<'a>,
     ) -> Vec<content::Pointer<'a>> {
         let mut said = content::said(&raw.content, &raw.metadata, self.arena);
@@ -111,7 +110,7 @@ fn hidden(raw: &raw::Message<'_>) -> bool {
 fn cite<'a>(
     said: &mut Said<'a>,
     metadata: &raw::Metadata<'a>,
-    rest: &mut Rest<'a>,
+    rest: &mut Leftover<'a>,
     answer: bool,
     arena: &'a Arena,
 ) -> Vec<Citation<'a>> {

@@ -2,27 +2,56 @@
 
 use std::collections::BTreeMap;
 
-use satchel_importer::{Message, Role};
-
-use super::{
-    message::Mapper,
-    tools,
+use satchel_importer::{
+    Arena, Leftover, Message, Role,
+    json::texts,
     tree::{Link, Parent, Tree},
 };
+
+use super::{message::Mapper, tools};
 use crate::{
     memory::Note,
-    raw::{Node, Nodes, Rest, Slot},
+    raw::{Node, Nodes, Slot},
 };
 
 /// The messages of one conversation, with what was read beside them.
 pub(crate) struct Messages<'a> {
     mapper: Mapper<'a>,
-    links: Vec<Link<'a>>,
+    nodes: Vec<Place<'a>>,
     pub(crate) all: Vec<Message<'a>>,
     /// One for each message.
     pub(crate) facts: Vec<Facts<'a>>,
-    /// Keys of nodes that hold something else than a message, and what is wrong.
-    pub(crate) odd: Vec<(&'a str, &'static str)>,
+    /// Nodes that hold something else than a message.
+    pub(crate) odd: Vec<Odd<'a>>,
+}
+
+/// A node that holds something else than a message.
+pub(crate) struct Odd<'a> {
+    /// Its place among all nodes.
+    node: usize,
+    pub(crate) key: &'a str,
+    pub(crate) problem: &'static str,
+}
+
+/// A node by its links.
+#[derive(Clone, Copy, Debug)]
+struct Place<'a> {
+    key: &'a str,
+    parent: Option<&'a str>,
+    /// The list of children as JSON text; slim exports have none.
+    children: Option<&'a str>,
+    /// Index of its message; none if it has none and is dropped.
+    message: Option<usize>,
+}
+
+impl<'a> Place<'a> {
+    fn link(&self) -> Link<'a> {
+        Link { key: self.key, parent: self.parent, kept: self.message.is_some() }
+    }
+
+    fn children(&self, arena: &'a Arena) -> Vec<&'a str> {
+        self.children.map(|raw| texts(raw, arena)).unwrap_or_default()
+    }
 }
 
 /// What memories and tool calls need of a message.
@@ -40,18 +69,18 @@ pub(crate) struct Facts<'a> {
 
 impl<'a> Nodes<'a> for Messages<'a> {
     fn begin(&mut self) {
-        self.links.clear();
+        self.nodes.clear();
         self.all.clear();
         self.facts.clear();
         self.odd.clear();
     }
 
-    fn node(&mut self, node: Node<'a>, rest: &mut Rest<'a>) {
+    fn node(&mut self, node: Node<'a>, rest: &mut Leftover<'a>) {
         let Node { key, parent, children, message } = node;
-        let mut link = Link { key, parent, children, message: None };
+        let mut place = Place { key, parent, children, message: None };
         match message {
             Slot::Message(raw) => {
-                link.message = Some(self.all.len());
+                place.message = Some(self.all.len());
                 let message = self.mapper.message(key, &raw, rest);
                 self.facts.push(Facts {
                     tool: raw.name.filter(|_| message.role == Role::Tool),
@@ -61,10 +90,10 @@ impl<'a> Nodes<'a> for Messages<'a> {
                 });
                 self.all.push(message);
             }
-            Slot::Odd(problem) => self.odd.push((key, problem)),
+            Slot::Odd(problem) => self.odd.push(Odd { node: self.nodes.len(), key, problem }),
             Slot::Empty => {}
         }
-        self.links.push(link);
+        self.nodes.push(place);
     }
 }
 
@@ -72,48 +101,48 @@ impl<'a> Messages<'a> {
     /// Room for the messages of an element of so many `bytes`.
     pub(crate) fn with_room(mapper: Mapper<'a>, bytes: usize) -> Self {
         let nodes = bytes / BYTES_PER_NODE + 4;
-        let (links, messages, facts) =
-            (Vec::with_capacity(nodes), Vec::with_capacity(nodes), Vec::with_capacity(nodes));
-        Self { mapper, links, all: messages, facts, odd: Vec::new() }
+        let (all, facts) = (Vec::with_capacity(nodes), Vec::with_capacity(nodes));
+        Self { mapper, nodes: Vec::with_capacity(nodes), all, facts, odd: Vec::new() }
     }
 
-    /// Of nodes with the same key the last one stays; returns the keys of the others.
-    pub(crate) fn drop_repeated(&mut self) -> Vec<&'a str> {
+    /// Of nodes with the same key the last one stays.
+    pub(crate) fn drop_repeated(&mut self) {
         let last: BTreeMap<&str, usize> =
-            self.links.iter().enumerate().map(|(at, link)| (link.key, at)).collect();
-        if last.len() == self.links.len() {
-            return Vec::new();
+            self.nodes.iter().enumerate().map(|(at, node)| (node.key, at)).collect();
+        if last.len() == self.nodes.len() {
+            return;
         }
-        let (mut links, mut messages, mut facts, mut gone) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        self.odd.retain(|odd| last.get(odd.key) == Some(&odd.node));
+        let (mut messages, mut facts) = (Vec::new(), Vec::new());
         let mut old = self.all.drain(..).zip(self.facts.drain(..));
-        for (at, mut link) in self.links.drain(..).enumerate() {
-            let content = link.message.and_then(|_| old.next());
-            if last.get(link.key) != Some(&at) {
-                gone.push(link.key);
-                continue;
-            }
-            link.message = content.as_ref().map(|_| messages.len());
-            links.push(link);
-            if let Some((message, fact)) = content {
+        let mut at = 0;
+        self.nodes.retain_mut(|node| {
+            let content = node.message.and_then(|_| old.next());
+            let stays = last.get(node.key) == Some(&at);
+            at += 1;
+            if stays && let Some((message, fact)) = content {
+                node.message = Some(messages.len());
                 messages.push(message);
                 facts.push(fact);
             }
-        }
+            stays
+        });
         drop(old);
-        (self.links, self.all, self.facts) = (links, messages, facts);
-        gone
+        (self.all, self.facts) = (messages, facts);
     }
 
     /// Hangs every message under its nearest ancestor with a message, and tools' answers on the calls they answer.
     pub(crate) fn link(&mut self) -> Tree<'a> {
-        let tree = Tree::link(&self.links, self.mapper.arena);
-        for (at, link) in self.links.iter().enumerate() {
+        let children = |at: usize| self.nodes.get(at).map(|node| node.children(self.mapper.arena));
+        let links = self.nodes.iter().map(Place::link);
+        let tree = Tree::link(links, |at| children(at).unwrap_or_default());
+        for (at, node) in self.nodes.iter().enumerate() {
             let parent = match tree.parent(at) {
                 Parent::Root => None,
-                Parent::Node(above) => self.links.get(above).map(|link| link.key),
+                Parent::Node(above) => self.nodes.get(above).map(|node| node.key),
                 Parent::Absent(key) => Some(key),
             };
-            if let Some(message) = link.message.and_then(|message| self.all.get_mut(message)) {
+            if let Some(message) = node.message.and_then(|message| self.all.get_mut(message)) {
                 message.parent = parent.map(Into::into);
             }
         }
@@ -122,23 +151,23 @@ impl<'a> Messages<'a> {
     }
 
     pub(crate) fn key_at(&self, node: usize) -> Option<&'a str> {
-        self.links.get(node).map(|link| link.key)
+        self.nodes.get(node).map(|node| node.key)
     }
 
     /// What names the conversation best where it has no id: the first thing that the person typed. Slim exports leave
     /// out the hidden nodes at the top, so the first node is not the same in both.
     pub(crate) fn first_key(&self) -> Option<&'a str> {
-        let typed = |link: &&Link<'a>| {
-            link.message.and_then(|at| self.facts.get(at)).is_some_and(|facts| facts.typed)
+        let typed = |node: &&Place<'a>| {
+            node.message.and_then(|at| self.facts.get(at)).is_some_and(|facts| facts.typed)
         };
-        self.links.iter().find(typed).or(self.links.first()).map(|link| link.key)
+        self.nodes.iter().find(typed).or(self.nodes.first()).map(|node| node.key)
     }
 
     fn join_outputs(&mut self, tree: &Tree<'a>) {
         if !self.all.iter().any(|message| message.role == Role::Tool) {
             return;
         }
-        for node in 0..self.links.len() {
+        for node in 0..self.nodes.len() {
             let Some(answer) = self.at(node).filter(|at| self.is_tool(*at)) else { continue };
             let name = self.facts.get(answer).and_then(|facts| facts.tool);
             if let Some(call) = tools::call_above(node, tree, |node| self.step_at(node), name) {
@@ -148,7 +177,7 @@ impl<'a> Messages<'a> {
     }
 
     fn join(&mut self, call: usize, answer: usize) {
-        let text = self.all.get(answer).and_then(|message| tools::text_of(message.content.as_ref()));
+        let text = self.all.get(answer).and_then(|message| message.content.as_ref()?.text());
         let Some(text) = text else { return };
         let confirmed = tools::confirms_memory(self.facts.get(answer).and_then(|facts| facts.tool), &text);
         let target = self.all.get_mut(call).and_then(|message| message.tool_calls.first_mut());
@@ -165,7 +194,7 @@ impl<'a> Messages<'a> {
     }
 
     fn at(&self, node: usize) -> Option<usize> {
-        self.links.get(node).and_then(|link| link.message)
+        self.nodes.get(node).and_then(|node| node.message)
     }
 
     fn is_tool(&self, message: usize) -> bool {

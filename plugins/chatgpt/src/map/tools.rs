@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Arena, Content, Parser, Part, PartKind, ToolCall, ToolInput};
-
-use super::{
-    content::Said,
+use satchel_importer::{
+    Arena, Part, PartKind, ToolCall, ToolInput,
     tree::{Parent, Tree},
 };
+
+use super::content::Said;
 
 /// The tool that writes saved memories.
 pub(crate) const MEMORY: &str = "bio";
@@ -41,24 +41,10 @@ pub(crate) fn call<'a>(name: &'a str, said: &mut Said<'a>, arena: &'a Arena) -> 
         }
     }
     let input = input.map(|text| match text {
-        Cow::Borrowed(text) => match object(text, arena) {
-            Some(raw) => ToolInput::Object(Cow::Borrowed(raw)),
-            None => ToolInput::Text(Cow::Borrowed(text)),
-        },
+        Cow::Borrowed(text) => ToolInput::of_text(text, arena),
         Cow::Owned(text) => ToolInput::Text(Cow::Owned(text)),
     });
     ToolCall { id: None, name: Cow::Borrowed(name), input, output: None }
-}
-
-/// The text, if it is a JSON object.
-fn object<'a>(text: &'a str, arena: &'a Arena) -> Option<&'a str> {
-    let text = text.trim();
-    if !text.starts_with('{') {
-        return None;
-    }
-    let mut json = Parser::new(text, arena);
-    let raw = json.raw_value().ok()?;
-    json.end().is_ok().then_some(raw)
 }
 
 /// What stands at a node on the way up.
@@ -99,15 +85,4 @@ fn answers(name: Option<&str>, called: &str) -> bool {
 /// Whether a tool's answer says that a memory was saved.
 pub(crate) fn confirms_memory(tool: Option<&str>, answer: &str) -> bool {
     tool == Some(MEMORY) && answer.trim_start().starts_with(MEMORY_DONE)
-}
-
-/// All text of a message.
-pub(crate) fn text_of<'a>(content: Option<&Content<'a>>) -> Option<Cow<'a, str>> {
-    match content? {
-        Content::Text(text) => Some(text.clone()),
-        Content::Multipart(parts) => {
-            let texts: Vec<&str> = parts.iter().filter_map(|part| part.text.as_deref()).collect();
-            if texts.is_empty() { None } else { Some(Cow::Owned(texts.join("\n"))) }
-        }
-    }
 }

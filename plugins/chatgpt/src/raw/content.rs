@@ -1,8 +1,9 @@
 //! A message's `content`.
 
-use satchel_importer::{JsonError, Parser, json::Kind};
-
-use super::{Object, Value};
+use satchel_importer::{
+    JsonError, Parser,
+    json::{Kind, Object, Value},
+};
 
 /// A message's `content`, of whatever type.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use satchel_importer::{Arena, JsonError, Leftover, Parser, ToolCall, ToolInput, json::Kind};
 
 use super::message::{Answer, MemoryCall};
-use crate::raw::{Block, keep};
+use crate::raw::Block;
 
 /// A tool whose name the export does not give: PAM asks for one.
 const NAMELESS: &str = "unknown";
@@ -36,7 +36,7 @@ impl<'a> Calls<'a> {
         let record = ToolCall {
             id: block.id.take().map(Cow::Borrowed),
             name: block.name.take().unwrap_or(NAMELESS).into(),
-            input: input.map(|raw| tool_input(raw, arena)),
+            input: input.map(|raw| ToolInput::of_json(raw, arena)),
             output: None,
         };
         self.0.push(Call { record, open: true, error: false, input, memory });
@@ -85,20 +85,12 @@ impl<'a> Calls<'a> {
     }
 }
 
-/// Objects and texts are what PAM takes; other JSON is handed over as its text.
-fn tool_input<'a>(raw: &'a str, arena: &'a Arena) -> ToolInput<'a> {
-    if raw.starts_with('{') {
-        return ToolInput::Object(raw.into());
-    }
-    ToolInput::Text(Parser::new(raw, arena).string().unwrap_or(raw).into())
-}
-
 /// The text of a result: its texts if it holds nothing else, or its JSON. What stands beside the texts goes to `rest`.
 fn output<'a>(raw: &'a str, rest: &mut Leftover<'a>, arena: &'a Arena) -> Cow<'a, str> {
     match texts(&mut Parser::new(raw, arena)) {
         Ok(Some((texts, beside))) => {
             if beside.iter().any(|item| item != "{}") {
-                rest.add_json("content", format!("[{}]", beside.join(",")));
+                rest.add_json("content", &format!("[{}]", beside.join(",")));
             }
             match texts.as_slice() {
                 [text] => Cow::Borrowed(text),
@@ -137,7 +129,7 @@ fn text_item<'a>(json: &mut Parser<'a>) -> Result<Option<(&'a str, Cow<'a, str>)
         match key {
             "type" => kind = rest.text(key, json)?,
             "text" => text = rest.text(key, json)?,
-            _ => keep(key, json, &mut rest)?,
+            _ => rest.keep(key, json)?,
         }
     }
     if kind != Some("text") {

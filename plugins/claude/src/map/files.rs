@@ -81,7 +81,7 @@ fn with_text(mut file: File<'_>) -> (Option<Attachment<'_>>, Cow<'_, str>) {
         // Type and size are those of the bytes that are here, not of the file they were taken from.
         let length = bytes.len() as u64;
         if let Some(size) = file.size.filter(|size| *size != length) {
-            file.rest.add_json("file_size", size.to_string());
+            file.rest.add_json("file_size", &size.to_string());
         }
         attachment.size_bytes = Some(length);
         attachment.mime_type =
@@ -108,7 +108,7 @@ fn by_name(mut file: File<'_>) -> (Option<Attachment<'_>>, Cow<'_, str>) {
         file.rest.add_text("extracted_content", text);
     }
     let attachment = Attachment {
-        kind: kind_of(file.name.unwrap_or_default()),
+        kind: AttachmentKind::of(None, file.name),
         name: file.name.map(Cow::Borrowed),
         size_bytes: file.size,
         provider_id: file.uuid.map(Cow::Borrowed),
@@ -131,18 +131,6 @@ fn join<'a>(attachments: &mut Vec<Attachment<'a>>, attachment: Attachment<'a>) {
             known.size_bytes = known.size_bytes.or(attachment.size_bytes);
         }
         None => attachments.push(attachment),
-    }
-}
-
-fn kind_of(name: &str) -> AttachmentKind {
-    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default();
-    match ending.as_str() {
-        "png" | "jpg" | "jpeg" | "gif" | "webp" | "heic" | "bmp" | "svg" => AttachmentKind::Image,
-        "mp3" | "wav" | "m4a" | "ogg" | "flac" => AttachmentKind::Audio,
-        "mp4" | "mov" | "webm" | "mkv" => AttachmentKind::Video,
-        "pdf" | "txt" | "md" | "csv" | "json" | "html" | "doc" | "docx" | "odt" | "rtf" | "xls" | "xlsx"
-        | "ppt" | "pptx" => AttachmentKind::Document,
-        _ => AttachmentKind::File,
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Arena, Attachment, Citation, Content, Message, Parser, Part, Role, same_text};
+use satchel_importer::{
+    Arena, Attachment, Citation, Content, Message, Part, Role, address::unsigned_json, same_text,
+};
 
 use super::{calls::Calls, cited, files};
 use crate::raw::{self, Block};
@@ -69,7 +71,7 @@ pub(super) fn map<'a>(
         [("content", list(&speech.kept)), ("attachments", files.kept_attached), ("files", files.kept_named)]
     {
         if let Some(kept) = kept {
-            raw.rest.add_json(key, kept);
+            raw.rest.add_json(key, &kept);
         }
     }
     let content = content(speech.parts);
@@ -88,7 +90,7 @@ pub(super) fn map<'a>(
         attachments: files.attachments,
         citations: speech.citations,
         tool_calls,
-        raw_metadata: raw.rest.into_json(),
+        raw_metadata: raw.rest.into_json().map(unsigned_json),
         ..Message::default()
     };
     Mapped { thoughts: speech.thoughts, message, memory_calls }
@@ -165,14 +167,14 @@ impl<'a> Speech<'a> {
             created_at: self.created,
             parent,
             is_thought: true,
-            raw_metadata: Some(block.put_back()),
+            raw_metadata: Some(unsigned_json(block.put_back())),
             ..Message::default()
         });
     }
 
     fn cite(&mut self, citations: Option<&'a str>, arena: &'a Arena) {
         if let Some(raw) = citations {
-            cited::read(&mut Parser::new(raw, arena), &mut self.citations);
+            cited::read(raw, &mut self.citations, arena);
         }
     }
 

@@ -1,12 +1,11 @@
 //! Calls of the tool by which the model edits what it remembers (`memory_user_edits`).
 
 use satchel_importer::{
-    Arena, Claim, Conversation, Edit, Evidence, JsonError, Leftover, Message, Parser,
+    Arena, Claim, Conversation, Edit, Evidence, Item, JsonError, Leftover, Message, Parser,
     json::Kind,
     pam::memory::{ExtractionMethod, MemoryType},
 };
 
-use super::item;
 use crate::map::{Answer, MemoryCall};
 
 /// The log that all edits of an account belong to.
@@ -92,7 +91,7 @@ impl<'a> Input<'a> {
     }
 
     fn edit(&self) -> Result<Edit, &'static str> {
-        let fact = |text| item(text, MemoryType::Fact);
+        let fact = |text| Item::new(text, MemoryType::Fact);
         let target = || self.control.map(ToOwned::to_owned);
         match self.command {
             Some("add") => {

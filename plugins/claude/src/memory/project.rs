@@ -1,12 +1,12 @@
 //! What a person wrote for Claude to follow inside a project.
 
 use satchel_importer::{
-    JsonError, Leftover, Parser,
+    Item, JsonError, Leftover, Parser,
     pam::memory::{ExtractionMethod, MemoryType},
+    snapshot,
 };
 
-use super::{Found, Origin, item, metadata, snapshot};
-use crate::{raw::keep, time};
+use super::{Found, Origin, metadata};
 
 /// The fields of a project that count.
 #[derive(Default)]
@@ -52,7 +52,7 @@ pub(crate) fn read(json: &mut Parser<'_>, origin: &Origin<'_>, locator: &str) ->
         ));
         return Ok(found);
     }
-    let mut item = item(prompt, MemoryType::Instruction);
+    let mut item = Item::new(prompt, MemoryType::Instruction);
     item.scope = Some(format!("project:{uuid}"));
     item.updated_at = project.updated;
     item.metadata = metadata(project.rest);
@@ -81,10 +81,10 @@ impl<'a> Project<'a> {
     fn field(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
         let rest = &mut self.rest;
         match key {
-            "uuid" => self.uuid = rest.text(key, json)?.filter(|uuid| !uuid.is_empty()),
+            "uuid" => self.uuid = rest.words(key, json)?,
             "prompt_template" => self.prompt = rest.text(key, json)?,
-            "created_at" => self.created = time::read(key, json, rest)?,
-            "updated_at" => self.updated = time::read(key, json, rest)?,
+            "created_at" => self.created = rest.time(key, json)?,
+            "updated_at" => self.updated = rest.time(key, json)?,
             "is_starter_project" => self.starter = rest.bool(key, json)?.unwrap_or_default(),
             "creator" if rest.object(key, json)? => {
                 while let Some(key) = json.key()? {
@@ -98,7 +98,7 @@ impl<'a> Project<'a> {
                     self.documents += 1;
                 }
             }
-            _ if json.pending() => keep(key, json, rest)?,
+            _ if json.pending() => rest.keep(key, json)?,
             _ => {}
         }
         Ok(())

@@ -4,14 +4,13 @@ use satchel_importer::{
     Item, JsonError, Leftover, Parser,
     json::Kind,
     pam::memory::{ExtractionMethod, MemoryType},
+    snapshot,
 };
 
 use super::{
-    Found, Origin, item, metadata,
+    Found, Origin, metadata,
     prose::{self, Voice},
-    snapshot,
 };
-use crate::{raw::keep, time};
 
 /// Series of the snapshots.
 const CONVERSATIONS: &str = "conversations_memory";
@@ -33,7 +32,7 @@ pub(crate) fn read(json: &mut Parser<'_>, origin: &Origin<'_>, locator: &str) ->
             CONVERSATIONS => reader.conversations(json)?,
             PROJECTS => reader.projects(json)?,
             FILES => reader.files(json)?,
-            _ => keep(key, json, &mut rest)?,
+            _ => rest.keep(key, json)?,
         }
     }
     json.end()?;
@@ -103,7 +102,7 @@ impl Reader<'_> {
         if text.is_empty() {
             return;
         }
-        let mut item = item(text, MemoryType::Context);
+        let mut item = Item::new(text, MemoryType::Context);
         let mut kept = Leftover::default();
         if let Some(heading) = heading {
             kept.add_text("heading", heading);
@@ -131,7 +130,7 @@ impl Reader<'_> {
                 Kind::String => {
                     let text = json.string()?.trim();
                     if !text.is_empty() {
-                        let mut item = item(text, MemoryType::Project);
+                        let mut item = Item::new(text, MemoryType::Project);
                         item.scope = Some(format!("project:{project}"));
                         let locator = format!("{}{place}", self.locator);
                         let series = format!("{PROJECTS}/{project}");
@@ -171,8 +170,8 @@ impl Reader<'_> {
             match key {
                 "path" => path = rest.text(key, json)?,
                 "content" => content = rest.text(key, json)?,
-                "updated_at" => updated = time::read(key, json, &mut rest)?,
-                _ => keep(key, json, &mut rest)?,
+                "updated_at" => updated = rest.time(key, json)?,
+                _ => rest.keep(key, json)?,
             }
         }
         match (path.filter(|path| !path.is_empty()), content) {
@@ -196,7 +195,7 @@ impl Reader<'_> {
         let bullets = prose::bullets(content);
         let whole = bullets.marked.is_empty();
         let make = |text: &str| {
-            let mut item = item(text, memory_type(path, whole));
+            let mut item = Item::new(text, memory_type(path, whole));
             item.updated_at = updated;
             item.metadata.clone_from(&metadata);
             item

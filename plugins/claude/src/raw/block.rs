@@ -2,7 +2,7 @@
 
 use satchel_importer::{Arena, JsonError, Leftover, Parser, json::Kind};
 
-use super::{check_length, flag, id, json_text, keep};
+use super::{check_length, json_text};
 
 /// One block. Which fields count depends on its type; [`Block::put_back`] keeps those that do not.
 #[derive(Debug, Default)]
@@ -79,17 +79,17 @@ impl<'a> Block<'a> {
             "type" => self.kind = rest.text(key, json)?.unwrap_or_default(),
             "text" => self.text = rest.text(key, json)?,
             "thinking" => self.thinking = rest.text(key, json)?,
-            "id" => self.id = id(key, json, rest)?,
-            "name" => self.name = id(key, json, rest)?,
-            "tool_use_id" => self.tool_use_id = id(key, json, rest)?,
+            "id" => self.id = rest.words(key, json)?,
+            "name" => self.name = rest.words(key, json)?,
+            "tool_use_id" => self.tool_use_id = rest.words(key, json)?,
             "title" => self.title = rest.text(key, json)?,
-            "file_uuid" => self.file_uuid = id(key, json, rest)?,
+            "file_uuid" => self.file_uuid = rest.words(key, json)?,
             "input" => self.input = json_text(json)?,
             "content" => self.content = json_text(json)?,
             "citations" => self.citations = json_text(json)?.filter(|raw| *raw != "[]"),
             "summaries" => self.summaries = json_text(json)?,
-            "is_error" => self.error = flag(key, json, rest)?,
-            _ => keep(key, json, rest)?,
+            "is_error" => self.error = rest.keep_and_read(key, json)?.is_true(),
+            _ => rest.keep(key, json)?,
         }
         Ok(())
     }

@@ -2,8 +2,7 @@
 
 use satchel_importer::{JsonError, Leftover, Parser, json::Kind};
 
-use super::{Block, Conversation, File, Message, check_length, id, json_text, keep};
-use crate::time;
+use super::{Block, Conversation, File, Message, check_length, json_text};
 
 impl<'a> Conversation<'a> {
     /// Reads one design chat; none if it is no object.
@@ -52,17 +51,17 @@ impl<'a> Message<'a> {
                 "contentBlocks" if rest.array(key, json)? => self.read_design_blocks(json)?,
                 "attachments" => self.attachments = File::read_list(key, json, &mut rest)?,
                 "timestamp" => {
-                    let time = time::read(key, json, &mut rest)?;
+                    let time = rest.time(key, json)?;
                     self.created = self.created.or(time);
                 }
                 // Said by the message already.
                 "role" if self.sender.is_some() => json.skip_value()?,
-                _ if json.pending() => keep(key, json, &mut rest)?,
+                _ if json.pending() => rest.keep(key, json)?,
                 _ => {}
             }
         }
         if let Some(rest) = rest.into_json() {
-            self.rest.add_json("content", rest);
+            self.rest.add_json("content", &rest);
         }
         Ok(())
     }
@@ -92,7 +91,7 @@ fn design_blocks(mut json: Parser<'_>) -> Result<Vec<Block<'_>>, JsonError> {
             "type" => block.kind = block.rest.text(key, &mut json)?.unwrap_or_default(),
             "text" => block.text = block.rest.text(key, &mut json)?,
             "toolCall" if block.rest.object(key, &mut json)? => output = read_call(&mut block, &mut json)?,
-            _ if json.pending() => keep(key, &mut json, &mut block.rest)?,
+            _ if json.pending() => block.rest.keep(key, &mut json)?,
             _ => {}
         }
     }
@@ -119,11 +118,11 @@ fn read_call<'a>(block: &mut Block<'a>, json: &mut Parser<'a>) -> Result<Option<
     let mut output = None;
     while let Some(key) = json.key()? {
         match key {
-            "id" => block.id = id(key, json, &mut block.rest)?,
-            "name" => block.name = id(key, json, &mut block.rest)?,
+            "id" => block.id = block.rest.words(key, json)?,
+            "name" => block.name = block.rest.words(key, json)?,
             "input" => block.input = json_text(json)?,
             "output" => output = json_text(json)?,
-            _ => keep(key, json, &mut block.rest)?,
+            _ => block.rest.keep(key, json)?,
         }
     }
     Ok(output)

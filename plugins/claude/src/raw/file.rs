@@ -2,7 +2,7 @@
 
 use satchel_importer::{JsonError, Leftover, Parser};
 
-use super::{check_length, id, keep};
+use super::check_length;
 
 /// A file that came with a message.
 #[derive(Debug, Default)]
@@ -51,18 +51,12 @@ impl<'a> File<'a> {
     fn field(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
         let rest = &mut self.rest;
         match key {
-            "file_name" | "name" => self.name = id(key, json, rest)?,
-            "file_size" => {
-                let number = rest.number(key, json)?;
-                self.size = number.and_then(satchel_importer::json::Number::as_u64);
-                if let (None, Some(number)) = (self.size, number) {
-                    rest.add_json(key, number.as_str());
-                }
-            }
-            "file_type" | "type" => self.kind = id(key, json, rest)?,
+            "file_name" | "name" => self.name = rest.words(key, json)?,
+            "file_size" => self.size = rest.count(key, json)?,
+            "file_type" | "type" => self.kind = rest.words(key, json)?,
             "extracted_content" | "content" => self.extracted = rest.text(key, json)?,
-            "file_uuid" => self.uuid = id(key, json, rest)?,
-            _ => keep(key, json, rest)?,
+            "file_uuid" => self.uuid = rest.words(key, json)?,
+            _ => rest.keep(key, json)?,
         }
         Ok(())
     }

@@ -235,6 +235,25 @@ fn invalid_utf8_is_replaced_with_a_warning() {
 }
 
 #[test]
+fn a_key_that_stands_twice_is_told_of() {
+    let text = b"[{\"a\":1,\"b\":{\"c\":1,\"c\":2}},{\"a\":1,\"\\u0061\":2},{\"a\":1,\"a\"}]";
+    let (_, lines) = run(JsonArray::new("f"), &[("f", text)], |element, _| {
+        let mut json = element.parser();
+        json.enter_object()?;
+        while json.key()?.is_some() {
+            if json.enter_object()? {
+                while json.key()?.is_some() {}
+            }
+        }
+        Ok(())
+    });
+    let warnings: Vec<_> = lines.iter().filter_map(|line| if let Line::Warning(warning) = line { Some((warning.locator.as_str(), warning.message.as_str())) } else { None }).collect();
+    let told = |key| format!("an object gives the key {key:?} twice; the last value is read");
+    assert_eq!(warnings, [("f[0]", told("c").as_str()), ("f[1]", told("a").as_str())]);
+    assert_eq!(skips(&lines), [("f[2]", "expected \":\" (byte 10 of the element)")]);
+}
+
+#[test]
 fn a_pointer_that_leads_nowhere_is_another_format() {
     for text in ["{\"a\":1}", "[]", "{\"b\":{}}", "7"] {
         assert_eq!(

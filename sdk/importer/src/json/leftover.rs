@@ -2,40 +2,64 @@
 
 use std::{borrow::Cow, collections::BTreeMap, fmt::Write as _};
 
-use super::{JsonError, Kind, Number, Parser};
+use super::{
+    JsonError, Kind, Number, Parser, Value,
+    keys::{self, FEW},
+};
+use crate::Arena;
 
 /// Collects the fields of one object that have no place elsewhere, in the order of the export.
 ///
 /// The typed takers (`text`, `number`, …) are for known keys: a value of the expected type is returned, `null` counts
-/// as absent, and a value of any other type is kept as it stands instead of failing.
+/// as absent, and a value of any other type is kept as it stands instead of failing. Of a key that is kept twice the
+/// last value stays.
+///
+/// One that is used again and again ([`Leftover::take_json`]) allocates once for all messages.
 #[derive(Debug, Default)]
 pub struct Leftover<'a> {
-    pairs: Vec<(&'a str, Cow<'a, str>)>,
+    /// The object so far, without its last brace.
+    text: String,
+    keys: Vec<&'a str>,
+    slots: u64,
+    repeated: bool,
+    /// Keys of which the first so many of `keys` are taken back.
+    forgotten: Vec<(&'a str, usize)>,
 }
 
 impl<'a> Leftover<'a> {
-    /// Keeps the next value under `key`. A key given twice keeps its last value.
+    /// Keeps the next value under `key`, unless it says nothing: null, `{}` and an absent key are one.
     pub fn keep(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
         let raw = json.raw_value()?;
-        self.push(key, Cow::Borrowed(raw));
+        self.add_unless_nothing(key, raw);
         Ok(())
     }
 
+    /// Keeps the next value, and reads it too.
+    pub fn keep_and_read(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<Value<'a>, JsonError> {
+        let value = Value::read(json)?;
+        match value {
+            Value::Null => self.forget(key),
+            Value::Text(text) => self.add_text(key, text),
+            Value::Raw(raw) => self.add_unless_nothing(key, raw),
+        }
+        Ok(value)
+    }
+
     /// Adds a value that is already JSON text.
-    pub fn add_json(&mut self, key: &'a str, raw: impl Into<Cow<'a, str>>) {
-        self.push(key, raw.into());
+    pub fn add_json(&mut self, key: &'a str, raw: &str) {
+        self.add_key(key);
+        self.text.push_str(raw);
     }
 
     /// Adds a text.
     pub fn add_text(&mut self, key: &'a str, text: &str) {
-        let mut quoted = String::with_capacity(text.len() + 2);
-        quote(text, &mut quoted);
-        self.push(key, Cow::Owned(quoted));
+        self.add_key(key);
+        quote(text, &mut self.text);
     }
 
     /// Adds a flag.
     pub fn add_bool(&mut self, key: &'a str, value: bool) {
-        self.push(key, Cow::Borrowed(if value { "true" } else { "false" }));
+        self.add_json(key, if value { "true" } else { "false" });
     }
 
     /// Takes a string.
@@ -44,9 +68,24 @@ impl<'a> Leftover<'a> {
         self.take(key, json, Kind::String, Parser::string)
     }
 
+    /// Takes a string that is not empty, such as an id.
+    pub fn words(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<Option<&'a str>, JsonError> {
+        Ok(self.text(key, json)?.filter(|text| !text.is_empty()))
+    }
+
     /// Takes a number.
     pub fn number(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<Option<Number<'a>>, JsonError> {
         self.take(key, json, Kind::Number, Parser::number)
+    }
+
+    /// Takes a whole number from 0; any other is kept.
+    pub fn count(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<Option<u64>, JsonError> {
+        let Some(number) = self.number(key, json)? else { return Ok(None) };
+        let count = number.as_u64();
+        if count.is_none() {
+            self.add_json(key, number.as_str());
+        }
+        Ok(count)
     }
 
     /// Takes a flag.
@@ -56,44 +95,114 @@ impl<'a> Leftover<'a> {
 
     /// Goes into an object; true if it did. Walk it with [`Parser::key`].
     pub fn object(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<bool, JsonError> {
-        Ok(json.enter_object()? || self.take_null_or_keep(key, json)?)
+        let entered = json.enter_object()?;
+        self.keep_unless(entered, key, json)
     }
 
     /// Goes into an array; true if it did. Walk it with [`Parser::item`].
     pub fn array(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<bool, JsonError> {
-        Ok(json.enter_array()? || self.take_null_or_keep(key, json)?)
+        let entered = json.enter_array()?;
+        self.keep_unless(entered, key, json)
     }
 
     /// Whether nothing was kept.
     pub fn is_empty(&self) -> bool {
-        self.pairs.is_empty()
+        self.keys.is_empty()
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.keys.clear();
+        self.forgotten.clear();
+        (self.slots, self.repeated) = (0, false);
     }
 
     /// The text of a JSON object with all that was kept; none if nothing was.
     pub fn into_json(mut self) -> Option<Cow<'a, str>> {
-        if self.pairs.is_empty() {
+        if self.keys.is_empty() {
             return None;
         }
-        drop_repeated(&mut self.pairs);
-        let length: usize = self.pairs.iter().map(|(key, raw)| key.len() + raw.len() + 4).sum();
-        let mut object = String::with_capacity(length + 2);
-        let mut separator = '{';
-        for (key, raw) in &self.pairs {
-            object.push(separator);
-            quote(key, &mut object);
-            object.push(':');
-            object.push_str(raw);
-            separator = ',';
-        }
-        object.push('}');
-        Some(Cow::Owned(object))
+        self.text.push('}');
+        if self.repeats() { self.without_repeated().map(Cow::Owned) } else { Some(Cow::Owned(self.text)) }
     }
 
-    fn push(&mut self, key: &'a str, raw: Cow<'a, str>) {
-        if self.pairs.capacity() == 0 {
-            self.pairs.reserve(FEW);
+    /// Like [`Leftover::into_json`], into the arena; begins anew.
+    pub fn take_json(&mut self, arena: &'a Arena) -> Option<Cow<'a, str>> {
+        if self.keys.is_empty() {
+            return None;
         }
-        self.pairs.push((key, raw));
+        self.text.push('}');
+        let repaired = self.repeats().then(|| self.without_repeated());
+        let object: Option<&'a str> = match &repaired {
+            Some(repaired) => repaired.as_ref().map(|text| &*arena.alloc_str(text)),
+            None => Some(arena.alloc_str(&self.text)),
+        };
+        self.clear();
+        object.map(Cow::Borrowed)
+    }
+
+    fn add_unless_nothing(&mut self, key: &'a str, raw: &str) {
+        if matches!(raw, "null" | "{}") {
+            self.forget(key);
+        } else {
+            self.add_json(key, raw);
+        }
+    }
+
+    /// Takes back what was kept under `key`: a later value of it was taken, or says nothing.
+    #[inline]
+    pub(super) fn forget(&mut self, key: &'a str) {
+        if self.slots & keys::slot(key) != 0 && self.keys.contains(&key) {
+            self.forgotten.push((key, self.keys.len()));
+        }
+    }
+
+    fn add_key(&mut self, key: &'a str) {
+        let slot = keys::slot(key);
+        self.repeated |= self.slots & slot != 0 && self.keys.len() <= FEW && self.keys.contains(&key);
+        self.slots |= slot;
+        self.text.push(if self.keys.is_empty() { '{' } else { ',' });
+        self.keys.push(key);
+        quote(key, &mut self.text);
+        self.text.push(':');
+    }
+
+    fn repeats(&mut self) -> bool {
+        self.repeated
+            || !self.forgotten.is_empty()
+            || (self.keys.len() > FEW && keys::repeated_among_many(&mut self.keys).next().is_some())
+    }
+
+    /// The object with the last value of each key, at the place of that value.
+    fn without_repeated(&self) -> Option<String> {
+        let arena = Arena::new();
+        let mut last: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut pairs = Vec::new();
+        let mut json = Parser::new(&self.text, &arena);
+        let mut read = || -> Result<(), JsonError> {
+            if json.enter_object()? {
+                while let Some(key) = json.key()? {
+                    last.insert(key, pairs.len());
+                    pairs.push((key, json.raw_value()?));
+                }
+            }
+            Ok(())
+        };
+        // The object was put together from checked values.
+        read().unwrap_or_default();
+        for (key, before) in &self.forgotten {
+            if last.get(key).is_some_and(|at| at < before) {
+                last.remove(key);
+            }
+        }
+        let mut rest = Leftover::default();
+        for (at, (key, raw)) in pairs.into_iter().enumerate() {
+            if last.get(key) == Some(&at) {
+                rest.add_json(key, raw);
+            }
+        }
+        (!rest.is_empty()).then(|| rest.text + "}")
     }
 
     #[inline]
@@ -105,44 +214,21 @@ impl<'a> Leftover<'a> {
         take: impl FnOnce(&mut Parser<'a>) -> Result<T, JsonError>,
     ) -> Result<Option<T>, JsonError> {
         if json.kind()? == kind {
+            self.forget(key);
             return take(json).map(Some);
         }
-        self.take_null_or_keep(key, json)?;
+        self.keep(key, json)?;
         Ok(None)
     }
 
-    /// Always false: nothing was entered.
-    fn take_null_or_keep(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<bool, JsonError> {
-        if !json.null()? {
+    fn keep_unless(&mut self, entered: bool, key: &'a str, json: &mut Parser<'a>) -> Result<bool, JsonError> {
+        if entered {
+            self.forget(key);
+        } else {
             self.keep(key, json)?;
         }
-        Ok(false)
+        Ok(entered)
     }
-}
-
-/// So many keys have place from the first on, and are compared with each other; more go through a map.
-const FEW: usize = 16;
-
-/// Leaves the last of several values of one key, at the place of that value.
-fn drop_repeated(pairs: &mut Vec<(&str, Cow<str>)>) {
-    let repeated = if pairs.len() <= FEW {
-        pairs
-            .iter()
-            .enumerate()
-            .any(|(index, (key, _))| pairs.iter().skip(index + 1).any(|(other, _)| other == key))
-    } else {
-        true
-    };
-    if !repeated {
-        return;
-    }
-    let last: BTreeMap<&str, usize> =
-        pairs.iter().enumerate().map(|(index, (key, _))| (*key, index)).collect();
-    let mut index = 0;
-    pairs.retain(|(key, _)| {
-        index += 1;
-        last.get(key) == Some(&(index - 1))
-    });
 }
 
 /// Appends `text` as a JSON string.

@@ -193,6 +193,33 @@ fn values_that_nobody_takes_are_passed_over() {
 }
 
 #[test]
+fn the_last_value_of_a_key_counts_wherever_it_goes() {
+    let arena = Arena::new();
+    let mut json = Parser::new(r#"{"a":[1],"a":"x","b":"x","b":[2],"c":7,"c":null,"d":"x","d":null,"e":0,"e":[3]}"#, &arena);
+    let (mut a, mut b, mut d, mut rest) = (None, None, None, Leftover::default());
+    assert!(json.enter_object().unwrap());
+    while let Some(key) = json.key().unwrap() {
+        match key {
+            "a" => a = rest.text(key, &mut json).unwrap(),
+            "b" => b = rest.text(key, &mut json).unwrap(),
+            "d" => d = rest.keep_and_read(key, &mut json).unwrap().text(),
+            "e" if rest.array(key, &mut json).unwrap() => while json.item().unwrap() {},
+            "e" => {}
+            _ => rest.keep(key, &mut json).unwrap(),
+        }
+    }
+    assert_eq!((a, b, d), (Some("x"), None, None));
+    assert_eq!(rest.take_json(&arena).as_deref(), Some(r#"{"b":[2]}"#));
+    assert_eq!(rest.take_json(&arena), None);
+    rest.add_text("q\"", "line\n");
+    rest.add_json("n", "1");
+    assert_eq!(rest.take_json(&arena).as_deref(), Some("{\"q\\\"\":\"line\\n\",\"n\":1}"));
+    rest.add_json("n", "1");
+    rest.keep("n", &mut Parser::new("null", &arena)).unwrap();
+    assert_eq!(rest.into_json(), None);
+}
+
+#[test]
 fn odd_types_are_kept_and_null_is_absent() {
     let arena = Arena::new();
     let text =

@@ -1,41 +1,37 @@
-//! The tree of a conversation: who stands under whom once nodes without a message are gone.
+//! The tree of a conversation: who stands under whom once nodes that are not kept are gone, and without circles.
 
 use std::collections::BTreeMap;
 
-use satchel_importer::Arena;
-
-use crate::raw;
-
 /// A node by its links.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Link<'a> {
-    pub(crate) key: &'a str,
-    pub(crate) parent: Option<&'a str>,
-    /// The list of children as JSON text; slim exports have none.
-    pub(crate) children: Option<&'a str>,
-    /// Index of its message; none if it has none and is dropped.
-    pub(crate) message: Option<usize>,
+pub struct Link<'a> {
+    /// Its id; of nodes with the same id the last one is meant by others.
+    pub key: &'a str,
+    /// The id of its parent, if it names one.
+    pub parent: Option<&'a str>,
+    /// Whether it becomes a message; its children hang under its nearest kept ancestor if not.
+    pub kept: bool,
 }
 
 /// Where a kept node hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Parent<'a> {
+pub enum Parent<'a> {
     /// Nowhere.
     Root,
     /// Under the kept node of this index.
     Node(usize),
-    /// Under a node that this export does not hold; an older one may.
+    /// Under a node that this export does not hold; another one may.
     Absent(&'a str),
 }
 
-/// The links between nodes, by their index in the mapping.
-pub(crate) struct Tree<'a> {
+/// The links between nodes, by their index.
+#[derive(Debug)]
+pub struct Tree<'a> {
     index: BTreeMap<&'a str, usize>,
-    /// For dropped nodes, where their children hang.
+    /// For nodes that are not kept, where their children hang.
     parents: Vec<Parent<'a>>,
     kept: Vec<bool>,
-    /// Kept nodes that stood in a cycle and became roots.
-    pub(crate) cut: Vec<usize>,
+    cut: Vec<usize>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,30 +42,38 @@ enum Walk {
 }
 
 impl<'a> Tree<'a> {
-    /// Links `nodes`; those without a message are dropped. Runs in `n log n`, whatever the links look like.
-    pub(crate) fn link(nodes: &[Link<'a>], arena: &'a Arena) -> Self {
-        let kept = nodes.iter().map(|node| node.message.is_some()).collect();
-        let index = nodes.iter().enumerate().map(|(at, node)| (node.key, at)).collect();
-        let mut tree = Self { index, parents: Vec::with_capacity(nodes.len()), kept, cut: Vec::new() };
-        tree.parents.extend(nodes.iter().map(|node| match node.parent {
-            None => Parent::Root,
-            Some(key) => tree.index.get(key).map_or(Parent::Absent(key), |at| Parent::Node(*at)),
-        }));
+    /// Links nodes, in `n log n` whatever the links look like.
+    ///
+    /// `children` gives the ids that the node of an index names as its children; it is asked only where several nodes
+    /// name no parent, and a node that names none hangs under the first one that names it.
+    pub fn link<C: IntoIterator<Item = &'a str>>(
+        nodes: impl Iterator<Item = Link<'a>> + Clone,
+        children: impl Fn(usize) -> C,
+    ) -> Self {
+        let kept = nodes.clone().map(|node| node.kept).collect();
+        let index = nodes.clone().enumerate().map(|(at, node)| (node.key, at)).collect();
+        let mut tree = Self { index, parents: Vec::new(), kept, cut: Vec::new() };
+        tree.parents = nodes
+            .map(|node| match node.parent {
+                None => Parent::Root,
+                Some(key) => tree.index.get(key).map_or(Parent::Absent(key), |at| Parent::Node(*at)),
+            })
+            .collect();
         if tree.parents.iter().filter(|parent| **parent == Parent::Root).count() > 1 {
-            tree.adopt(nodes, arena);
+            tree.adopt(children);
         }
-        tree.skip_dropped();
+        tree.pass_over_dropped();
         tree.cut_cycles();
         tree
     }
 
-    /// The parent of the node at `at`; never one that is dropped.
-    pub(crate) fn parent(&self, at: usize) -> Parent<'a> {
+    /// The parent of the node at `at`; never one that is not kept.
+    pub fn parent(&self, at: usize) -> Parent<'a> {
         self.parents.get(at).copied().unwrap_or(Parent::Root)
     }
 
-    /// The node named `key`, or its nearest kept ancestor.
-    pub(crate) fn kept_at(&self, key: &str) -> Option<usize> {
+    /// The index of the node named `key`, or of its nearest kept ancestor.
+    pub fn kept_at(&self, key: &str) -> Option<usize> {
         let at = *self.index.get(key)?;
         if self.is_kept(at) {
             return Some(at);
@@ -80,14 +84,18 @@ impl<'a> Tree<'a> {
         }
     }
 
+    /// Kept nodes that stood in a circle and became roots: the first of each circle.
+    pub fn cut(&self) -> &[usize] {
+        &self.cut
+    }
+
     fn is_kept(&self, at: usize) -> bool {
         self.kept.get(at).copied().unwrap_or_default()
     }
 
-    /// A node that names no parent hangs under the first node that names it as a child.
-    fn adopt(&mut self, nodes: &[Link<'a>], arena: &'a Arena) {
-        for (above, node) in nodes.iter().enumerate() {
-            for child in node.children.map(|raw| raw::texts(raw, arena)).unwrap_or_default() {
+    fn adopt<C: IntoIterator<Item = &'a str>>(&mut self, children: impl Fn(usize) -> C) {
+        for above in 0..self.parents.len() {
+            for child in children(above) {
                 let Some(at) = self.index.get(child).copied() else { continue };
                 if at != above && self.parents[at] == Parent::Root {
                     self.parents[at] = Parent::Node(above);
@@ -96,8 +104,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Makes every link end at a kept node; each dropped node is walked over once.
-    fn skip_dropped(&mut self) {
+    /// Makes every link end at a kept node; each node is walked over once.
+    fn pass_over_dropped(&mut self) {
         let mut walked = vec![Walk::Never; self.parents.len()];
         let mut path = Vec::new();
         for start in 0..self.parents.len() {
@@ -109,7 +117,7 @@ impl<'a> Tree<'a> {
                     Parent::Node(above) if self.is_kept(above) => break Parent::Node(above),
                     Parent::Node(above) => match walked[above] {
                         Walk::Never => at = above,
-                        // Dropped nodes that stand in a cycle hang nowhere.
+                        // Nodes that are not kept and stand in a circle hang nowhere.
                         Walk::Now => break Parent::Root,
                         Walk::Before => break self.parents[above],
                     },
@@ -123,8 +131,9 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Makes one node of each cycle a root: the first in the order of the export.
+    /// Makes one node of each circle a root: the first in the order of the export.
     fn cut_cycles(&mut self) {
+        // Exports put parents first; then there is no circle.
         let forward = |(at, parent): (usize, &Parent)| matches!(parent, Parent::Node(above) if *above >= at);
         if !self.parents.iter().enumerate().any(forward) {
             return;
@@ -171,8 +180,7 @@ mod tests {
         let node = |(at, (parent, kept)): (usize, (&Option<usize>, &bool))| Link {
             key: KEYS[at],
             parent: parent.map(|parent| KEYS[parent]),
-            children: None,
-            message: kept.then_some(at),
+            kept: *kept,
         };
         parents.iter().zip(kept).enumerate().map(node).collect()
     }
@@ -202,8 +210,8 @@ mod tests {
                 // Keys beyond the nodes are one that never comes.
                 *parent = parent.map(|at| if at < count { at } else { 11 });
             }
-            let arena = Arena::new();
-            let tree = Tree::link(&nodes(&parents, &kept), &arena);
+            let nodes = nodes(&parents, &kept);
+            let tree = Tree::link(nodes.iter().copied(), |_| []);
             for at in (0..count).filter(|at| kept[*at]) {
                 let expected = by_hand(at, &parents, &kept);
                 if tree.cut.contains(&at) {
@@ -213,11 +221,33 @@ mod tests {
                 }
                 let mut above = at;
                 for step in 0.. {
-                    prop_assert!(step <= count, "a cycle is left");
+                    prop_assert!(step <= count, "a circle is left");
                     let Parent::Node(next) = tree.parent(above) else { break };
                     above = next;
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_names_no_parent_hangs_under_the_first_that_names_it() {
+        let node = |key| Link { key, parent: None, kept: true };
+        let nodes = [node("a"), node("b"), node("c"), Link { parent: Some("a"), ..node("d") }];
+        let children = [vec!["b", "d"], vec!["c", "b"], vec!["c", "a"], vec!["c", "gone"]];
+        let tree = Tree::link(nodes.into_iter(), |at| children[at].clone());
+        let parents: Vec<_> = (0..4).map(|at| tree.parent(at)).collect();
+        // The third names the first as its child, which closes a circle: it is cut at its first node.
+        assert_eq!(parents, [Parent::Root, Parent::Node(0), Parent::Node(1), Parent::Node(0)]);
+        assert_eq!(tree.cut(), [0]);
+    }
+
+    #[test]
+    fn a_circle_is_cut_at_its_first_node() {
+        let nodes = [("x", "a"), ("a", "b"), ("b", "c"), ("c", "a"), ("s", "s")];
+        let links = nodes.into_iter().map(|(key, parent)| Link { key, parent: Some(parent), kept: true });
+        let tree = Tree::link(links, |_| []);
+        let parents: Vec<_> = (0..5).map(|at| tree.parent(at)).collect();
+        assert_eq!(parents, [Parent::Node(1), Parent::Root, Parent::Node(3), Parent::Node(1), Parent::Root]);
+        assert_eq!(tree.cut(), [1, 4]);
     }
 }

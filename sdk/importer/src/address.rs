@@ -1,14 +1,24 @@
-//! Signed addresses: whoever holds one may fetch the file, so the signature is cut off.
+//! Addresses in exports: which texts are some, and the signatures that must not be stored.
 
 use std::borrow::Cow;
 
-use crate::scan;
-
-/// Names of query parameters that carry a signature (Azure, S3, Google Cloud, and others).
+/// Names of query parameters that carry a signature (Azure, S3, Google Cloud, and others): whoever holds one may fetch
+/// the file.
 const SIGNATURES: [&str; 4] = ["sig=", "X-Amz-Signature=", "X-Goog-Signature=", "Signature="];
 
+/// Whether `text` begins with a scheme (RFC 3986 §3.1) and holds neither white space nor control characters; PAM takes
+/// nothing else for an address.
+pub fn is_uri(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once(':') else { return false };
+    let mut letters = scheme.bytes();
+    letters.next().is_some_and(|byte| byte.is_ascii_alphabetic())
+        && letters.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
+        && !rest.is_empty()
+        && !rest.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
 /// An address without its query, if that is signed.
-pub(crate) fn url(address: &str) -> Cow<'_, str> {
+pub fn unsigned(address: &str) -> Cow<'_, str> {
     match address.split_once('?') {
         Some((before, query)) if SIGNATURES.iter().any(|name| has_parameter(query, name)) => {
             Cow::Borrowed(before)
@@ -17,9 +27,9 @@ pub(crate) fn url(address: &str) -> Cow<'_, str> {
     }
 }
 
-/// JSON text without the queries of signed addresses.
-pub(crate) fn json(text: Cow<'_, str>) -> Cow<'_, str> {
-    if !scan::holds(&text, b'?') || !SIGNATURES.iter().any(|name| text.contains(name)) {
+/// JSON text without the queries of signed addresses, wherever in it they stand.
+pub fn unsigned_json(text: Cow<'_, str>) -> Cow<'_, str> {
+    if memchr::memchr(b'?', text.as_bytes()).is_none() || !SIGNATURES.iter().any(|name| text.contains(name)) {
         return text;
     }
     let mut clean = String::with_capacity(text.len());
@@ -64,12 +74,22 @@ mod tests {
 
     #[test]
     fn signed_queries_go_and_others_stay() {
-        assert_eq!(url("https://a/b?se=1&sig=x"), "https://a/b");
-        assert_eq!(url("https://a/b?design=1"), "https://a/b?design=1");
+        assert_eq!(unsigned("https://a/b?se=1&sig=x"), "https://a/b");
+        assert_eq!(unsigned("https://a/b?design=1"), "https://a/b?design=1");
         let text = r#"{"a":"https://a/b?se=1\u0026sig=x\u0026sp=r","b":"why? https://c/d?q=1 sig=","c":"(https://e/f?Signature=1)"}"#;
         assert_eq!(
-            json(text.into()),
+            unsigned_json(text.into()),
             r#"{"a":"https://a/b","b":"why? https://c/d?q=1 sig=","c":"(https://e/f)"}"#
         );
+    }
+
+    #[test]
+    fn only_uris_are_taken_for_addresses() {
+        for text in ["file-abc", "example.com", "", "http:", ":b", "a b:c", "1x:y", "https://a b", "https://a\u{1}"] {
+            assert!(!is_uri(text), "{text:?}");
+        }
+        for text in ["https://example.com/a?b=c", "mailto:someone@example.com", "sediment://file_1"] {
+            assert!(is_uri(text), "{text}");
+        }
     }
 }

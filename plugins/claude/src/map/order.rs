@@ -1,0 +1,95 @@
+//! Who answers whom: parents by uuid, by order where no message names one, without circles.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use satchel_importer::{
+    natural_key,
+    tree::{Link, Parent, Tree},
+};
+
+use crate::raw::Message;
+
+/// What the first message of a conversation names as its parent.
+const ROOT: &str = "00000000-0000-4000-8000-000000000000";
+
+/// A message and what it is called.
+pub(super) struct Node<'a> {
+    pub(super) id: Cow<'a, str>,
+    pub(super) raw: Message<'a>,
+}
+
+/// Names every message; the second list holds the places in the export's list of those whose uuid an earlier one has.
+pub(super) fn name(messages: Vec<Message<'_>>) -> (Vec<Node<'_>>, Vec<usize>) {
+    let mut seen: BTreeMap<Cow<'_, str>, usize> = BTreeMap::new();
+    let (mut nodes, mut repeated) = (Vec::with_capacity(messages.len()), Vec::new());
+    for raw in messages {
+        let id = raw.uuid.map_or_else(|| Cow::Owned(natural(&raw)), Cow::Borrowed);
+        let count = seen.entry(id.clone()).or_default();
+        *count += 1;
+        match (*count, raw.uuid) {
+            (1, _) => nodes.push(Node { id, raw }),
+            (_, Some(_)) => repeated.push(raw.index),
+            (count, None) => nodes.push(Node { id: format!("{id}:{count}").into(), raw }),
+        }
+    }
+    (nodes, repeated)
+}
+
+/// A key of a message: its uuid, or what later exports hold too.
+pub(super) fn natural(message: &Message<'_>) -> String {
+    if let Some(uuid) = message.uuid {
+        return uuid.to_owned();
+    }
+    let said = message.text.or_else(|| message.blocks.iter().find_map(|block| block.text.or(block.thinking)));
+    natural_key(&[message.sender, message.created.map(|time| time.to_string()).as_deref(), said])
+}
+
+/// The parent of each node, and the nodes that were made roots because their parents led back to them.
+pub(super) fn parents<'a>(nodes: &[Node<'a>]) -> (Vec<Option<Cow<'a, str>>>, Vec<usize>) {
+    if nodes.iter().all(|node| node.raw.parent.is_none()) {
+        let before = nodes.iter().map(|node| Some(node.id.clone()));
+        return (std::iter::once(None).chain(before).take(nodes.len()).collect(), Vec::new());
+    }
+    let named = |node: &Node<'a>| node.raw.parent.filter(|parent| !parent.is_empty() && *parent != ROOT);
+    let links = nodes.iter().map(|node| Link { key: &node.id, parent: named(node), kept: true });
+    let tree = Tree::link(links, |_| []);
+    let parent = |(at, node): (usize, &Node<'a>)| match tree.parent(at) {
+        Parent::Root => None,
+        Parent::Node(above) => nodes.get(above).map(|node| node.id.clone()),
+        // Another export may bring it.
+        Parent::Absent(_) => node.raw.parent.map(Cow::Borrowed),
+    };
+    (nodes.iter().enumerate().map(parent).collect(), tree.cut().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(index: usize, uuid: &'static str, parent: Option<&'static str>) -> Message<'static> {
+        Message { index, uuid: Some(uuid), parent, ..Message::default() }
+    }
+
+    fn check(messages: Vec<Message<'static>>, expected: &[Option<&str>]) -> Vec<usize> {
+        let (nodes, repeated) = name(messages);
+        let (parents, cut) = parents(&nodes);
+        let parents: Vec<_> = parents.iter().map(Option::as_deref).collect();
+        assert_eq!((parents.as_slice(), cut), (expected, Vec::new()));
+        repeated
+    }
+
+    #[test]
+    fn without_parents_each_message_answers_the_one_before() {
+        let messages = [("a", None), ("b", None), ("b", None), ("c", None)];
+        let messages = messages.into_iter().enumerate().map(|(at, (uuid, parent))| message(at, uuid, parent));
+        assert_eq!(check(messages.collect(), &[None, Some("a"), Some("b")]), [2]);
+        assert!(check(Vec::new(), &[]).is_empty());
+    }
+
+    #[test]
+    fn the_nil_like_uuid_is_the_root() {
+        let messages =
+            vec![message(0, "a", Some(ROOT)), message(1, "b", Some("a")), message(2, "c", Some("gone"))];
+        check(messages, &[None, Some("a"), Some("gone")]);
+    }
+}

@@ -1,0 +1,194 @@
+//! Which keys stand twice in one object, found while it is walked.
+
+use std::cell::RefCell;
+
+/// The keys of one element that some object gave twice: its last value counts, and the person is told.
+#[derive(Debug, Default)]
+pub(crate) struct Repeated(RefCell<Vec<String>>);
+
+impl Repeated {
+    fn add(&self, key: &str) {
+        let mut found = self.0.borrow_mut();
+        if found.len() < MOST_TOLD && !found.iter().any(|known| known == key) {
+            found.push(key.to_owned());
+        }
+    }
+
+    /// Whether no object gave a key twice.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
+
+    /// The keys, at most [`MOST_TOLD`]; forgets them.
+    pub(crate) fn take(&self) -> Vec<String> {
+        self.0.take()
+    }
+}
+
+/// Keys that are told of for one element; one is enough to doubt its source.
+const MOST_TOLD: usize = 8;
+
+/// Up to so many keys of one object are compared as they come; more are compared at its end.
+pub(super) const FEW: usize = 32;
+
+/// The keys of the objects that are open.
+pub(super) struct Keys<'a> {
+    all: Vec<&'a str>,
+    /// The objects around the innermost one.
+    outer: Vec<Object>,
+    innermost: Object,
+    repeated: &'a Repeated,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Object {
+    /// Index of its first key.
+    start: usize,
+    /// A bit for each key, by [`slot`]: a key whose bit is clear is new for sure.
+    slots: u64,
+}
+
+impl<'a> Keys<'a> {
+    pub(super) fn new(repeated: &'a Repeated) -> Self {
+        let all = Vec::with_capacity(4 * FEW);
+        Self { all, outer: Vec::with_capacity(16), innermost: Object::default(), repeated }
+    }
+
+    /// An object begins.
+    #[inline]
+    pub(super) fn open(&mut self) {
+        self.outer.push(self.innermost);
+        self.innermost = Object { start: self.all.len(), slots: 0 };
+    }
+
+    /// A key of the innermost object.
+    #[inline]
+    pub(super) fn note(&mut self, key: &'a str) {
+        let slot = slot(key);
+        if self.innermost.slots & slot != 0 {
+            self.compare(key);
+        }
+        self.innermost.slots |= slot;
+        self.all.push(key);
+    }
+
+    /// The innermost object ends.
+    #[inline]
+    pub(super) fn close(&mut self) {
+        let start = self.innermost.start;
+        if self.all.len() - start > FEW {
+            self.compare_many();
+        }
+        self.all.truncate(start);
+        self.innermost = self.outer.pop().unwrap_or_default();
+    }
+
+    fn compare(&self, key: &str) {
+        let known = self.all.get(self.innermost.start..).unwrap_or_default();
+        if known.len() <= FEW && known.contains(&key) {
+            self.repeated.add(key);
+        }
+    }
+
+    #[cold]
+    fn compare_many(&mut self) {
+        let keys = self.all.get_mut(self.innermost.start..).unwrap_or_default();
+        for key in repeated_among_many(keys) {
+            self.repeated.add(key);
+        }
+    }
+}
+
+/// Those of `keys` that stand there more than once; the order of `keys` is lost. Sorting hashes is far cheaper than
+/// sorting texts, which are looked at only if two hashes are the same.
+pub(super) fn repeated_among_many<'k>(keys: &mut [&'k str]) -> impl Iterator<Item = &'k str> {
+    let mut hashes: Vec<u64> = keys.iter().map(|key| hash(key)).collect();
+    hashes.sort_unstable();
+    let suspicious = hashes.windows(2).any(|pair| pair.first() == pair.last());
+    if suspicious {
+        keys.sort_unstable();
+    }
+    let pairs = if suspicious { keys.windows(2) } else { [].windows(2) };
+    pairs.filter(|pair| pair.first() == pair.last()).filter_map(|pair| pair.first().copied())
+}
+
+/// One bit for a key, by what differs most among the keys of one object.
+#[inline]
+pub(super) fn slot(key: &str) -> u64 {
+    let bytes = key.as_bytes();
+    let first = bytes.first().map_or(0, |byte| u32::from(*byte));
+    let last = bytes.last().map_or(0, |byte| u32::from(*byte));
+    let middle = bytes.get(bytes.len() / 2).map_or(0, |byte| u32::from(*byte));
+    let mixed = first.wrapping_mul(0x9e37) ^ middle.wrapping_mul(0x85eb) ^ last.wrapping_mul(0xc2b3);
+    1 << ((mixed >> 8).wrapping_add(middle) & 63)
+}
+
+/// Only equal texts need equal hashes; what else collides costs time, not truth.
+fn hash(key: &str) -> u64 {
+    let (words, rest) = key.as_bytes().as_chunks::<8>();
+    let tail = rest.iter().fold(rest.len() as u64, |tail, byte| tail << 8 | u64::from(*byte));
+    let mix = |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    mix(words.iter().fold(0, |hash, word| mix(hash, u64::from_le_bytes(*word))), tail)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Arena, JsonError, Parser};
+
+    /// Walks every object of `text` and gives the keys that some object holds twice.
+    fn repeated(text: &str) -> Vec<String> {
+        let (arena, repeated) = (Arena::new(), Repeated::default());
+        walk(&mut Parser::noting(text, &arena, &repeated)).expect("it is JSON");
+        let mut found = repeated.take();
+        found.sort();
+        found
+    }
+
+    fn walk(json: &mut Parser<'_>) -> Result<(), JsonError> {
+        if json.enter_object()? {
+            while json.key()?.is_some() {
+                walk(json)?;
+            }
+        } else if json.enter_array()? {
+            while json.item()? {
+                walk(json)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn object(keys: &[String]) -> String {
+        let pairs: Vec<String> = keys.iter().map(|key| format!("\"{key}\":{{\"x\":0}}")).collect();
+        format!("{{{}}}", pairs.join(","))
+    }
+
+    proptest! {
+        #[test]
+        fn keys_that_stand_twice_are_found_among_few_and_many(
+            mut keys in prop::collection::btree_set("[a-f]{0,3}", 0..80).prop_map(|keys| keys.into_iter().collect::<Vec<_>>()).prop_shuffle(),
+            twice in prop::option::of((any::<prop::sample::Index>(), any::<prop::sample::Index>())),
+        ) {
+            prop_assert_eq!(repeated(&object(&keys)), Vec::<String>::new());
+            if let Some((from, to)) = twice.filter(|_| !keys.is_empty()) {
+                let key = from.get(&keys).clone();
+                keys.insert(to.index(keys.len() + 1), key.clone());
+                prop_assert_eq!(repeated(&format!("[{}]", object(&keys))), [key]);
+            }
+        }
+    }
+
+    #[test]
+    fn objects_do_not_share_their_keys() {
+        assert!(repeated(r#"[{"a":{"a":[{"a":1},{"a":1}],"b":2},"b":2},{"a":1}]"#).is_empty());
+        assert_eq!(repeated(r#"{"a":{"b":1},"c":{"d":{"e":0},"\u0064":1},"a":2}"#), ["a", "d"]);
+    }
+
+    #[test]
+    fn a_flood_is_told_of_in_few_words() {
+        let keys: Vec<String> = (0..100).flat_map(|number| [number.to_string(), number.to_string()]).collect();
+        assert_eq!(repeated(&object(&keys)).len(), MOST_TOLD);
+    }
+}

@@ -1,0 +1,130 @@
+//! Times of every form that exports hold, as microseconds since the Unix epoch, UTC.
+
+use satchel_pam::time::{TimeNote, Timestamp};
+
+use super::{JsonError, Kind, Leftover, Object, Parser, Value};
+
+/// A number beyond this counts milliseconds, not seconds; as seconds it would be the year 2603.
+const MILLISECONDS_ABOVE: f64 = 2e10;
+
+/// A time in microseconds, and what had to be assumed.
+type Time = (i64, Option<TimeNote>);
+
+impl<'a> Leftover<'a> {
+    /// Takes a time: a date-time with or without its offset, seconds or milliseconds as a number or in quotes, or
+    /// MongoDB's `{"$date": …}`. Null and 0 are no time. What is no time, or not in full (without an offset it is taken
+    /// for UTC), is kept as it stands.
+    pub fn time(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<Option<i64>, JsonError> {
+        let (time, raw) = match json.kind()? {
+            Kind::Number => {
+                let number = json.number()?.as_str();
+                (of_number(number).map(|micros| (micros, None)), number)
+            }
+            Kind::String => {
+                let raw = json.raw_value()?;
+                (time_of_text(Parser::new(raw, json.arena()).string()?), raw)
+            }
+            Kind::Object => {
+                let raw = json.raw_value()?;
+                if raw == "{}" {
+                    return Ok(None);
+                }
+                (of_date_object(&Object::parse(raw, json.arena()), json), raw)
+            }
+            Kind::Null | Kind::Bool | Kind::Array => return self.keep(key, json).map(|()| None),
+        };
+        match time {
+            None | Some((_, Some(TimeNote::Naive))) => self.add_json(key, raw),
+            Some(_) => self.forget(key),
+        }
+        Ok(time.map(|(micros, _)| micros))
+    }
+}
+
+/// The time that a text names, in microseconds, and what had to be assumed: a date-time, or seconds or milliseconds.
+/// 0 is none.
+pub fn time_of_text(text: &str) -> Option<Time> {
+    if text.parse::<f64>().is_ok() {
+        return of_number(text).map(|micros| (micros, None));
+    }
+    Timestamp::parse_noting(text).ok().map(|(time, note)| (time.micros(), note))
+}
+
+/// Midnight (UTC) of a date `YYYY-MM-DD`, in microseconds.
+pub fn day(date: &str) -> Option<i64> {
+    Timestamp::parse(&format!("{date}T00:00:00Z")).ok().map(Timestamp::micros)
+}
+
+/// Rounded as Python rounds, so that other readers of the export get the same microsecond.
+fn of_number(text: &str) -> Option<i64> {
+    let number: f64 = text.parse().ok()?;
+    let seconds = if number.abs() > MILLISECONDS_ABOVE { number / 1e3 } else { number };
+    of_seconds(seconds)
+}
+
+fn of_seconds(seconds: f64) -> Option<i64> {
+    if seconds == 0.0 {
+        return None;
+    }
+    Timestamp::from_epoch_seconds(seconds).ok().map(Timestamp::micros)
+}
+
+/// `{"$date": "2025-…Z"}`, `{"$date": 1750537484500}`, `{"$date": {"$numberLong": "1750537484500"}}`; numbers are
+/// milliseconds.
+fn of_date_object<'a>(object: &Object<'a>, json: &Parser<'a>) -> Option<Time> {
+    let millis = |text: &str| of_seconds(text.parse::<f64>().ok()? / 1e3).map(|micros| (micros, None));
+    match object.get("$date") {
+        Value::Text(text) => time_of_text(text),
+        Value::Raw(raw) if raw.starts_with('{') => {
+            millis(Object::parse(raw, json.arena()).text("$numberLong")?)
+        }
+        Value::Raw(raw) => millis(raw),
+        Value::Null => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Arena;
+
+    #[test]
+    fn numbers_and_texts_are_times() {
+        let text = |given| time_of_text(given).map(|(micros, _)| micros);
+        assert_eq!(text("1750537483.023421"), Some(1_750_537_483_023_421));
+        assert_eq!(text("1750537484500"), Some(1_750_537_484_500_000));
+        assert_eq!(text("1750537484123.5"), Some(1_750_537_484_123_500));
+        assert_eq!(text("2025-06-21T20:24:44.5Z"), Some(1_750_537_484_500_000));
+        assert_eq!(text("2025-06-21T22:24:44.500000+02:00"), Some(1_750_537_484_500_000));
+        assert_eq!(time_of_text("2025-06-21T20:24:44"), Some((1_750_537_484_000_000, Some(TimeNote::Naive))));
+        for none in ["0", "NaN", "inf", "yesterday", "", "1e300"] {
+            assert_eq!(text(none), None, "{none}");
+        }
+        assert_eq!(day("2025-05-02"), Some(1_746_144_000_000_000));
+        assert_eq!(day("2025-13-40"), None);
+    }
+
+    #[test]
+    fn what_is_not_understood_in_full_is_kept() {
+        let arena = Arena::new();
+        let time = |value: &str| {
+            let text = arena.alloc_str(value);
+            let mut rest = Leftover::default();
+            let micros = rest.time("t", &mut Parser::new(text, &arena)).expect("it is JSON");
+            (micros, rest.into_json().map(|kept| kept.into_owned()))
+        };
+        let noon = Some(1_750_507_200_000_000);
+        assert_eq!(time("1750507200"), (noon, None));
+        assert_eq!(time("\"2025-06-21T12:00:00Z\""), (noon, None));
+        assert_eq!(time("\"2025-06-21 12:00:00Z\""), (noon, None));
+        assert_eq!(time("\"2025-06-21T12:00:00\""), (noon, Some(r#"{"t":"2025-06-21T12:00:00"}"#.into())));
+        assert_eq!(time(r#"{"$date":{"$numberLong":"1750507200000"}}"#), (noon, None));
+        assert_eq!(time(r#"{"$date":1750507200000}"#), (noon, None));
+        assert_eq!(time(r#"{"$date":"2025-06-21T12:00:00.000Z"}"#), (noon, None));
+        assert_eq!(time(r#"{"$date":{"$numberLong":true}}"#), (None, Some(r#"{"t":{"$date":{"$numberLong":true}}}"#.into())));
+        assert_eq!(time("\"soon\""), (None, Some(r#"{"t":"soon"}"#.into())));
+        assert_eq!(time("[1]"), (None, Some(r#"{"t":[1]}"#.into())));
+        assert_eq!(time("0"), (None, Some(r#"{"t":0}"#.into())));
+        assert_eq!(time("null"), (None, None));
+    }
+}
