@@ -210,6 +210,43 @@ fn a_single_object_is_one_element_however_it_is_laid_out() {
     }
 }
 
+fn texts_of(text: &str) -> Vec<String> {
+    for chunk in [1, 3, 64, 1000] {
+        assert_eq!(walk(text.as_bytes(), chunk, "", 5000).unwrap().1, None, "{text:?}");
+    }
+    let (elements, _) = walk(text.as_bytes(), 7, "", 5000).unwrap();
+    elements.into_iter().map(|(text, _)| text).collect()
+}
+
+#[test]
+fn records_on_lines_are_told_from_one_value() {
+    let two = ["{\"a\":1}", "{\"b\":2}"];
+    for text in [
+        "{\"a\":1}\n{\"b\":2}",
+        "\u{feff}{\"a\":1}\r\n{\"b\":2}\r\n",
+        "\n\n{\"a\":1}\n\n\n{\"b\":2}\n\n",
+        "{\"a\":1}  \n  {\"b\":2}",
+        "{\"a\":1} {\"b\":2}",
+    ] {
+        assert_eq!(texts_of(text), two, "{text:?}");
+    }
+    for one in ["{\"a\":1}", "{\"a\":1}\n", "{\n\"a\":\n{\n\"b\":1}\n}", "{\"a\":\"raw }\n{ break\"}"] {
+        assert_eq!(texts_of(one), [one.trim_end()], "{one:?}");
+    }
+    // The first stands on one line, the next on several.
+    assert_eq!(texts_of("{\"a\":1}\n{\n  \"b\": {\n\"c\":1}\n}\n{}"), ["{\"a\":1}", "{\n  \"b\": {\n\"c\":1}\n}", "{}"]);
+}
+
+#[test]
+fn nothing_behind_a_list_is_lost_in_silence() {
+    assert_eq!(texts_of("[1,{}]\n[]\n[\"x\"]"), ["1", "{}", "\"x\""]);
+    for text in ["[1] {}", "[1]]", "[1],2"] {
+        let (elements, cut) = walk(text.as_bytes(), 3, "", 99).unwrap();
+        assert_eq!((elements.len(), cut.is_some()), (1, true), "{text}");
+    }
+    assert_eq!(walk(b"{\"c\":[1],\"d\":2}", 3, "/c", 99).unwrap().1, None);
+}
+
 #[test]
 fn a_long_element_is_skipped_and_the_rest_read() {
     let text = format!("[{{\"a\":\"{}\"}},{{}}]", "x[".repeat(500));

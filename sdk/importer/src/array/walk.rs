@@ -8,6 +8,7 @@ use crate::{Arena, ErrorKind, ImportError, Parser};
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const ENDS_INSIDE: &str = "the file ends inside this record";
 const ENDS_EARLY: &str = "the file ends before its list does";
+const MORE_BEHIND: &str = "something that is no list stands behind the list; it cannot be read";
 const NO_VALUE: &str = "expected a value; the rest of the file cannot be read";
 
 /// What comes next.
@@ -39,6 +40,8 @@ enum State {
     Start,
     /// Inside the array.
     Array,
+    /// Behind the array that is the root.
+    Behind,
     /// One value to a line.
     Lines,
     /// One value behind the other; usually there is one.
@@ -83,14 +86,20 @@ impl<'p, R: BufRead> Walk<'p, R> {
         loop {
             let next = self.stream.first_solid()?;
             match (self.state, next) {
-                (State::Done, _) | (State::Lines | State::Values | State::One, None) => {
+                (State::Done, _) | (State::Lines | State::Values | State::One | State::Behind, None) => {
                     return Ok(Found::End);
                 }
                 (State::Array, None) => return Ok(self.cut(ENDS_EARLY)),
                 (State::Array, Some(b']')) => {
                     self.stream.take(1);
-                    self.state = State::Done;
+                    self.state = if self.pointer.is_empty() { State::Behind } else { State::Done };
                 }
+                // Files of a list each, joined into one.
+                (State::Behind, Some(b'[')) => {
+                    self.stream.take(1);
+                    self.state = State::Array;
+                }
+                (State::Behind, Some(_)) => return Ok(self.cut(MORE_BEHIND)),
                 (State::Array, Some(b',')) => self.stream.take(1),
                 (State::Lines, Some(_)) => return self.line(),
                 (_, Some(b',' | b':' | b']' | b'}')) => return Ok(self.cut(NO_VALUE)),
@@ -168,33 +177,57 @@ impl<'p, R: BufRead> Walk<'p, R> {
         }
     }
 
-    /// The next line; a broken one spoils no other.
+    /// The next record where records begin on lines of their own; a broken one spoils no other.
     fn line(&mut self) -> Result<Found<'_>, ImportError> {
         let offset = self.stream.offset();
-        let mut looked = 0;
-        let length = loop {
-            let rest = self.stream.bytes().get(looked..).unwrap_or_default();
-            if let Some(length) = memchr::memchr(b'\n', rest) {
-                break looked + length;
-            }
-            looked = self.stream.bytes().len();
-            if looked > self.limit && !self.sampling {
-                self.pass_line()?;
-                return Ok(Found::TooLong { head: &[], offset });
-            }
-            if !self.stream.more()? {
-                break looked;
-            }
+        let Some((length, whole)) = self.end_of_lines()? else {
+            self.pass_line()?;
+            return Ok(Found::TooLong { head: &[], offset });
         };
         self.given = length;
         let bytes = self.stream.bytes().get(..length).unwrap_or_default().trim_ascii_end();
-        let first = bytes.first().copied().unwrap_or_default();
-        let whole = length < self.stream.bytes().len() || Scan::new(first).end(bytes, true).is_some();
-        Ok(match whole {
+        // A record that is broken in itself is given: the parser says what is wrong.
+        Ok(match whole || length < self.stream.bytes().len() {
             true => Found::Element { bytes, offset },
             false if self.sampling => Found::TooLong { head: bytes, offset },
             false => Found::Cut { offset, problem: ENDS_INSIDE },
         })
+    }
+
+    /// Where the record at the front ends, and whether it is whole: at the first line break behind a whole value, at
+    /// the latest before a line that begins with another one. None if it is too long.
+    fn end_of_lines(&mut self) -> Result<Option<(usize, bool)>, ImportError> {
+        let mut scan = Scan::new(self.stream.first()?.unwrap_or_default());
+        let mut looked = 0;
+        loop {
+            let rest = self.stream.bytes().get(looked..).unwrap_or_default();
+            let line_break = memchr::memchr(b'\n', rest).map(|at| looked + at);
+            looked = line_break.unwrap_or(self.stream.bytes().len());
+            if line_break.is_none() && (looked <= self.limit || self.sampling) && self.stream.more()? {
+                continue;
+            }
+            if looked > self.limit && !self.sampling {
+                return Ok(None);
+            }
+            let whole = scan.end(self.stream.bytes().get(..looked).unwrap_or_default(), true).is_some();
+            if whole || line_break.is_none() || self.opens_behind(looked)? {
+                return Ok(Some((looked, whole)));
+            }
+            looked += 1;
+        }
+    }
+
+    /// Whether what comes behind so many bytes and white space is an object or nothing.
+    fn opens_behind(&mut self, looked: usize) -> Result<bool, ImportError> {
+        loop {
+            let behind = self.stream.bytes().get(looked..).unwrap_or_default().trim_ascii_start();
+            if let Some(first) = behind.first() {
+                return Ok(*first == b'{');
+            }
+            if !self.stream.more()? {
+                return Ok(true);
+            }
+        }
     }
 
     fn pass_line(&mut self) -> Result<(), ImportError> {
@@ -238,17 +271,18 @@ impl<'p, R: BufRead> Walk<'p, R> {
         Ok(None)
     }
 
-    /// Whether an object ends at the first line break and another begins right behind it, which no single value has.
+    /// Whether the first line is a whole object and another object follows, so that the two cannot be one value. No
+    /// layout of a single value looks so, not even one with raw line breaks in its strings.
     fn stands_in_lines(&mut self) -> Result<bool, ImportError> {
         let mut looked = 0;
         loop {
-            let bytes = self.stream.bytes();
-            let line_break =
-                memchr::memchr(b'\n', bytes.get(looked..).unwrap_or_default()).map(|at| looked + at);
-            if let Some((line, [_, behind, ..])) = line_break.and_then(|at| bytes.split_at_checked(at)) {
-                return Ok(*behind == b'{' && line.trim_ascii_end().ends_with(b"}"));
+            let rest = self.stream.bytes().get(looked..).unwrap_or_default();
+            if let Some(line_break) = memchr::memchr(b'\n', rest).map(|at| looked + at) {
+                let line = self.stream.bytes().get(..line_break).unwrap_or_default().trim_ascii_end();
+                let whole = Scan::new(b'{').end(line, true) == Some(line.len());
+                return Ok(whole && self.opens_behind(line_break)?);
             }
-            looked = line_break.unwrap_or(bytes.len());
+            looked = self.stream.bytes().len();
             if looked > self.limit || !self.stream.more()? {
                 return Ok(false);
             }
