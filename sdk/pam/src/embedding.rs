@@ -35,7 +35,8 @@ pub struct Storage {
     #[serde(rename = "type")]
     pub kind: StorageKind,
     /// Where in it; at least one character.
-    pub r#ref: String,
+    #[serde(rename = "ref")]
+    pub reference: String,
 }
 
 /// The vector of one memory under one model.

@@ -164,7 +164,7 @@ pub(crate) fn embedding(embedding: wit::Embedding) -> EmbeddingRecord {
             wit::StorageKind::VectorDb => StorageKind::VectorDb,
             wit::StorageKind::Uri => StorageKind::Uri,
         };
-        Storage { kind, r#ref: ref_ }
+        Storage { kind, reference: ref_ }
     });
     EmbeddingRecord { memory, model, dimensions, created_at, vector, storage }
 }

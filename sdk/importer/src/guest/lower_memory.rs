@@ -203,7 +203,7 @@ fn embedding(embedding: &EmbeddingRecord) -> wit::Embedding<'_> {
 }
 
 fn lower_storage(storage: &Storage) -> wit::Storage<'_> {
-    let Storage { kind, r#ref } = storage;
+    let Storage { kind, reference } = storage;
     let kind = match kind {
         StorageKind::File => wit::StorageKind::File,
         StorageKind::Database => wit::StorageKind::Database,
@@ -211,5 +211,5 @@ fn lower_storage(storage: &Storage) -> wit::Storage<'_> {
         StorageKind::VectorDb => wit::StorageKind::VectorDb,
         StorageKind::Uri => wit::StorageKind::Uri,
     };
-    wit::Storage { kind, ref_: r#ref }
+    wit::Storage { kind, ref_: reference }
 }

@@ -103,5 +103,5 @@ fn storage(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink
     let mut fields = Fields::open(node, path, rule, sink, &["type", "ref"])?;
     let kind = storage_kind(&mut fields, rule);
     let reference = fields.required("ref", rule, values::text);
-    Some(Storage { kind: kind?, r#ref: reference? })
+    Some(Storage { kind: kind?, reference: reference? })
 }

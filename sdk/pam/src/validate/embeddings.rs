@@ -42,7 +42,7 @@ fn check_embedding(embedding: &Embedding, path: &dyn Fn(&str) -> String, issues:
         let message = format!("has {} numbers, but dimensions is {}", vector.len(), embedding.dimensions);
         issues.push(Issue::error("R-12.7", path("vector"), message));
     }
-    if embedding.storage.as_ref().is_some_and(|storage| storage.r#ref.is_empty()) {
+    if embedding.storage.as_ref().is_some_and(|storage| storage.reference.is_empty()) {
         issues.push(Issue::error("R-12.7", path("storage.ref"), "is empty"));
     }
 }

@@ -292,7 +292,7 @@ pub(crate) fn embeddings() -> EmbeddingsDocument {
         vector,
         storage,
     };
-    let storage = Storage { kind: StorageKind::VectorDb, r#ref: "row 1".to_owned() };
+    let storage = Storage { kind: StorageKind::VectorDb, reference: "row 1".to_owned() };
     EmbeddingsDocument {
         unknown: BTreeMap::new(),
         ..EmbeddingsDocument::new(vec![

@@ -265,7 +265,7 @@ fn records() -> BTreeMap<&'static str, Value> {
         extraction_method: ExtractionMethod::Manual,
         locator: "memories.json[0]".into(),
     };
-    let storage = Some(Storage { kind: StorageKind::Uri, r#ref: "x".into() });
+    let storage = Some(Storage { kind: StorageKind::Uri, reference: "x".into() });
     let relation = RelationRecord {
         source: "k".into(),
         target: "l".into(),
