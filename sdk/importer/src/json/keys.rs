@@ -115,12 +115,9 @@ pub(super) fn repeated_among_many<'k>(keys: &mut [&'k str]) -> impl Iterator<Ite
 /// One bit for a key, by what differs most among the keys of one object.
 #[inline]
 pub(super) fn slot(key: &str) -> u64 {
-    let bytes = key.as_bytes();
-    let first = bytes.first().map_or(0, |byte| u32::from(*byte));
-    let last = bytes.last().map_or(0, |byte| u32::from(*byte));
-    let middle = bytes.get(bytes.len() / 2).map_or(0, |byte| u32::from(*byte));
-    let mixed = first.wrapping_mul(0x9e37) ^ middle.wrapping_mul(0x85eb) ^ last.wrapping_mul(0xc2b3);
-    1 << ((mixed >> 8).wrapping_add(middle) & 63)
+    let (Some(first), Some(last)) = (key.as_bytes().first(), key.as_bytes().last()) else { return 1 };
+    let mixed = key.len().wrapping_add(usize::from(*first) * 5).wrapping_add(usize::from(*last) * 11);
+    1 << (mixed & 63)
 }
 
 /// Only equal texts need equal hashes; what else collides costs time, not truth.

@@ -153,12 +153,16 @@ impl<'a> Leftover<'a> {
     /// Takes back what was kept under `key`: a later value of it was taken, or says nothing.
     #[inline]
     pub(super) fn forget(&mut self, key: &'a str) {
-        if self.slots & keys::slot(key) != 0 && self.keys.contains(&key) {
+        if self.slots != 0 && self.slots & keys::slot(key) != 0 && self.keys.contains(&key) {
             self.forgotten.push((key, self.keys.len()));
         }
     }
 
     fn add_key(&mut self, key: &'a str) {
+        if self.keys.capacity() == 0 {
+            self.keys.reserve(FEW_KEPT);
+            self.text.reserve(FEW_KEPT * BYTES_PER_FIELD);
+        }
         let slot = keys::slot(key);
         self.repeated |= self.slots & slot != 0 && self.keys.len() <= FEW && self.keys.contains(&key);
         self.slots |= slot;
@@ -231,8 +235,14 @@ impl<'a> Leftover<'a> {
     }
 }
 
+/// Room for so many fields is made at once.
+const FEW_KEPT: usize = 12;
+/// Bytes of a field with its key, about.
+const BYTES_PER_FIELD: usize = 24;
+
 /// Appends `text` as a JSON string.
 pub(crate) fn quote(text: &str, json: &mut String) {
+    json.reserve(text.len() + 3);
     json.push('"');
     let mut rest = text;
     loop {
