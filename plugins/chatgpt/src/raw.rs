@@ -113,10 +113,7 @@ pub(crate) struct Place<'a> {
 
 impl<'a> Conversation<'a> {
     /// Reads one element and gives its nodes to `nodes`; none if it is no object.
-    pub(crate) fn read(
-        element: &Element<'a>,
-        nodes: &mut impl Nodes<'a>,
-    ) -> Result<Option<Self>, JsonError> {
+    pub(crate) fn read(element: &Element<'a>, nodes: &mut impl Nodes<'a>) -> Result<Option<Self>, JsonError> {
         let place = Place { text: element.text(), arena: element.arena() };
         let mut json = element.parser();
         if !json.enter_object()? {

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Arena, Conversation, Evidence, Message, Participant, RecordKind, Role, address::unsigned_json, natural_key,
+    Arena, Conversation, Evidence, Message, Participant, RecordKind, Role, address::unsigned_json,
+    natural_key,
 };
 
 use crate::{

@@ -85,7 +85,9 @@ mod tests {
 
     #[test]
     fn only_uris_are_taken_for_addresses() {
-        for text in ["file-abc", "example.com", "", "http:", ":b", "a b:c", "1x:y", "https://a b", "https://a\u{1}"] {
+        for text in
+            ["file-abc", "example.com", "", "http:", ":b", "a b:c", "1x:y", "https://a b", "https://a\u{1}"]
+        {
             assert!(!is_uri(text), "{text:?}");
         }
         for text in ["https://example.com/a?b=c", "mailto:someone@example.com", "sediment://file_1"] {

@@ -188,8 +188,15 @@ impl<'p> JsonArray<'p> {
                 Found::Cut { .. } | Found::End => return Ok(()),
             };
             let text = utf8(bytes);
-            let element =
-                Element { text: &text, arena: &arena, repeated: &repeated, path: self.path, index, offset, whole };
+            let element = Element {
+                text: &text,
+                arena: &arena,
+                repeated: &repeated,
+                path: self.path,
+                index,
+                offset,
+                whole,
+            };
             if !look(element) || !whole {
                 return Ok(());
             }

@@ -71,7 +71,9 @@ impl AttachmentKind {
             Some(("video", _)) => Self::Video,
             Some(("text", _)) => Self::Document,
             Some(("application", sub)) if is_document(sub) => Self::Document,
-            _ => Self::of_ending(name.and_then(|name| name.rsplit_once('.')).map_or("", |(_, ending)| ending)),
+            _ => {
+                Self::of_ending(name.and_then(|name| name.rsplit_once('.')).map_or("", |(_, ending)| ending))
+            }
         }
     }
 

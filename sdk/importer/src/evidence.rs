@@ -68,7 +68,9 @@ mod tests {
 
     #[test]
     fn a_snapshot_is_known_by_its_texts_and_its_time() {
-        let id = |text: &str, at| snapshot("list".into(), vec![Item::new(text, MemoryType::Fact)], at, String::new()).id;
+        let id = |text: &str, at| {
+            snapshot("list".into(), vec![Item::new(text, MemoryType::Fact)], at, String::new()).id
+        };
         assert_eq!(id("tea", Some(1)), id("tea", Some(1)));
         assert_ne!(id("tea", Some(1)), id("tea", Some(2)));
         assert_ne!(id("tea", Some(1)), id("rye", Some(1)));

@@ -34,7 +34,9 @@ mod tests {
             assert!(is_junk(junk), "{junk}");
         }
         assert!(!is_junk("a/b.json"));
-        for (name, json) in [("a/b.json", true), ("B.JSON", true), (".json", false), ("a.json/b", false), ("é.jsoñ", false)] {
+        for (name, json) in
+            [("a/b.json", true), ("B.JSON", true), (".json", false), ("a.json/b", false), ("é.jsoñ", false)]
+        {
             assert_eq!(is_json(name), json, "{name}");
         }
     }

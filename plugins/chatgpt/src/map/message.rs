@@ -23,7 +23,12 @@ pub(crate) struct Mapper<'a> {
 
 impl<'a> Mapper<'a> {
     /// Maps the message of the node `key`; its parent is found later. `rest` is emptied.
-    pub(crate) fn message(self, key: &'a str, raw: &raw::Message<'a>, rest: &mut Leftover<'a>) -> Message<'a> {
+    pub(crate) fn message(
+        self,
+        key: &'a str,
+        raw: &raw::Message<'a>,
+        rest: &mut Leftover<'a>,
+    ) -> Message<'a> {
         let role = role(raw.role);
         if hidden(raw) {
             rest.add_bool("hidden", true);

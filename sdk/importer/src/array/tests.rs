@@ -234,7 +234,10 @@ fn records_on_lines_are_told_from_one_value() {
         assert_eq!(texts_of(one), [one.trim_end()], "{one:?}");
     }
     // The first stands on one line, the next on several.
-    assert_eq!(texts_of("{\"a\":1}\n{\n  \"b\": {\n\"c\":1}\n}\n{}"), ["{\"a\":1}", "{\n  \"b\": {\n\"c\":1}\n}", "{}"]);
+    assert_eq!(
+        texts_of("{\"a\":1}\n{\n  \"b\": {\n\"c\":1}\n}\n{}"),
+        ["{\"a\":1}", "{\n  \"b\": {\n\"c\":1}\n}", "{}"]
+    );
 }
 
 #[test]
@@ -284,7 +287,16 @@ fn a_key_that_stands_twice_is_told_of() {
         }
         Ok(())
     });
-    let warnings: Vec<_> = lines.iter().filter_map(|line| if let Line::Warning(warning) = line { Some((warning.locator.as_str(), warning.message.as_str())) } else { None }).collect();
+    let warnings: Vec<_> = lines
+        .iter()
+        .filter_map(|line| {
+            if let Line::Warning(warning) = line {
+                Some((warning.locator.as_str(), warning.message.as_str()))
+            } else {
+                None
+            }
+        })
+        .collect();
     let told = |key| format!("an object gives the key {key:?} twice; the last value is read");
     assert_eq!(warnings, [("f[0]", told("c").as_str()), ("f[1]", told("a").as_str())]);
     assert_eq!(skips(&lines), [("f[2]", "expected \":\" (byte 10 of the element)")]);

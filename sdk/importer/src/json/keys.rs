@@ -185,7 +185,8 @@ mod tests {
 
     #[test]
     fn a_flood_is_told_of_in_few_words() {
-        let keys: Vec<String> = (0..100).flat_map(|number| [number.to_string(), number.to_string()]).collect();
+        let keys: Vec<String> =
+            (0..100).flat_map(|number| [number.to_string(), number.to_string()]).collect();
         assert_eq!(repeated(&object(&keys)).len(), MOST_TOLD);
     }
 }

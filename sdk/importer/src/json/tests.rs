@@ -195,7 +195,10 @@ fn values_that_nobody_takes_are_passed_over() {
 #[test]
 fn the_last_value_of_a_key_counts_wherever_it_goes() {
     let arena = Arena::new();
-    let mut json = Parser::new(r#"{"a":[1],"a":"x","b":"x","b":[2],"c":7,"c":null,"d":"x","d":null,"e":0,"e":[3]}"#, &arena);
+    let mut json = Parser::new(
+        r#"{"a":[1],"a":"x","b":"x","b":[2],"c":7,"c":null,"d":"x","d":null,"e":0,"e":[3]}"#,
+        &arena,
+    );
     let (mut a, mut b, mut d, mut rest) = (None, None, None, Leftover::default());
     assert!(json.enter_object().unwrap());
     while let Some(key) = json.key().unwrap() {

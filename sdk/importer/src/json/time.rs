@@ -121,7 +121,10 @@ mod tests {
         assert_eq!(time(r#"{"$date":{"$numberLong":"1750507200000"}}"#), (noon, None));
         assert_eq!(time(r#"{"$date":1750507200000}"#), (noon, None));
         assert_eq!(time(r#"{"$date":"2025-06-21T12:00:00.000Z"}"#), (noon, None));
-        assert_eq!(time(r#"{"$date":{"$numberLong":true}}"#), (None, Some(r#"{"t":{"$date":{"$numberLong":true}}}"#.into())));
+        assert_eq!(
+            time(r#"{"$date":{"$numberLong":true}}"#),
+            (None, Some(r#"{"t":{"$date":{"$numberLong":true}}}"#.into()))
+        );
         assert_eq!(time("\"soon\""), (None, Some(r#"{"t":"soon"}"#.into())));
         assert_eq!(time("[1]"), (None, Some(r#"{"t":[1]}"#.into())));
         assert_eq!(time("0"), (None, Some(r#"{"t":0}"#.into())));
