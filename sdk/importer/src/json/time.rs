@@ -12,7 +12,7 @@ type Time = (i64, Option<TimeNote>);
 
 impl<'a> Leftover<'a> {
     /// Takes a time: a date-time with or without its offset, seconds or milliseconds as a number or in quotes, or
-    /// MongoDB's `{"$date": …}`. Null and 0 are no time. What is no time, or not in full (without an offset it is taken
+    /// the `{"$date": …}` of BSON. Null and 0 are no time. What is no time, or not in full (without an offset it is taken
     /// for UTC), is kept as it stands.
     pub fn time(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<Option<i64>, JsonError> {
         let (time, raw) = match json.kind()? {
