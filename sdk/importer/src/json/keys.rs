@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 
+use crate::same_text;
+
 /// The keys of one element that some object gave twice: its last value counts, and the person is told.
 #[derive(Debug, Default)]
 pub(crate) struct Repeated(RefCell<Vec<String>>);
@@ -85,7 +87,7 @@ impl<'a> Keys<'a> {
 
     fn compare(&self, key: &str) {
         let known = self.all.get(self.innermost.start..).unwrap_or_default();
-        if known.len() <= FEW && known.contains(&key) {
+        if known.len() <= FEW && holds(known, key) {
             self.repeated.add(key);
         }
     }
@@ -97,6 +99,11 @@ impl<'a> Keys<'a> {
             self.repeated.add(key);
         }
     }
+}
+
+/// Whether `key` is one of `keys`.
+pub(super) fn holds(keys: &[&str], key: &str) -> bool {
+    keys.iter().any(|known| same_text(known, key))
 }
 
 /// Those of `keys` that stand there more than once; the order of `keys` is lost. Sorting hashes is far cheaper than

@@ -153,7 +153,7 @@ impl<'a> Leftover<'a> {
     /// Takes back what was kept under `key`: a later value of it was taken, or says nothing.
     #[inline]
     pub(super) fn forget(&mut self, key: &'a str) {
-        if self.slots != 0 && self.slots & keys::slot(key) != 0 && self.keys.contains(&key) {
+        if self.slots != 0 && self.slots & keys::slot(key) != 0 && keys::holds(&self.keys, key) {
             self.forgotten.push((key, self.keys.len()));
         }
     }
@@ -164,7 +164,7 @@ impl<'a> Leftover<'a> {
             self.text.reserve(FEW_KEPT * BYTES_PER_FIELD);
         }
         let slot = keys::slot(key);
-        self.repeated |= self.slots & slot != 0 && self.keys.len() <= FEW && self.keys.contains(&key);
+        self.repeated |= self.slots & slot != 0 && self.keys.len() <= FEW && keys::holds(&self.keys, key);
         self.slots |= slot;
         self.text.push(if self.keys.is_empty() { '{' } else { ',' });
         self.keys.push(key);
