@@ -1,5 +1,6 @@
 //! What a plugin may call: the files of its export, its sink, its log.
 
+mod ahead;
 mod files;
 mod library;
 mod log;

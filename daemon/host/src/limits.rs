@@ -15,7 +15,7 @@ const TOTAL: Duration = Duration::from_hours(1);
 /// One conversation while it is gathered; it is held whole in memory.
 const CONVERSATION_BYTES: usize = 256 * MIB;
 /// Records that wait for the consumer. Enough for a few long conversations, little beside the rest of the process.
-const QUEUE_BYTES: usize = 8 * MIB;
+const QUEUE_BYTES: usize = 4 * MIB;
 /// Skips that are delivered one by one; all of them are counted.
 const SKIPS: u64 = 100_000;
 /// Warnings that are delivered one by one; all of them are counted.

@@ -6,11 +6,16 @@ use std::{
     sync::Arc,
 };
 
+use super::ahead::Ahead;
 use crate::{
     error::ErrorKind,
     files::{Entry, Files},
+    limits::MIB,
     text,
 };
+
+/// Bytes that are worth a thread.
+const LONG: u64 = MIB as u64;
 
 /// Why reading failed, as the plugin is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +51,13 @@ pub struct Reader {
     path: String,
     size: u64,
     position: u64,
-    source: Option<Box<dyn Read + Send>>,
+    source: Option<Source>,
+}
+
+/// Where the bytes come from.
+enum Source {
+    Plain(Box<dyn Read + Send>),
+    Ahead(Ahead),
 }
 
 impl Paths {
@@ -107,13 +118,12 @@ impl Library {
             let message = format!("only {} bytes of a file may be read here", self.per_file);
             return Err(reader.failure(ErrorKind::Limit, message));
         }
-        let wanted = left.min(u64::try_from(len).unwrap_or(u64::MAX));
-        let mut out = Vec::with_capacity(usize::try_from(wanted).unwrap_or(len));
-        if let Err(error) = self.fill(reader, wanted, &mut out) {
+        let wanted = len.min(usize::try_from(left).unwrap_or(usize::MAX));
+        let out = self.next(reader, wanted).map_err(|error| {
             // The source may stand behind bytes that the plugin never got: another try opens the file anew.
             reader.source = None;
-            return Err(reader.failure(ErrorKind::Io, error.to_string()));
-        }
+            reader.failure(ErrorKind::Io, error.to_string())
+        })?;
         let got = u64::try_from(out.len()).unwrap_or(u64::MAX);
         reader.position = reader.position.saturating_add(got);
         self.count(reader, got);
@@ -129,13 +139,26 @@ impl Library {
         }
     }
 
-    fn fill(&self, reader: &mut Reader, wanted: u64, out: &mut Vec<u8>) -> io::Result<()> {
+    fn next(&self, reader: &mut Reader, wanted: usize) -> io::Result<Vec<u8>> {
         let source = match &mut reader.source {
             Some(source) => source,
-            None => reader.source.insert(self.files.open(&reader.path, reader.position)?),
+            None => reader.source.insert(self.source(reader.size, &reader.path, reader.position)?),
         };
-        source.take(wanted).read_to_end(out)?;
-        Ok(())
+        match source {
+            Source::Ahead(ahead) => ahead.next(wanted),
+            Source::Plain(source) => {
+                let mut out = Vec::with_capacity(wanted);
+                source.take(wanted as u64).read_to_end(&mut out)?;
+                Ok(out)
+            }
+        }
+    }
+
+    /// A long file that may be read whole is read ahead.
+    fn source(&self, size: u64, path: &str, position: u64) -> io::Result<Source> {
+        let source = self.files.open(path, position)?;
+        let long = self.per_file == u64::MAX && size.saturating_sub(position) >= LONG;
+        if long { Ahead::start(source).map(Source::Ahead) } else { Ok(Source::Plain(source)) }
     }
 }
 
