@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::intake::Limits;
 
 /// MiB that the engine may keep in memory.
-const CACHE_MIB: u64 = 64;
+const CACHE_MIB: u64 = 32;
 
 /// What the program runs on; every value is there and checked.
 #[derive(Clone, Debug)]

@@ -20,10 +20,6 @@ pub mod verify;
 
 pub use run::{Ready, RunError, run};
 
-/// A quarter of an import was spent in the system's allocator, and freed memory stayed with the process.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// An error and its causes in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();

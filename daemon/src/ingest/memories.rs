@@ -8,6 +8,7 @@ use std::{
 use satchel_pam::{
     embedding::Embedding,
     ids,
+    memory::Memory,
     record::{EmbeddingRecord, RelationRecord, Warning},
     relation::{Relation, RelationType},
     time::Timestamp,
@@ -18,7 +19,7 @@ use super::{
     IngestError,
     receipt::ImportRecord,
     run::Tail,
-    write::{Writer, evidence_changes},
+    write::{Writer, evidence_change},
 };
 use crate::plan::evidence::{Derived, Witness, derive};
 
@@ -42,15 +43,28 @@ pub(super) fn settle(
     let mut derived = evidence.derive();
     let touched = std::mem::take(&mut writer.touched);
     let Tail { relations, embeddings, keys } = tail;
-    let mut changes = evidence_changes(&evidence.fresh)?;
-    changes.extend(withdrawals(store, &derived)?);
-    changes.extend(memory_changes(store, &evidence, &derived, &touched, record)?);
-    add_named(&mut derived.relations, relations, &keys, record);
-    changes.extend(relation_changes(store, derived.relations)?);
-    changes.extend(embedding_changes(store, embeddings, &keys, record)?);
-    if !writer.dry_run {
-        commit(changes, writer, record)?;
+    let mut batches = Batches::default();
+    for witness in &evidence.fresh {
+        batches.put(evidence_change(witness)?, writer, record)?;
     }
+    for change in withdrawals(store, &derived)? {
+        batches.put(change, writer, record)?;
+    }
+    // Moved one by one: an export may bring tens of thousands of memories, and two copies of them would be much.
+    let without = Without { evidence: &evidence, derived: OnceCell::new() };
+    for (id, memory) in std::mem::take(&mut derived.memories) {
+        if let Some(change) = memory_change(store, &id, memory, &touched, &without, record)? {
+            batches.put(change, writer, record)?;
+        }
+    }
+    add_named(&mut derived.relations, relations, &keys, record);
+    for change in relation_changes(store, derived.relations)? {
+        batches.put(change, writer, record)?;
+    }
+    for change in embedding_changes(store, embeddings, &keys, record)? {
+        batches.put(change, writer, record)?;
+    }
+    batches.commit(writer, record)?;
     writer.flush(record)
 }
 
@@ -91,58 +105,71 @@ fn stored_witnesses(store: &Store) -> Result<Vec<Witness>, IngestError> {
     Ok(witnesses)
 }
 
-/// What differs from the store. A memory that the import does not speak of counts only if its evidence changed it, by taking
-/// its place or removing it; one that differs for another reason, as an import died before it was derived, is stored uncounted.
-fn memory_changes(
-    store: &Store,
-    evidence: &Evidence,
-    derived: &Derived,
-    touched: &BTreeSet<String>,
-    record: &mut ImportRecord,
-) -> Result<Vec<Change>, IngestError> {
-    let mut changes = Vec::new();
-    // Seldom needed, and as costly as the replay itself.
-    let without = OnceCell::new();
-    for (id, memory) in &derived.memories {
-        let stored = store.memory(id, None)?;
-        let same = stored.as_ref().is_some_and(|stored| stored.memory == *memory);
-        let ours = touched.contains(id)
-            || !same && {
-                let without = without.get_or_init(|| evidence.derive_without_import());
-                without.memories.get(id) != Some(memory)
-            };
-        if ours {
-            let counts = &mut record.memories;
-            counts.found += 1;
-            match (&stored, same) {
-                (None, _) => counts.new += 1,
-                (Some(_), false) => counts.updated += 1,
-                (Some(_), true) => counts.unchanged += 1,
-            }
-        }
-        if !same {
-            changes.push(Change::Memory(Box::new(memory.clone())));
-        }
-    }
-    Ok(changes)
+/// What would follow if the import had said nothing. Seldom needed, and as costly as the replay itself.
+struct Without<'a> {
+    evidence: &'a Evidence,
+    derived: OnceCell<Derived>,
 }
 
-fn commit(
-    changes: Vec<Change>,
-    writer: &mut Writer<'_>,
+impl Without<'_> {
+    fn memory(&self, id: &str) -> Option<&Memory> {
+        self.derived.get_or_init(|| self.evidence.derive_without_import()).memories.get(id)
+    }
+}
+
+/// What stores `memory`, if the store has it otherwise. One that the import does not speak of counts only if its evidence
+/// changed it, by taking its place or removing it; one that differs for another reason, as an import died before it was
+/// derived, is stored uncounted.
+fn memory_change(
+    store: &Store,
+    id: &str,
+    memory: Memory,
+    touched: &BTreeSet<String>,
+    without: &Without<'_>,
     record: &mut ImportRecord,
-) -> Result<(), IngestError> {
-    let mut batch = Vec::new();
-    let mut bytes = 0;
-    for change in changes {
-        bytes += weight(&change);
-        batch.push(change);
-        if batch.len() == BATCH_CHANGES || bytes >= BATCH_BYTES {
-            writer.commit(std::mem::take(&mut batch), record)?;
-            bytes = 0;
+) -> Result<Option<Change>, IngestError> {
+    let stored = store.memory(id, None)?;
+    let same = stored.as_ref().is_some_and(|stored| stored.memory == memory);
+    if touched.contains(id) || !same && without.memory(id) != Some(&memory) {
+        let counts = &mut record.memories;
+        counts.found += 1;
+        match (&stored, same) {
+            (None, _) => counts.new += 1,
+            (Some(_), false) => counts.updated += 1,
+            (Some(_), true) => counts.unchanged += 1,
         }
     }
-    if batch.is_empty() { Ok(()) } else { writer.commit(batch, record) }
+    Ok((!same).then(|| Change::Memory(Box::new(memory))))
+}
+
+/// Changes on their way to the store.
+#[derive(Default)]
+struct Batches {
+    batch: Vec<Change>,
+    bytes: usize,
+}
+
+impl Batches {
+    fn put(
+        &mut self,
+        change: Change,
+        writer: &mut Writer<'_>,
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
+        self.bytes += weight(&change);
+        self.batch.push(change);
+        if self.batch.len() == BATCH_CHANGES || self.bytes >= BATCH_BYTES {
+            self.commit(writer, record)?;
+        }
+        Ok(())
+    }
+
+    /// Commits what waits; a dry run stores nothing.
+    fn commit(&mut self, writer: &mut Writer<'_>, record: &mut ImportRecord) -> Result<(), IngestError> {
+        let batch = std::mem::take(&mut self.batch);
+        self.bytes = 0;
+        if batch.is_empty() || writer.dry_run { Ok(()) } else { writer.commit(batch, record) }
+    }
 }
 
 /// Bytes of what can be long.

@@ -29,7 +29,7 @@ use super::{
 use crate::{intake::Bundle, plan::evidence::Witness};
 
 /// Encoded records between the second and the third thread.
-const QUEUE_BYTES: usize = 16 << 20;
+const QUEUE_BYTES: usize = 4 << 20;
 
 /// What is read, by whom, and how.
 pub(super) struct Run<'a> {

@@ -1,7 +1,7 @@
 //! Plans and commits what a run gives, in bounded batches of whole conversations, and counts it.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -155,7 +155,6 @@ impl<'a> Writer<'a> {
         changes: Vec<Change>,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
-        let changes = last_of_each(changes);
         let batch = Batch { origin: self.origin.clone(), changes };
         let raises = batch.raises_revision();
         let revision = self.store.commit(batch)?;
@@ -218,29 +217,9 @@ impl StoredBodies<'_> {
     }
 }
 
-/// What stores `witnesses`.
-pub(super) fn evidence_changes(witnesses: &[Witness]) -> Result<Vec<Change>, IngestError> {
-    let change = |witness: &Witness| {
-        let json = serde_json::to_vec(witness).map_err(|_| IngestError::Unencodable { what: "evidence" })?;
-        let id =
-            Uuid::parse_str(&witness.id).map_err(|_| IngestError::Unencodable { what: "an evidence id" })?;
-        Ok(Change::Evidence(EvidenceWrite { id: id.into_bytes(), json }))
-    };
-    witnesses.iter().map(change).collect()
-}
-
-/// Evidence that an export repeats stands in a batch once, as the last one says.
-fn last_of_each(changes: Vec<Change>) -> Vec<Change> {
-    let mut evidence = BTreeMap::new();
-    let mut rest = Vec::with_capacity(changes.len());
-    for change in changes {
-        match change {
-            Change::Evidence(write) => {
-                evidence.insert(write.id, write);
-            }
-            other => rest.push(other),
-        }
-    }
-    rest.extend(evidence.into_values().map(Change::Evidence));
-    rest
+/// What stores `witness`.
+pub(super) fn evidence_change(witness: &Witness) -> Result<Change, IngestError> {
+    let json = serde_json::to_vec(witness).map_err(|_| IngestError::Unencodable { what: "evidence" })?;
+    let id = Uuid::parse_str(&witness.id).map_err(|_| IngestError::Unencodable { what: "an evidence id" })?;
+    Ok(Change::Evidence(EvidenceWrite { id: id.into_bytes(), json }))
 }
