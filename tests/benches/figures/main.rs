@@ -29,6 +29,7 @@ fn main() -> Result<()> {
     satchel_tests::generate::claude(&claude, megabytes * 1_000_000, 1)?;
     plugin::figures("chatgpt", &chatgpt)?;
     plugin::figures("claude", &claude)?;
+    program::first_start(folder.path())?;
     program::import("chatgpt", &chatgpt, folder.path())?;
     program::import("claude", &claude, folder.path())?;
     let large = folder.path().join("large");

@@ -15,7 +15,18 @@ fn words(words: &[&dyn AsRef<std::ffi::OsStr>]) -> Vec<OsString> {
     words.iter().map(|word| word.as_ref().to_owned()).collect()
 }
 
-/// `satchel import` to durable and queryable, beside `pam convert`.
+/// The first start in a new data directory, which compiles the importers, beside a later one.
+pub(crate) fn first_start(scratch: &Path) -> Result<()> {
+    let program = satchel()?;
+    let data = scratch.join("new");
+    let list = words(&[&"--data-dir", &data, &"plugins", &"list"]);
+    let (first, later) = (run(&program, &list)?.seconds, run(&program, &list)?.seconds);
+    std::fs::remove_dir_all(&data)?;
+    say(&format!("importers compiled at the first start in {first:.2} s; a later start {later:.2} s"));
+    Ok(())
+}
+
+/// `satchel import` to durable and queryable, beside `pam convert`. Its importers were compiled by an earlier start.
 pub(crate) fn import(label: &str, folder: &Path, scratch: &Path) -> Result<()> {
     let program = satchel()?;
     let size = megabytes(folder)?;
@@ -23,6 +34,7 @@ pub(crate) fn import(label: &str, folder: &Path, scratch: &Path) -> Result<()> {
     let runs = if size > 200.0 { 1 } else { 3 };
     for turn in 0..runs {
         let data = scratch.join(format!("data-{turn}"));
+        run(&program, &words(&[&"--data-dir", &data, &"plugins", &"list"]))?;
         let cost = run(&program, &words(&[&"--data-dir", &data, &"--json", &"import", &folder]))?;
         let answer: Value = serde_json::from_slice(&cost.output)?;
         anyhow::ensure!(
