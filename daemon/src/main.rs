@@ -10,6 +10,8 @@ use satchel_daemon::cli::{
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
 fn main() -> ExitCode {
+    // Whatever this program writes, libraries' caches and temporary files too, is its user's alone.
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let cli = Cli::parse();
     let environment = environment();
     start_tracing(&cli, environment.no_color);

@@ -183,3 +183,34 @@ fn a_command_that_joined_another_ones_daemon_is_not_cut_off_when_that_one_ends()
     let status = String::from_utf8_lossy(&status.stdout).into_owned();
     assert!(status.contains("\"total\": 4002"), "{status}");
 }
+
+/// Every file and folder below `folder` that others may read, write or enter.
+fn open_to_others(folder: &Path) -> Vec<PathBuf> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let metadata = fs::symlink_metadata(&path).unwrap();
+        if metadata.permissions().mode() & 0o077 != 0 {
+            found.push(path.clone());
+        }
+        if metadata.is_dir() {
+            found.extend(open_to_others(&path));
+        }
+    }
+    found
+}
+
+#[test]
+fn what_it_keeps_is_its_users_alone() {
+    let home = Home::new();
+    let data = home.path().join("data");
+    let out = home.path().join("out");
+    let data_dir = data.to_str().unwrap();
+    for words in [&["import", &sample()][..], &["export", "--output", out.to_str().unwrap()]] {
+        let output = home.run(&[&["--data-dir", data_dir], words].concat());
+        assert_eq!(code(&output), Some(0), "{}", stderr(&output));
+    }
+    assert_eq!(open_to_others(&data), Vec::<PathBuf>::new());
+}
