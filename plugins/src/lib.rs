@@ -18,7 +18,10 @@ mod tests {
 
     #[test]
     fn every_importer_is_a_component() {
-        assert_eq!(BUILT_IN.iter().map(|one| one.name).collect::<Vec<_>>(), ["chatgpt", "claude"]);
+        assert_eq!(
+            BUILT_IN.iter().map(|one| one.name).collect::<Vec<_>>(),
+            ["chatgpt", "claude", "deepseek", "grok"]
+        );
         for one in BUILT_IN {
             // Magic, version 13, layer 1: a component, not a core module.
             assert_eq!(one.wasm.get(..8), Some(b"\0asm\x0d\0\x01\0".as_slice()), "{}", one.name);

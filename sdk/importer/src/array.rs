@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use crate::{Arena, Bundle, ErrorKind, ImportError, Parser, RecordKind, Sink, json::Repeated};
 
+mod lists;
 mod scan;
 mod stream;
 mod walk;
 
+pub use lists::{JsonLists, Lists};
 use walk::{Found, Walk};
 
 /// The longest element that is parsed, in bytes; a longer one is reported as a skip. It must fit several times into a

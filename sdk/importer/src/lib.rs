@@ -31,7 +31,7 @@ use guest as backend;
 #[cfg(not(target_arch = "wasm32"))]
 use native as backend;
 
-pub use array::{Element, JsonArray, Outcome};
+pub use array::{Element, JsonArray, JsonLists, Lists, Outcome};
 pub use bumpalo::Bump as Arena;
 pub use bundle::{Bundle, Entry, Reader};
 pub use emit::{

@@ -14,8 +14,10 @@ use serde_json::{Value, json};
 use crate::{Bundle, Detection, ImportError, Importer, Sink};
 
 mod difference;
+mod fields;
 
 pub use difference::first_difference;
+pub use fields::{Emitted, FieldTable, Rule};
 
 /// What an importer made of one fixture.
 #[derive(Clone, Debug, PartialEq)]

@@ -52,6 +52,17 @@ enum State {
     Done,
 }
 
+/// What [`Walk::next_list`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Member {
+    /// A list that was asked for, by its number; its elements are next.
+    List(usize),
+    /// The file cannot be read from here on.
+    Cut { offset: u64, problem: &'static str },
+    /// The object ends here.
+    End,
+}
+
 /// Where an element ends, without borrowing it.
 enum Extent {
     Whole(usize),
@@ -105,6 +116,68 @@ impl<'p, R: BufRead> Walk<'p, R> {
                 (_, Some(b',' | b':' | b']' | b'}')) => return Ok(self.cut(NO_VALUE)),
                 (_, Some(_)) => return self.element(),
                 (State::Start, None) => return Ok(Found::End),
+            }
+        }
+    }
+
+    /// Goes on, behind the list walked last, to the next member of the root object that is one of `lists`. `other` hears
+    /// the names of members in between, which are passed over.
+    pub(super) fn next_list(
+        &mut self,
+        lists: &[&str],
+        mut other: impl FnMut(&str),
+    ) -> Result<Member, ImportError> {
+        self.stream.take(std::mem::take(&mut self.given));
+        if self.state == State::Start {
+            self.pass_byte_order_mark()?;
+            match self.stream.first_solid()? {
+                Some(b'{') => self.stream.take(1),
+                _ => return Err(ImportError::not_this_format("the file is not one object")),
+            }
+        }
+        self.state = State::Done;
+        let cut = |walk: &Self, problem| Member::Cut { offset: walk.stream.offset(), problem };
+        loop {
+            match self.stream.first_solid()? {
+                Some(b',') => {
+                    self.stream.take(1);
+                    continue;
+                }
+                Some(b'"') => {}
+                Some(b'}') => {
+                    self.stream.take(1);
+                    return Ok(Member::End);
+                }
+                Some(_) => return Ok(cut(self, NO_VALUE)),
+                None => return Ok(cut(self, ENDS_EARLY)),
+            }
+            let Extent::Whole(length) = self.extent()? else { return Ok(cut(self, ENDS_EARLY)) };
+            let name = key_of(self.stream.bytes().get(..length).unwrap_or_default());
+            self.stream.take(length);
+            if self.stream.first_solid()? != Some(b':') {
+                return Ok(cut(self, NO_VALUE));
+            }
+            self.stream.take(1);
+            let wanted = lists.iter().position(|list| *list == name);
+            match (self.stream.first_solid()?, wanted) {
+                (None, _) => return Ok(cut(self, ENDS_EARLY)),
+                (Some(b'['), Some(list)) => {
+                    self.stream.take(1);
+                    self.state = State::Array;
+                    return Ok(Member::List(list));
+                }
+                (Some(first), Some(list)) if first != b'n' => {
+                    self.state = State::One;
+                    return Ok(Member::List(list));
+                }
+                (Some(first), wanted) => {
+                    if wanted.is_none() {
+                        other(&name);
+                    }
+                    if !self.pass(Scan::new(first))? {
+                        return Ok(cut(self, ENDS_EARLY));
+                    }
+                }
             }
         }
     }
@@ -245,10 +318,7 @@ impl<'p, R: BufRead> Walk<'p, R> {
 
     /// Goes to the list; what is wrong, if it is not there because the file breaks off.
     fn find_list(&mut self) -> Result<Option<&'static str>, ImportError> {
-        while self.stream.bytes().len() < BYTE_ORDER_MARK.len() && self.stream.more()? {}
-        if self.stream.bytes().starts_with(BYTE_ORDER_MARK) {
-            self.stream.take(BYTE_ORDER_MARK.len());
-        }
+        self.pass_byte_order_mark()?;
         let pointer = self.pointer;
         for token in pointer.split('/').skip(1) {
             let token = token.replace("~1", "/").replace("~0", "~");
@@ -269,6 +339,14 @@ impl<'p, R: BufRead> Walk<'p, R> {
             None => return Ok(Some(ENDS_EARLY)),
         };
         Ok(None)
+    }
+
+    fn pass_byte_order_mark(&mut self) -> Result<(), ImportError> {
+        while self.stream.bytes().len() < BYTE_ORDER_MARK.len() && self.stream.more()? {}
+        if self.stream.bytes().starts_with(BYTE_ORDER_MARK) {
+            self.stream.take(BYTE_ORDER_MARK.len());
+        }
+        Ok(())
     }
 
     /// Whether the first line is a whole object and another object follows, so that the two cannot be one value. No
@@ -313,7 +391,7 @@ impl<'p, R: BufRead> Walk<'p, R> {
                 None => return Ok(Some(ENDS_EARLY)),
             }
             let Extent::Whole(length) = self.extent()? else { return Ok(Some(ENDS_EARLY)) };
-            let found = key_is(self.stream.bytes().get(..length).unwrap_or_default(), token);
+            let found = key_of(self.stream.bytes().get(..length).unwrap_or_default()) == token;
             self.stream.take(length);
             if self.stream.first_solid()? != Some(b':') {
                 return Ok(Some(NO_VALUE));
@@ -330,9 +408,9 @@ impl<'p, R: BufRead> Walk<'p, R> {
     }
 }
 
-/// Whether the string `quoted`, with its quotes, says `token`.
-fn key_is(quoted: &[u8], token: &str) -> bool {
+/// What the string `quoted`, with its quotes, says.
+fn key_of(quoted: &[u8]) -> String {
     let arena = Arena::new();
     let text = String::from_utf8_lossy(quoted);
-    Parser::new(&text, &arena).string().is_ok_and(|key| key == token)
+    Parser::new(&text, &arena).string().unwrap_or_default().to_owned()
 }

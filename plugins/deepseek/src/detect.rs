@@ -1,0 +1,213 @@
+//! Finds DeepSeek exports among files, by what their heads hold.
+
+use satchel_importer::{
+    Bundle, Detection, Element, ErrorKind, ImportError, JsonArray, JsonError, Parser, RecordKind,
+    json::{Kind as Json, Object},
+    names::{is_json, is_junk, split},
+};
+
+/// Messages with a role and one text.
+pub(crate) const PLAIN: &str = "deepseek-importer/2025.01";
+/// Messages made of fragments.
+pub(crate) const FRAGMENTS: &str = "deepseek-importer/2026.01";
+/// The formats, oldest first.
+pub(crate) const FORMATS: [&str; 2] = [PLAIN, FRAGMENTS];
+
+/// Where a wrapper object holds its conversations.
+const WRAPPER: &str = "/conversations";
+/// The file beside the conversations that says whose they are.
+const USER: &str = "user.json";
+/// Bytes of a head that are looked at first, and where those do not decide. The host allows 16 MiB.
+const HEADS: [usize; 2] = [256 * 1024, 8 * 1024 * 1024];
+/// Elements after which a head has said what it can.
+const MAX_ELEMENTS: u64 = 32;
+/// Nodes of one conversation that are looked at.
+const MAX_NODES: usize = 64;
+/// Bytes of the file of the user, of which three fields are known.
+const USER_LIMIT: usize = 1024 * 1024;
+
+/// One file of conversations, and whose they are.
+#[derive(Debug)]
+pub(crate) struct Export {
+    pub(crate) path: String,
+    /// Where in the file the list is.
+    pub(crate) pointer: &'static str,
+    /// The file that names the account.
+    pub(crate) user: Option<String>,
+    pub(crate) account: Option<String>,
+    head: Head,
+}
+
+/// Every export among the files, for the host.
+pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
+    let detection = |export: Export| {
+        let format = if export.head.fragments > 0 { FRAGMENTS } else { PLAIN };
+        let confidence = if export.head.foreign > 0 { 60 } else { 95 };
+        let mut files = vec![export.path];
+        files.extend(export.user);
+        Detection { format: format.to_owned(), confidence, files, account: export.account }
+    };
+    Ok(survey(bundle)?.into_iter().map(detection).collect())
+}
+
+/// Every export among the files, ordered by path.
+pub(crate) fn survey(bundle: &Bundle) -> Result<Vec<Export>, ImportError> {
+    let mut exports: Vec<Export> = Vec::new();
+    for entry in bundle.entries() {
+        let (folder, name) = split(&entry.path);
+        if is_junk(&entry.path) || !is_json(name) || name == USER {
+            continue;
+        }
+        let head = look(bundle, &entry.path)?;
+        if !head.ours() {
+            continue;
+        }
+        let user = format!("{folder}{USER}");
+        // Of several files in one folder the first has the user's file: nothing says whose the others are.
+        let taken = exports.iter().any(|export| export.user.as_deref() == Some(&user));
+        let account = if taken { None } else { user_of(bundle, &user)? };
+        exports.push(Export {
+            path: entry.path.clone(),
+            pointer: if head.wrapped { WRAPPER } else { "" },
+            user: account.is_some().then_some(user),
+            account,
+            head,
+        });
+    }
+    Ok(exports)
+}
+
+/// The `user_id` of the file of the user; its mail address and telephone number are not looked at.
+fn user_of(bundle: &Bundle, path: &str) -> Result<Option<String>, ImportError> {
+    if bundle.entry(path).is_none_or(|entry| entry.size > USER_LIMIT as u64) {
+        return Ok(None);
+    }
+    let mut account = None;
+    let walked = JsonArray::new(path).kind(RecordKind::File).sample(bundle, USER_LIMIT, |element| {
+        account = Object::parse(element.text(), element.arena()).text("user_id").map(ToOwned::to_owned);
+        false
+    });
+    match walked {
+        Err(error) if matches!(error.kind, ErrorKind::Io | ErrorKind::Cancelled) => Err(error),
+        Ok(()) | Err(_) => Ok(account),
+    }
+}
+
+/// What a file's head shows.
+#[derive(Clone, Copy, Debug, Default)]
+struct Head {
+    /// Messages made of fragments.
+    fragments: u32,
+    /// Messages with a role and a text.
+    plain: u32,
+    /// Messages and conversations of other providers.
+    foreign: u32,
+    /// The conversations stand below [`WRAPPER`].
+    wrapped: bool,
+}
+
+/// Looks at growing heads of a file until they say something.
+fn look(bundle: &Bundle, path: &str) -> Result<Head, ImportError> {
+    let size = bundle.entry(path).map_or(0, |entry| entry.size);
+    let mut head = Head::default();
+    for bytes in HEADS {
+        head = Head::default();
+        head.sample(bundle, path, "", bytes)?;
+        if head.wrapped {
+            head.sample(bundle, path, WRAPPER, bytes)?;
+        }
+        if head.decided() || size <= bytes as u64 {
+            break;
+        }
+    }
+    Ok(head)
+}
+
+impl Head {
+    fn ours(self) -> bool {
+        self.fragments > 0 || (self.plain > 0 && self.foreign == 0)
+    }
+
+    fn decided(self) -> bool {
+        self.fragments + self.plain + self.foreign > 0
+    }
+
+    fn sample(
+        &mut self,
+        bundle: &Bundle,
+        path: &str,
+        pointer: &str,
+        bytes: usize,
+    ) -> Result<(), ImportError> {
+        let sampled = JsonArray::new(path).pointer(pointer).sample(bundle, bytes, |element| {
+            self.see(&element, pointer.is_empty());
+            !self.wrapped && element.index() < MAX_ELEMENTS
+                || !pointer.is_empty() && element.index() < MAX_ELEMENTS
+        });
+        match sampled {
+            // Whatever it holds, it is nothing that we know.
+            Err(error) if matches!(error.kind, ErrorKind::Io | ErrorKind::Cancelled) => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    fn see(&mut self, element: &Element<'_>, root: bool) {
+        // A sample may break off inside the element; what was seen before counts.
+        let (Ok(()) | Err(_)) = self.read_element(&mut element.parser(), root);
+    }
+
+    fn read_element(&mut self, json: &mut Parser<'_>, root: bool) -> Result<(), JsonError> {
+        if !json.enter_object()? {
+            return Ok(());
+        }
+        while let Some(key) = json.key()? {
+            match key {
+                "mapping" => self.read_mapping(json)?,
+                "conversations" if root => {
+                    self.wrapped = json.kind()? == Json::Array;
+                    return Ok(());
+                }
+                "chat_messages" | "responses" | "chunkedPrompt" | "conversation_turns" => self.foreign += 1,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn read_mapping(&mut self, json: &mut Parser<'_>) -> Result<(), JsonError> {
+        if !json.enter_object()? {
+            return Ok(());
+        }
+        let mut nodes = 0;
+        while json.key()?.is_some() {
+            nodes += 1;
+            if nodes <= MAX_NODES && json.enter_object()? {
+                while let Some(key) = json.key()? {
+                    if key == "message" {
+                        self.read_message(json)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_message(&mut self, json: &mut Parser<'_>) -> Result<(), JsonError> {
+        if !json.enter_object()? {
+            return Ok(());
+        }
+        let (mut role, mut content, mut dated) = (false, false, false);
+        while let Some(key) = json.key()? {
+            match key {
+                "fragments" if json.kind()? == Json::Array => self.fragments += 1,
+                "author" => self.foreign += 1,
+                "role" => role = json.kind()? == Json::String,
+                "content" => content = json.kind()? == Json::String,
+                "inserted_at" => dated = true,
+                _ => {}
+            }
+        }
+        self.plain += u32::from(role && content && dated);
+        Ok(())
+    }
+}

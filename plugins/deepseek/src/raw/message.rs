@@ -1,0 +1,121 @@
+//! Messages and the fragments that they are made of.
+
+use std::borrow::Cow;
+
+use satchel_importer::{
+    JsonError, Leftover, Parser,
+    json::{Kind, Value},
+};
+
+/// One message.
+#[derive(Debug, Default)]
+pub(crate) struct Message<'a> {
+    pub(crate) created: Option<i64>,
+    pub(crate) model: Option<&'a str>,
+    pub(crate) fragments: Vec<Fragment<'a>>,
+    /// The list of files.
+    pub(crate) files: Value<'a>,
+    /// The next three are of older exports.
+    pub(crate) role: Option<&'a str>,
+    pub(crate) content: Option<&'a str>,
+    pub(crate) reasoning: Option<&'a str>,
+    pub(crate) rest: Leftover<'a>,
+}
+
+/// One piece of a message.
+#[derive(Debug, Default)]
+pub(crate) struct Fragment<'a> {
+    /// Its `type`.
+    pub(crate) kind: &'a str,
+    pub(crate) content: Value<'a>,
+    pub(crate) results: Value<'a>,
+    /// The whole of an item that is no object.
+    pub(crate) odd: Option<Value<'a>>,
+    pub(crate) rest: Leftover<'a>,
+}
+
+impl<'a> Message<'a> {
+    /// Reads the value that is next; none if it is no object.
+    pub(super) fn read(json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
+        if !json.enter_object()? {
+            return Ok(None);
+        }
+        let mut it = Self::default();
+        while let Some(key) = json.key()? {
+            let rest = &mut it.rest;
+            match key {
+                "fragments" => it.read_fragments(key, json)?,
+                "inserted_at" => it.created = rest.time(key, json)?,
+                "model" => it.model = rest.words(key, json)?,
+                "files" => it.files = Value::read(json)?,
+                "role" => it.role = rest.words(key, json)?,
+                "content" => it.content = rest.text(key, json)?,
+                "reasoning_content" => it.reasoning = rest.text(key, json)?,
+                _ => rest.keep(key, json)?,
+            }
+        }
+        Ok(Some(it))
+    }
+
+    fn read_fragments(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
+        self.fragments.clear();
+        if self.rest.array(key, json)? {
+            while json.item()? {
+                self.fragments.push(Fragment::read(json)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Fragment<'a> {
+    fn read(json: &mut Parser<'a>) -> Result<Self, JsonError> {
+        let mut it = Self::default();
+        if json.kind()? != Kind::Object {
+            it.odd = Some(Value::read(json)?);
+            return Ok(it);
+        }
+        if json.enter_object()? {
+            while let Some(key) = json.key()? {
+                match key {
+                    "type" => it.kind = it.rest.text(key, json)?.unwrap_or_default(),
+                    "content" => it.content = Value::read(json)?,
+                    "results" => it.results = Value::read(json)?,
+                    _ => it.rest.keep(key, json)?,
+                }
+            }
+        }
+        Ok(it)
+    }
+
+    /// What is left of it as JSON text, with its type; what was taken is `Null` by now.
+    pub(crate) fn put_back(mut self) -> Cow<'a, str> {
+        if let Some(odd) = self.odd {
+            return written(odd);
+        }
+        if !self.kind.is_empty() {
+            self.rest.add_text("type", self.kind);
+        }
+        for (key, value) in [("content", self.content), ("results", self.results)] {
+            if value != Value::Null {
+                self.rest.add_json(key, &written(value));
+            }
+        }
+        self.rest.into_json().unwrap_or("{}".into())
+    }
+}
+
+/// A value as JSON text.
+pub(crate) fn written(value: Value<'_>) -> Cow<'_, str> {
+    match value {
+        Value::Null => "null".into(),
+        Value::Raw(raw) => raw.into(),
+        Value::Text(text) => {
+            let mut object = Leftover::default();
+            object.add_text("", text);
+            let object = object.into_json().unwrap_or_default();
+            let text = object.strip_prefix("{\"\":").and_then(|text| text.strip_suffix('}'));
+            text.unwrap_or("null").to_owned().into()
+        }
+    }
+}

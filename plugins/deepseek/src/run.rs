@@ -1,0 +1,40 @@
+//! Reads one export, conversation by conversation.
+
+use satchel_importer::{Bundle, Element, ImportError, Importer as _, JsonArray, RecordKind, Sink, Summary};
+
+use crate::{
+    DeepSeek, detect,
+    map::{self, Context},
+    raw,
+};
+
+/// Reads all that detection claimed for `format`.
+pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
+    let version = DeepSeek::describe().version_of(format)?;
+    let exports = detect::survey(bundle)?;
+    if exports.is_empty() {
+        return Err(ImportError::not_this_format("none of the files is of a DeepSeek export"));
+    }
+    for export in &exports {
+        let context = Context { version, account: export.account.as_deref() };
+        JsonArray::new(&export.path)
+            .pointer(export.pointer)
+            .each(bundle, sink, |element, sink| conversation(&element, &context, sink))?;
+    }
+    Ok(bundle.summary())
+}
+
+fn conversation(element: &Element<'_>, context: &Context<'_>, sink: &mut Sink) -> Result<(), ImportError> {
+    let raw = raw::Conversation::read(&mut element.parser())?
+        .ok_or_else(|| ImportError::malformed("it is not an object"))?;
+    let records =
+        map::records(raw, context, &element.locator(), element.arena()).map_err(ImportError::malformed)?;
+    for (locator, message) in &records.warnings {
+        sink.warn(locator, message);
+    }
+    sink.conversation(&records.conversation, &records.messages)?;
+    for (locator, reason) in &records.skipped {
+        sink.skip(RecordKind::Message, locator, reason)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! The field table of `README.md`, held against every leaf of every fixture.
+
+use std::{error::Error, path::Path};
+
+use satchel_importer::testkit::{Emitted, FieldTable, Rule};
+use satchel_plugin_deepseek::DeepSeek;
+use serde_json::Value;
+
+const RULES: [(&str, Rule); 2] = [("tree", tree), ("kind", kind)];
+
+/// What paths of a file begin with; the table's paths are those of the usual root.
+fn root(file: &str) -> Option<&'static str> {
+    match file.rsplit('/').next() {
+        Some("conversations.json") => Some("main"),
+        Some("user.json") => Some("user"),
+        _ => None,
+    }
+}
+
+/// Only the ids of nodes without a message may be missing.
+fn tree(id: &Value, _: &Emitted) -> bool {
+    matches!(id.as_str(), Some("root" | "gap"))
+}
+
+fn kind(kind: &Value, emitted: &Emitted) -> bool {
+    match kind.as_str() {
+        Some("REQUEST") => emitted.holds("user"),
+        Some("RESPONSE") => emitted.holds("assistant"),
+        _ => false,
+    }
+}
+
+#[test]
+fn every_field_becomes_what_the_table_says() -> Result<(), Box<dyn Error>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = std::fs::read_to_string(folder.join("README.md"))?;
+    let faults = FieldTable::parse(&readme, root, &RULES).faults::<DeepSeek>(&folder.join("fixtures"))?;
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! From one conversation of the provider to the records that are emitted; nothing is read or written here but the heads
+//! of files that messages point at.
+
+use std::borrow::Cow;
+
+use satchel_importer::{
+    Arena, Conversation, Message, Participant, Role, address::unsigned_json, natural_key,
+};
+
+use crate::{assets::Assets, owner::Owner, raw};
+
+mod calls;
+mod cards;
+mod citations;
+pub(crate) mod files;
+mod marks;
+mod message;
+mod order;
+mod thoughts;
+
+use order::Node;
+
+/// What holds for all conversations of an export.
+pub(crate) struct Context<'c> {
+    /// The format's version.
+    pub(crate) version: &'static str,
+    pub(crate) owner: &'c Owner,
+    pub(crate) assets: &'c Assets<'c>,
+}
+
+/// What one conversation gives.
+pub(crate) struct Records<'a> {
+    pub(crate) conversation: Conversation<'a>,
+    pub(crate) messages: Vec<Message<'a>>,
+    /// Responses that are left out: locator and reason.
+    pub(crate) skipped: Vec<(String, &'static str)>,
+    /// Locator and message.
+    pub(crate) warnings: Vec<(String, &'static str)>,
+}
+
+/// Maps one conversation; a text if it is none.
+pub(crate) fn records<'a>(
+    mut raw: raw::Conversation<'a>,
+    context: &Context<'a>,
+    locator: &str,
+    arena: &'a Arena,
+) -> Result<Records<'a>, &'static str> {
+    if !raw.known || (raw.key().is_none() && raw.responses.is_empty()) {
+        return Err("it is no conversation: it has neither an id nor responses");
+    }
+    let key = raw.key().map_or_else(|| Cow::Owned(natural(&raw)), Cow::Borrowed);
+    let place = |index: usize| format!("{locator}.responses[{index}]");
+    let (responses, gaps) = (std::mem::take(&mut raw.responses), std::mem::take(&mut raw.gaps));
+    let mut skipped: Vec<_> = gaps.into_iter().map(|(index, reason)| (place(index), reason)).collect();
+    let (nodes, repeated) = order::name(responses);
+    skipped.extend(repeated.into_iter().map(|index| (place(index), "another response has the same id")));
+    let (parents, cut) = order::parents(&nodes);
+    let mut warnings = Vec::new();
+    for node in cut.iter().filter_map(|at| nodes.get(*at)) {
+        warnings.push((place(node.raw.index), "its parents lead back to it; it is read as a root"));
+    }
+    let current = raw.leaf.filter(|leaf| nodes.iter().any(|node| node.id == *leaf));
+    let own_key = raw.key();
+    let conversation = conversation(raw, key, current, context, locator);
+    let mut messages = Vec::with_capacity(nodes.len());
+    for (Node { id, mut raw }, parent) in nodes.into_iter().zip(parents) {
+        if message::role(raw.sender).is_none() {
+            warnings.push((place(raw.index), "it does not say who speaks; it is read as the assistant's"));
+        }
+        if let Some(other) = raw.conversation.filter(|other| Some(*other) != own_key) {
+            raw.rest.add_text("conversation_id", other);
+        }
+        message::map(raw, id, parent, context.assets, arena, &mut messages);
+    }
+    Ok(Records { conversation, messages, skipped, warnings })
+}
+
+fn conversation<'a>(
+    mut raw: raw::Conversation<'a>,
+    key: Cow<'a, str>,
+    current: Option<&'a str>,
+    context: &Context<'_>,
+    locator: &str,
+) -> Conversation<'a> {
+    if let (Some(id), Some(legacy)) = (raw.id, raw.legacy_id)
+        && id != legacy
+    {
+        raw.rest.add_text("conversation_id", legacy);
+    }
+    if let (Some(dangling), None) = (raw.leaf, current) {
+        raw.rest.add_text("leaf_response_id", dangling);
+    }
+    let account = raw.account.map(|account| Cow::Owned(account.to_owned())).or_else(|| {
+        let owner = context.owner.id.as_deref();
+        owner.map(|owner| Cow::Owned(owner.to_owned()))
+    });
+    Conversation {
+        id: key,
+        provider_conversation_id: raw.key().map(Cow::Borrowed),
+        participants: account.as_deref().map(|account| person(account, context.owner)).into_iter().collect(),
+        account,
+        export_format_version: Some(context.version.into()),
+        title: raw.title.filter(|title| !title.trim().is_empty()).map(Cow::Borrowed),
+        created_at: raw.created,
+        updated_at: raw.updated,
+        current: current.map(Cow::Borrowed),
+        raw_metadata: raw.rest.into_json().map(unsigned_json),
+        locator: Cow::Owned(locator.to_owned()),
+        ..Conversation::default()
+    }
+}
+
+/// The person of an account; the name is known of the owner alone.
+pub(crate) fn person<'a>(account: &str, owner: &Owner) -> Participant<'a> {
+    let name = owner.name.clone().filter(|_| owner.id.as_deref().is_none_or(|id| id == account));
+    Participant {
+        role: Role::User,
+        name: name.map(Cow::Owned),
+        provider_id: Some(Cow::Owned(account.to_owned())),
+    }
+}
+
+/// A key made of what later exports of the same conversation hold too; a title can be changed, so it counts only where
+/// there is no time.
+fn natural(raw: &raw::Conversation<'_>) -> String {
+    let created = raw.created.map(|time| time.to_string());
+    let named = created.as_deref().or(raw.title);
+    natural_key(&[raw.account, named, raw.responses.first().map(order::natural).as_deref()])
+}

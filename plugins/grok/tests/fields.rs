@@ -1,0 +1,42 @@
+//! The field table of `README.md`, held against every leaf of every fixture.
+
+use std::{error::Error, path::Path};
+
+use satchel_importer::testkit::{Emitted, FieldTable, Rule};
+use satchel_plugin_grok::Grok;
+use serde_json::Value;
+
+const RULES: [(&str, Rule); 3] = [("role", role), ("last frame", last_frame), ("trim", trim)];
+
+/// What paths of a file begin with; the table's paths are those of the usual root.
+fn root(file: &str) -> Option<&'static str> {
+    match file.rsplit('/').next() {
+        Some("prod-mc-auth-mgmt-api.json") => Some("account"),
+        Some("prod-mc-billing.json") => Some("billing"),
+        Some("prod-grok-backend.json" | "my grok chats.json") => Some("main"),
+        _ => None,
+    }
+}
+
+fn role(sender: &Value, emitted: &Emitted) -> bool {
+    let role = if sender == "human" { "user" } else { "assistant" };
+    emitted.holds(role)
+}
+
+fn last_frame(card: &Value, emitted: &Emitted) -> bool {
+    let card: Option<Value> = card.as_str().and_then(|text| serde_json::from_str(text).ok());
+    card.is_some_and(|card| card["id"].as_str().is_some_and(|id| emitted.holds(id)))
+}
+
+fn trim(value: &Value, emitted: &Emitted) -> bool {
+    value.as_str().is_some_and(|text| emitted.holds(text.trim()))
+}
+
+#[test]
+fn every_field_becomes_what_the_table_says() -> Result<(), Box<dyn Error>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = std::fs::read_to_string(folder.join("README.md"))?;
+    let faults = FieldTable::parse(&readme, root, &RULES).faults::<Grok>(&folder.join("fixtures"))?;
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    Ok(())
+}

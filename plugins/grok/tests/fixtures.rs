@@ -1,0 +1,25 @@
+//! Each folder of `fixtures/` is a behaviour: what the importer makes of `input/` stands in `expected.json`.
+
+use std::error::Error;
+
+use satchel_importer::{Bundle, testkit};
+use satchel_plugin_grok::Grok;
+
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
+
+#[test]
+fn every_fixture_gives_what_is_expected() -> Result<(), Box<dyn Error>> {
+    Ok(testkit::check::<Grok>(FIXTURES)?)
+}
+
+#[test]
+fn secrets_of_an_export_go_nowhere() -> Result<(), Box<dyn Error>> {
+    for fixture in ["whole-export", "account-file-that-is-broken"] {
+        let bundle = Bundle::from_folder(&std::path::Path::new(FIXTURES).join(fixture).join("input"))?;
+        let text = testkit::produce::<Grok>(&bundle)?.to_json()?.to_string();
+        assert!(text.contains("prod-mc-auth-mgmt-api.json"), "{fixture}: the file is named");
+        assert!(!text.contains("SECRET"), "{fixture}: what it holds is not");
+        assert!(!text.contains("example.invalid"), "{fixture}: mail addresses stay out");
+    }
+    Ok(())
+}

@@ -1,0 +1,288 @@
+//! Field tables: what a README says becomes of each field of an export, held against every fixture.
+//!
+//! The table's first column is called `Path`; a row is `` | `path` | what becomes of it | where it goes | ``. In a path, members are parted by dots,
+//! `[]` is any item of a list, `*` any member, a final `**` the value and all below it. The row with the most names in its path counts.
+//! What becomes of it begins with one of three words:
+//! - `verbatim`: the value is found as it stands in what the importer emits;
+//! - `transformed by *rule*`: the rule of that name holds, or the value is found as it stands;
+//! - `dropped: why`; where the reason is `private`, the value must not be found.
+
+use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
+
+use serde_json::Value;
+
+use super::{FixtureError, Produced, fixtures, produce};
+use crate::{Bundle, Importer, address::unsigned, json::time_of_text, pam::record::Line};
+
+/// Says whether what is emitted tells `value`.
+pub type Rule = fn(value: &Value, emitted: &Emitted) -> bool;
+
+/// A field table and how to apply it.
+pub struct FieldTable<'t> {
+    rows: Vec<Row>,
+    rules: BTreeMap<&'t str, Rule>,
+    root: fn(&str) -> Option<&'static str>,
+}
+
+#[derive(Debug)]
+struct Row {
+    path: Vec<String>,
+    fate: Fate,
+}
+
+#[derive(Debug)]
+enum Fate {
+    Verbatim,
+    Transformed(String),
+    Dropped,
+    Private,
+    Unclear,
+}
+
+/// What an importer emitted for one fixture.
+#[derive(Debug, Default)]
+pub struct Emitted {
+    /// All texts and numbers, each on a line of its own.
+    text: String,
+    numbers: Vec<String>,
+}
+
+impl Emitted {
+    fn of(produced: &Produced) -> serde_json::Result<Self> {
+        let mut emitted = Self::default();
+        emitted.add(&produced.to_json()?);
+        Ok(emitted)
+    }
+
+    fn add(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => self.text.push_str(&format!("{text}\n")),
+            Value::Number(number) => {
+                self.numbers.push(number.to_string());
+                self.text.push_str(&format!("{number}\n"));
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.add(item)),
+            Value::Object(members) => members.values().for_each(|member| self.add(member)),
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    /// Whether a text is, or stands in, one that was emitted.
+    pub fn holds(&self, text: &str) -> bool {
+        self.text.contains(text)
+    }
+
+    /// Whether a number was emitted.
+    pub fn holds_number(&self, number: &str) -> bool {
+        self.numbers.iter().any(|emitted| emitted == number)
+    }
+
+    /// Whether a value was emitted as it stands, but for the signature of an address. Flags are found everywhere.
+    fn holds_value(&self, value: &Value) -> bool {
+        match value {
+            // Inside texts of JSON, quotes and line breaks are escaped.
+            Value::String(text) => {
+                let escaped = value.to_string();
+                let escaped = escaped.get(1..escaped.len() - 1).unwrap_or_default();
+                self.holds(text) || self.holds(escaped) || self.holds(&unsigned(text))
+            }
+            Value::Number(number) => self.holds(&number.to_string()),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => true,
+        }
+    }
+}
+
+impl<'t> FieldTable<'t> {
+    /// Reads the rows of all tables in `readme` whose first column is called `Path`. `root` gives what paths of a
+    /// file begin with, by the file's name; a file without a root is not looked at. The rule `time` is there already.
+    pub fn parse(readme: &str, root: fn(&str) -> Option<&'static str>, rules: &[(&'t str, Rule)]) -> Self {
+        let rows = tables(readme).filter_map(Row::parse).collect();
+        let rules = rules.iter().copied().chain([("time", time as Rule)]).collect();
+        Self { rows, rules, root }
+    }
+
+    /// Applies the table to every leaf of every fixture below `folder` that `T` reads without a skip; what is null,
+    /// empty, no JSON, or belongs to no export says nothing. Gives one line for each fault.
+    pub fn faults<T: Importer>(&self, folder: &Path) -> Result<Vec<String>, FixtureError> {
+        let mut faults = Vec::new();
+        for row in self.rows.iter().filter(|row| !self.clear(&row.fate)) {
+            faults.push(format!("{}: the table does not say what becomes of it", row.path.join(".")));
+        }
+        let mut leaves = 0;
+        for fixture in fixtures(folder)? {
+            let input = fixture.join("input");
+            let detect = |source| FixtureError::Detect { path: fixture.clone(), source };
+            let produced =
+                Bundle::from_folder(&input).and_then(|bundle| produce::<T>(&bundle)).map_err(detect)?;
+            let skips = produced.exports.iter().flat_map(|export| &export.lines);
+            if skips.clone().any(|line| matches!(line, Line::Skip(_))) {
+                continue;
+            }
+            let emitted = Emitted::of(&produced)
+                .map_err(|source| FixtureError::Json { path: fixture.clone(), source })?;
+            for file in produced.exports.iter().flat_map(|export| &export.detection.files) {
+                let Some(root) = (self.root)(file) else { continue };
+                let bytes = fs::read(input.join(file))
+                    .map_err(|source| FixtureError::File { path: input.join(file), source })?;
+                let Ok(value) = serde_json::from_slice::<Value>(&bytes) else { continue };
+                let mut path = vec![root.to_owned()];
+                self.walk(&value, &mut path, &emitted, &mut |fault| {
+                    leaves += 1;
+                    faults.extend(fault.map(|fault| format!("{}: {file}: {fault}", fixture.display())));
+                });
+            }
+        }
+        if leaves == 0 {
+            faults.push("no fixture holds a field".to_owned());
+        }
+        Ok(faults)
+    }
+
+    fn clear(&self, fate: &Fate) -> bool {
+        match fate {
+            Fate::Verbatim | Fate::Dropped | Fate::Private => true,
+            Fate::Transformed(rule) => self.rules.contains_key(rule.as_str()),
+            Fate::Unclear => false,
+        }
+    }
+
+    /// Tells of every leaf below `value`: its fault, if it has one.
+    fn walk(
+        &self,
+        value: &Value,
+        path: &mut Vec<String>,
+        emitted: &Emitted,
+        tell: &mut impl FnMut(Option<String>),
+    ) {
+        match value {
+            Value::Object(members) => {
+                for (name, member) in members {
+                    path.push(name.clone());
+                    self.walk(member, path, emitted, tell);
+                    path.pop();
+                }
+            }
+            Value::Array(items) => {
+                path.push("[]".to_owned());
+                items.iter().for_each(|item| self.walk(item, path, emitted, tell));
+                path.pop();
+            }
+            Value::Null => {}
+            Value::String(text) if text.trim().is_empty() => {}
+            Value::String(_) | Value::Number(_) | Value::Bool(_) => tell(self.fault(value, path, emitted)),
+        }
+    }
+
+    fn fault(&self, value: &Value, path: &[String], emitted: &Emitted) -> Option<String> {
+        let fitting = self.rows.iter().filter(|row| row.fits(path));
+        let Some(row) = fitting.max_by_key(|row| row.rank()) else {
+            return Some(format!("{}: the table has no row for it", path.join(".")));
+        };
+        let held = match &row.fate {
+            Fate::Verbatim => emitted.holds_value(value),
+            Fate::Transformed(rule) => {
+                emitted.holds_value(value)
+                    || self.rules.get(rule.as_str()).is_some_and(|rule| rule(value, emitted))
+            }
+            Fate::Private => !value.as_str().is_some_and(|text| emitted.holds(text)),
+            Fate::Dropped | Fate::Unclear => true,
+        };
+        (!held).then(|| format!("{} = {value}: {:?} does not hold", path.join("."), row.fate))
+    }
+}
+
+impl Row {
+    fn parse(line: &str) -> Option<Self> {
+        let mut cells = line.trim().strip_prefix('|')?.split(" | ").map(str::trim);
+        let path = cells.next()?.strip_prefix('`')?.strip_suffix('`')?;
+        let fate = cells.next()?;
+        let rule = fate.strip_prefix("transformed by *").and_then(|rest| rest.split_once('*'));
+        let fate = match (fate.strip_prefix("dropped: "), rule) {
+            (Some(reason), _) if reason.starts_with("private") => Fate::Private,
+            (Some(_), _) => Fate::Dropped,
+            (None, Some((rule, _))) => Fate::Transformed(rule.to_owned()),
+            (None, None) if fate.starts_with("verbatim") => Fate::Verbatim,
+            (None, None) => Fate::Unclear,
+        };
+        let mut names = Vec::new();
+        for part in path.split('.') {
+            let name = part.trim_end_matches("[]");
+            names.extend((!name.is_empty()).then(|| name.to_owned()));
+            names.extend((0..(part.len() - name.len()) / 2).map(|_| "[]".to_owned()));
+        }
+        Some(Self { path: names, fate })
+    }
+
+    fn fits(&self, path: &[String]) -> bool {
+        let (own, below) = match self.path.split_last() {
+            Some((last, above)) if last == "**" => (above, true),
+            _ => (self.path.as_slice(), false),
+        };
+        (path.len() == own.len() || (below && path.len() >= own.len()))
+            && own.iter().zip(path).all(|(own, name)| own == name || own == "*")
+    }
+
+    /// Of the rows that fit, the one with the highest rank counts: that with the most names, else that of the value alone.
+    fn rank(&self) -> (usize, bool) {
+        let names = self.path.iter().filter(|name| !matches!(name.as_str(), "*" | "**")).count();
+        (names, self.path.last().is_none_or(|last| last != "**"))
+    }
+}
+
+/// The lines of the tables of paths.
+fn tables(readme: &str) -> impl Iterator<Item = &str> {
+    let mut inside = false;
+    readme.lines().filter(move |line| {
+        inside = line.starts_with('|') && (inside || line.starts_with("| Path |"));
+        inside
+    })
+}
+
+/// A time of any form is emitted in microseconds.
+fn time(value: &Value, emitted: &Emitted) -> bool {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return false,
+    };
+    let mut micros = String::new();
+    time_of_text(&text)
+        .is_some_and(|(time, _)| write!(micros, "{time}").is_ok() && emitted.holds_number(&micros))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn faults(row: &str, value: &Value, emitted: &Value) -> Vec<String> {
+        let readme = format!("| `x` | another table |\n\n| Path | | |\n|---|---|---|\n{row}");
+        let table = FieldTable::parse(&readme, |_| Some("x"), &[]);
+        let mut all = Emitted::default();
+        all.add(emitted);
+        let mut found = Vec::new();
+        table.walk(value, &mut vec!["x".into()], &all, &mut |fault| found.extend(fault));
+        found
+    }
+
+    #[test]
+    fn each_word_is_held() {
+        let value = json!([{"a": "tea", "at": "2025-06-21T12:00:00Z"}]);
+        let verbatim = "| `x[].*` | verbatim | `raw` |\n| `x[].at` | transformed by *time* | `created_at` |";
+        assert_eq!(
+            faults(verbatim, &value, &json!({"m": ["a cup of tea", 1_750_507_200_000_000_i64]})),
+            [""; 0]
+        );
+        assert_eq!(faults(verbatim, &value, &json!([])).len(), 2);
+        assert_eq!(faults("| `x[].a` | dropped: a copy |", &value, &json!([])).len(), 1, "one has no row");
+        assert_eq!(faults("| `x.**` | dropped: private |", &value, &json!("tea")).len(), 1);
+        assert_eq!(faults("| `x.**` | dropped: private |", &value, &json!("rye")), [""; 0]);
+    }
+
+    #[test]
+    fn the_row_with_the_most_names_counts() {
+        let rows = "| `x.**` | dropped: nobody wants it |\n| `x.b.c[][]` | verbatim | here |";
+        assert_eq!(faults(rows, &json!({"a": 1, "b": {"c": [["lost"]], "d": 2}}), &json!([])).len(), 1);
+    }
+}
