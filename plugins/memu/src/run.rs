@@ -30,7 +30,6 @@ const CHUNK: usize = 2_000;
 const NO_RECORD: &str = "no record of this shape is known";
 const NO_OBJECT: &str = "it is not an object";
 const NO_MESSAGES: &str = "the conversation is only named here; its messages are not in the export";
-const IN_FULL: &str = "what was sent to be saved; the export holds the conversation in full";
 const PIPELINE: &str = "a result of the pipeline that does not say of which conversation";
 const OPERATION: &str = "a line of the list of operations; the memories themselves tell more";
 
@@ -240,10 +239,10 @@ impl<'r> Run<'r> {
             Some(id) => self.answers.of_conversation(id),
             None => self.answers.of_request(raw.session, raw.messages.len()),
         };
-        let answer = match found {
-            Match::InFull => return Err(ImportError::malformed(IN_FULL)),
-            Match::Answer(answer) => Some(answer),
-            Match::None => None,
+        let (answer, full) = match found {
+            Match::None => (None, false),
+            Match::Answer(answer) => (Some(answer), false),
+            Match::InFull(answer) => (Some(answer), true),
         };
         let mut raw = raw;
         if let Some(answer) = &answer {
@@ -252,6 +251,10 @@ impl<'r> Run<'r> {
             if let Some(rest) = &answer.rest {
                 raw.rest.add_json("save_answer", rest);
             }
+        }
+        if full {
+            // The messages are those of the conversation, which has their ids; the other fields join it.
+            raw.messages.clear();
         }
         emit(raw, self.version, locator, sink)
     }

@@ -38,7 +38,7 @@ pub(super) enum Match {
     None,
     Answer(Answer),
     /// It is what was sent to be saved, and the conversation that was saved is there too.
-    InFull,
+    InFull(Answer),
 }
 
 /// The answers by conversation.
@@ -92,7 +92,7 @@ impl Answers {
         let mut fitting = ids.iter().filter(fits);
         let (Some(id), None) = (fitting.next().cloned(), fitting.next()) else { return Match::None };
         match self.all.get_mut(&id) {
-            Some(answer) if answer.state == State::Full => Match::InFull,
+            Some(answer) if answer.state == State::Full => Match::InFull(answer.clone()),
             Some(answer) => {
                 answer.state = State::Sent;
                 Match::Answer(answer.clone())
