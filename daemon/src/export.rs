@@ -2,6 +2,7 @@
 
 mod bundle;
 mod keys;
+pub mod memu;
 mod target;
 
 use std::{

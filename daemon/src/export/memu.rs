@@ -1,0 +1,30 @@
+//! The `memu` view of a store: what MemU's own shapes say of it, so that MemU data comes out as it went in. Pure: facts in,
+//! JSON out; nothing is read from a store or written here.
+//!
+//! Data of MemU is taken from the evidence, which keeps each list whole and in its order; what other assistants hold is
+//! sorted into the same three lists by its type. The importer's `README.md` (`plugins/memu`) has the other direction,
+//! field by field.
+
+mod conversations;
+mod memories;
+
+pub use conversations::{conversation, save_answer};
+pub use memories::{Lists, Sources, lists, others};
+
+use serde_json::{Map, Value};
+
+/// The platform whose fields are written back as they were read.
+const PLATFORM: &str = "memu";
+
+/// The lists of a memory object: as bare names, and as columns.
+const LISTS: [(&str, &str); 3] =
+    [("profile", "profile_content"), ("event", "event_content"), ("mind", "mind_content")];
+
+/// A JSON object.
+pub type Object = Map<String, Value>;
+
+fn put(object: &mut Object, key: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        object.insert(key.to_owned(), value.into());
+    }
+}

@@ -1,0 +1,122 @@
+//! Conversations as MemU's API answers them, and the answers to saved ones.
+
+use satchel_pam::conversation::{Content, ConversationHeader, Message, Role};
+use serde_json::Value;
+
+use super::{Object, PLATFORM, put};
+
+/// Characters of the first question that a summary shows.
+const SUMMARY_CHARACTERS: usize = 100;
+/// What Satchel adds to a message's metadata.
+const OWN_KEYS: [&str; 3] = ["active_path", "created_at_source", "hidden"];
+
+/// A conversation with its messages in their order, as MemU's API answers it; `user` is the person where it does not say.
+///
+/// One of MemU comes out field by field. Of others the branch that was last seen is given, without thoughts and hidden
+/// messages, since MemU has lists only; numbers and summary follow MemU's rules.
+#[must_use]
+pub fn conversation(header: &ConversationHeader, messages: &[Message], user: &str) -> Object {
+    let native = header.provider.name == PLATFORM;
+    let mut object = raw(header.raw_metadata.as_ref());
+    object.remove("save_answer");
+    object.remove("created_at_source");
+    let part = |role| {
+        let mut these = header.participants.iter().filter(|participant| participant.role == role);
+        these.find_map(|participant| participant.provider_id.clone())
+    };
+    let id = header.provider.conversation_id.clone();
+    put(&mut object, "conversation_id", id.or_else(|| (!native).then(|| header.id.clone())));
+    let agent = part(Role::Assistant).or_else(|| (!native).then(|| header.provider.name.clone()));
+    put(&mut object, "agent_id", agent);
+    let person = part(Role::User).or_else(|| header.provider.account_id.clone());
+    put(&mut object, "user_id", person.or_else(|| (!native).then(|| user.to_owned())));
+    if !object.contains_key("created_at") {
+        put(&mut object, "created_at", Some(header.temporal.created_at.to_string()));
+    }
+    let list: Vec<Value> = if native {
+        messages.iter().map(|message| native_message(message).into()).collect()
+    } else {
+        let shown: Vec<&Message> = messages.iter().filter(|message| shown(message)).collect();
+        put(&mut object, "turn_count", Some(shown.len()));
+        put(&mut object, "summary", Some(summary(&shown)));
+        shown.into_iter().enumerate().map(|(index, message)| foreign_message(index, message).into()).collect()
+    };
+    object.insert("messages".to_owned(), list.into());
+    object
+}
+
+/// The API's answer that came with a conversation of MemU, if one did.
+#[must_use]
+pub fn save_answer(header: &ConversationHeader) -> Option<Object> {
+    let metadata = raw(header.raw_metadata.as_ref());
+    let mut answer = metadata.get("save_answer")?.as_object()?.clone();
+    put(&mut answer, "conversation_id", header.provider.conversation_id.clone());
+    put(&mut answer, "session_id", metadata.get("session_id").cloned());
+    put(&mut answer, "created_at", Some(header.temporal.created_at.to_string()));
+    Some(answer)
+}
+
+/// A message as it was read.
+fn native_message(message: &Message) -> Object {
+    let mut object = raw(message.raw_metadata.as_ref());
+    let dated = !object.contains_key("created_at_source");
+    for key in OWN_KEYS {
+        object.remove(key);
+    }
+    put(&mut object, "message_id", message.provider_message_id.clone());
+    if !object.contains_key("role") {
+        put(&mut object, "role", Some(message.role.as_str()));
+    }
+    if dated && !object.contains_key("created_at") {
+        put(&mut object, "created_at", Some(message.created_at.to_string()));
+    }
+    put(&mut object, "content", message.content.as_ref().map(text));
+    object
+}
+
+fn foreign_message(index: usize, message: &Message) -> Object {
+    let mut object = Object::new();
+    put(&mut object, "message_id", Some(message.id.clone()));
+    // MemU has three roles; what a tool said came from the assistant's side.
+    let role = if message.role == Role::Tool { Role::Assistant } else { message.role };
+    put(&mut object, "role", Some(role.as_str()));
+    put(&mut object, "content", Some(message.content.as_ref().map(text).unwrap_or_default()));
+    put(&mut object, "message_index", Some(index));
+    put(&mut object, "created_at", Some(message.created_at.to_string()));
+    object
+}
+
+/// Whether a message of another assistant is part of what the person saw.
+fn shown(message: &Message) -> bool {
+    let metadata = raw(message.raw_metadata.as_ref());
+    let says = |key: &str, value: bool| metadata.get(key) == Some(&Value::Bool(value));
+    !message.is_thought && !says("active_path", false) && !says("hidden", true)
+}
+
+/// All texts of a content, a line break between two.
+fn text(content: &Content) -> String {
+    let parts = content.parts.iter().filter_map(|part| part.text.as_deref());
+    let texts: Vec<&str> = content.text.as_deref().into_iter().chain(parts).collect();
+    texts.join("\n")
+}
+
+/// The summary as MemU makes it.
+fn summary(messages: &[&Message]) -> String {
+    if messages.is_empty() {
+        return "Empty conversation".to_owned();
+    }
+    let question = messages.iter().find(|message| message.role == Role::User);
+    let words = question.and_then(|message| message.content.as_ref()).map(text);
+    let start: String = words.map_or_else(
+        || "No user message".to_owned(),
+        |words| words.chars().take(SUMMARY_CHARACTERS).collect(),
+    );
+    format!("Conversation with {} turns: {start}...", messages.len())
+}
+
+fn raw(metadata: Option<&satchel_pam::raw::RawObject>) -> Object {
+    metadata.map(satchel_pam::raw::RawObject::to_map).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+//! Memories as MemU's lists `profile`, `event` and `mind`, and as rows of `memory_contents` with their vectors.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use satchel_pam::{
+    hash::ContentHash,
+    memory::{Memory, MemoryType, Status},
+    raw::RawObject,
+    record::Item,
+    time::Timestamp,
+};
+use serde_json::{Value, json};
+
+use super::{LISTS, Object, PLATFORM, put};
+use crate::plan::evidence::{Witness, items_of, memory_id};
+
+/// What the view needs to know of the store beside the evidence.
+pub struct Sources<'s> {
+    /// The text that the store shows for a memory; none if it is not active or may not leave.
+    pub shown: &'s dyn Fn(&str) -> Option<String>,
+    /// The vector of a memory.
+    pub vector: &'s dyn Fn(&str) -> Option<Vec<f64>>,
+}
+
+/// What MemU's own evidence gives.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lists {
+    /// For `memories.json`: an object for each agent of each user, as the API answers it.
+    pub memories: Vec<Object>,
+    /// For `memory_contents.json`: the rows that were read as rows.
+    pub rows: Vec<Object>,
+    /// The memories that stand in either.
+    pub taken: BTreeSet<String>,
+}
+
+/// Whose list it is: `user_id`, `agent_id`, `memory_id`.
+type Owner = [Option<String>; 3];
+
+/// One list at its newest time.
+#[derive(Default)]
+struct List<'a> {
+    at: i64,
+    /// By place in the list; texts of one place are told apart.
+    entries: BTreeMap<(u64, &'a str), Entry<'a>>,
+    /// The text of the whole list, where that is a memory of its own.
+    whole: Option<&'a Item>,
+}
+
+struct Entry<'a> {
+    item: &'a Item,
+    origin: Object,
+}
+
+/// The lists that MemU held last, each with all that stood beside it.
+#[must_use]
+pub fn lists(witnesses: &[Witness], sources: &Sources<'_>) -> Lists {
+    let mut owners: BTreeMap<Owner, BTreeMap<String, List<'_>>> = BTreeMap::new();
+    for witness in witnesses.iter().filter(|witness| witness.platform == PLATFORM) {
+        for item in items_of(&witness.claim) {
+            note(witness.at, item, &mut owners);
+        }
+    }
+    let mut found = Lists::default();
+    for (owner, lists) in &owners {
+        found.add(owner, lists, sources);
+    }
+    found
+}
+
+fn note<'a>(at: i64, item: &'a Item, owners: &mut BTreeMap<Owner, BTreeMap<String, List<'a>>>) {
+    let metadata = item.metadata.as_ref().map(RawObject::to_map).unwrap_or_default();
+    let Some(Value::Object(origin)) = metadata.get(PLATFORM) else { return };
+    let text = |key: &str| origin.get(key).and_then(Value::as_str).map(ToOwned::to_owned);
+    let (Some(kind), index) = (text("content_type"), origin.get("index").and_then(Value::as_u64)) else {
+        return;
+    };
+    let whole = origin.get("whole") == Some(&Value::Bool(true));
+    if index.is_none() && !whole {
+        // What a conversation led to; it stands in the conversation's result.
+        return;
+    }
+    let owner = [text("user_id"), text("agent_id"), text("memory_id")];
+    let list = owners.entry(owner).or_default().entry(kind).or_default();
+    if at > list.at || (list.entries.is_empty() && list.whole.is_none()) {
+        *list = List { at, ..List::default() };
+    }
+    if at < list.at {
+        return;
+    }
+    match index {
+        Some(index) => {
+            list.entries.insert((index, &item.content), Entry { item, origin: origin.clone() });
+        }
+        None => list.whole = Some(item),
+    }
+}
+
+impl Lists {
+    fn add(&mut self, owner: &Owner, lists: &BTreeMap<String, List<'_>>, sources: &Sources<'_>) {
+        let mut memory = Object::new();
+        let [user, agent, id] = owner;
+        let owned = owner.iter().any(Option::is_some);
+        for (key, value) in [("memory_id", id), ("agent_id", agent), ("user_id", user)] {
+            put(&mut memory, key, value.clone());
+        }
+        let newest = lists.values().max_by_key(|list| list.at).and_then(|list| list.beside("record"));
+        memory.extend(newest.cloned().unwrap_or_default());
+        for (bare, column) in LISTS {
+            let list = lists.get(bare);
+            let name = if owned { column } else { bare };
+            match list {
+                Some(list) => {
+                    let value = self.list(list, name, sources);
+                    memory.insert(name.to_owned(), value);
+                }
+                None if owned => {
+                    memory.entry(name).or_insert_with(|| json!([]));
+                }
+                None => {}
+            }
+        }
+        self.memories.push(memory);
+        for (kind, list) in lists {
+            if let Some(row) = self.row(kind, id.as_deref(), list, sources) {
+                self.rows.push(row);
+            }
+        }
+    }
+
+    /// The list as it stood: as a list, or as one text; word for word where nobody changed it.
+    fn list(&mut self, list: &List<'_>, name: &str, sources: &Sources<'_>) -> Value {
+        let (values, intact) = self.values(list, sources);
+        let verbatim = list.beside("record").and_then(|record| record.get(name));
+        match verbatim {
+            Some(verbatim) if intact => verbatim.clone(),
+            _ if list.joined() => joined(&values).into(),
+            _ => values.into(),
+        }
+    }
+
+    fn row(
+        &mut self,
+        kind: &str,
+        memory: Option<&str>,
+        list: &List<'_>,
+        sources: &Sources<'_>,
+    ) -> Option<Object> {
+        let mut row = list.beside("row")?.clone();
+        let (values, intact) = self.values(list, sources);
+        let text = row.remove("content_text").filter(|_| intact).unwrap_or_else(|| joined(&values).into());
+        let only = list.entries.values().next().map(|entry| entry.item);
+        let holder = list.whole.or(only.filter(|_| list.entries.len() == 1));
+        let vector = holder.filter(|_| intact).and_then(|item| (sources.vector)(&memory_id(item)));
+        put(&mut row, "memory_id", memory);
+        put(&mut row, "content_type", Some(kind));
+        row.entry("content_data").or_insert(if list.joined() { Value::Null } else { values.into() });
+        row.insert("content_text".to_owned(), text);
+        row.entry("content_vector").or_insert_with(|| vector.map_or(Value::Null, Value::from));
+        if let Some(whole) = list.whole {
+            self.taken.insert(memory_id(whole));
+        }
+        Some(row)
+    }
+
+    /// The entries in their order, and whether all of them stand as they were read. What a person changed is shown as
+    /// changed, what was taken back is not there.
+    fn values(&mut self, list: &List<'_>, sources: &Sources<'_>) -> (Vec<Value>, bool) {
+        let (mut values, mut intact) = (Vec::new(), true);
+        for entry in list.entries.values() {
+            let id = memory_id(entry.item);
+            let Some(shown) = (sources.shown)(&id) else {
+                intact = false;
+                continue;
+            };
+            self.taken.insert(id);
+            let same = ContentHash::of(&shown) == ContentHash::of(&entry.item.content);
+            intact &= same;
+            // Of one statement in two spellings the store shows the first; here the list's own counts.
+            let text = if same { entry.item.content.clone() } else { shown };
+            values.push(entry.value(text));
+        }
+        (values, intact)
+    }
+}
+
+impl List<'_> {
+    /// What stood once for the whole list; its first entry carries it.
+    fn beside(&self, key: &str) -> Option<&Object> {
+        self.entries.values().find_map(|entry| entry.origin.get(key)).and_then(Value::as_object)
+    }
+
+    fn joined(&self) -> bool {
+        self.entries.values().any(|entry| entry.origin.get("joined") == Some(&Value::Bool(true)))
+    }
+}
+
+impl Entry<'_> {
+    /// The text, or the object that it stood in.
+    fn value(&self, text: String) -> Value {
+        match self.origin.get("entry") {
+            Some(Value::Object(rest)) => {
+                let mut object = rest.clone();
+                let name = if rest.contains_key("content") { "text" } else { "content" };
+                object.insert(name.to_owned(), text.into());
+                object.into()
+            }
+            _ => text.into(),
+        }
+    }
+}
+
+fn joined(values: &[Value]) -> String {
+    let texts: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
+    texts.join("\n")
+}
+
+/// What other assistants hold, as one memory object of the person `user`: none if there is nothing.
+///
+/// Circumstances, projects and goals are events; what a model concluded stays in `mind`; all else is the profile.
+#[must_use]
+pub fn others<'m>(
+    memories: impl Iterator<Item = &'m Memory>,
+    taken: &BTreeSet<String>,
+    user: &str,
+) -> Option<Object> {
+    let leaves = |memory: &&Memory| {
+        memory.status == Status::Active && memory.exportable() && !taken.contains(&memory.id)
+    };
+    let mut lists: [Vec<Value>; 3] = Default::default();
+    let mut times: BTreeSet<Timestamp> = BTreeSet::new();
+    for memory in memories.filter(leaves) {
+        let [profile, event, mind] = &mut lists;
+        let list = match memory.memory_type {
+            MemoryType::Context | MemoryType::Project | MemoryType::Goal => event,
+            MemoryType::Custom if memory.custom_type.as_deref() == Some("mind") => mind,
+            _ => profile,
+        };
+        list.push(memory.content.clone().into());
+        times.insert(memory.temporal.created_at);
+        times.extend(memory.temporal.updated_at);
+    }
+    let (first, last) = (times.first()?, times.last()?);
+    let mut object = Object::new();
+    put(&mut object, "memory_id", Some(format!("satchel-{user}")));
+    put(&mut object, "agent_id", Some("satchel"));
+    put(&mut object, "user_id", Some(user));
+    put(&mut object, "created_at", Some(first.to_string()));
+    put(&mut object, "updated_at", Some(last.to_string()));
+    for ((_, column), list) in LISTS.into_iter().zip(lists) {
+        object.insert(column.to_owned(), list.into());
+    }
+    Some(object)
+}
+
+#[cfg(test)]
+mod tests;
