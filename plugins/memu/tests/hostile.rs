@@ -102,7 +102,8 @@ fn a_file_cut_anywhere_gives_what_stood_whole_before_the_cut() {
             }
             let blank = bytes[cut..].iter().all(u8::is_ascii_whitespace);
             // Between two lines nothing shows that there were more.
-            let between = name.ends_with(".jsonl") && bytes[..cut].trim_ascii_end().ends_with(b"}");
+            let between = satchel_importer::names::ends_in(name, "jsonl")
+                && bytes[..cut].trim_ascii_end().ends_with(b"}");
             assert!(
                 blank || between || lines.is_empty() || skips(&lines) > 0,
                 "{name}@{cut}: a loss is told"
