@@ -14,7 +14,7 @@ const CALL_COST: usize = 64;
 
 /// What the plugin handed over, as it stands.
 pub(crate) enum Delivery {
-    Conversation(wit::Conversation, Vec<wit::Message>),
+    Conversation(Box<wit::Conversation>, Vec<wit::Message>),
     Messages(Vec<wit::Message>),
     Evidence(Vec<wit::Evidence>),
     Relations(Vec<wit::Relation>),
@@ -55,7 +55,7 @@ impl Delivery {
             Self::Conversation(record, messages) => {
                 let weight = weight::conversation(&record);
                 let mut notes = Notes::default();
-                let record = convert::conversation(record, &mut notes);
+                let record = convert::conversation(*record, &mut notes);
                 collector.conversation(record, notes, weight);
                 collect_messages(messages, collector);
             }

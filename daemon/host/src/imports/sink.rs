@@ -16,7 +16,7 @@ impl wit::Host for State {
         conversation: types::Conversation,
         messages: Vec<types::Message>,
     ) -> wasmtime::Result<wit::Verdict> {
-        self.answer(Delivery::Conversation(conversation, messages))
+        self.answer(Delivery::Conversation(Box::new(conversation), messages))
     }
 
     fn more_messages(&mut self, messages: Vec<types::Message>) -> wasmtime::Result<wit::Verdict> {
