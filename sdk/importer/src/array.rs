@@ -207,6 +207,36 @@ impl<'p> JsonArray<'p> {
         }
     }
 
+    /// Calls `look` with every element that can be read, until it answers false, and says nothing of the others; for a
+    /// first look at a whole file before [`JsonArray::each`] reads it. Elements have the same numbers in both.
+    pub fn survey(
+        &self,
+        bundle: &Bundle,
+        mut look: impl FnMut(Element<'_>) -> Result<bool, ImportError>,
+    ) -> Result<(), ImportError> {
+        let mut reader = bundle.open(self.path)?;
+        let mut walk = Walk::new(&mut reader, self.pointer, self.limit);
+        let (mut arena, repeated) = (Arena::new(), Repeated::default());
+        let mut index = 0;
+        loop {
+            let found = walk.next().map_err(|error| error.at(self.path))?;
+            match found {
+                Found::Element { bytes, offset } => {
+                    let text = utf8(bytes);
+                    let (arena, repeated, path) = (&arena, &repeated, self.path);
+                    let element = Element { text: &text, arena, repeated, path, index, offset, whole: true };
+                    if !look(element)? {
+                        return Ok(());
+                    }
+                }
+                Found::TooLong { .. } => {}
+                Found::Cut { .. } | Found::End => return Ok(()),
+            }
+            arena.reset();
+            index += 1;
+        }
+    }
+
     /// Makes a skip of an element that cannot be read, and tells of keys that stood twice in one that can.
     fn settle(
         &self,

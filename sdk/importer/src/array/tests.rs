@@ -332,6 +332,28 @@ fn a_sample_shows_the_head_of_an_element_that_goes_on() {
 }
 
 #[test]
+fn a_survey_numbers_elements_as_a_walk_does_and_reports_nothing() {
+    let text = format!(r#"[1,"{}",{{"a":2}},3"#, "x".repeat(50));
+    let bundle = Bundle::from_files([("a.json", text)]);
+    let mut seen = Vec::new();
+    let file = JsonArray::new("a.json").limit(20);
+    let look = |element: crate::Element<'_>| {
+        seen.push((element.index(), element.text().to_owned()));
+        Ok(true)
+    };
+    file.survey(&bundle, look).unwrap();
+    let mut walked = Vec::new();
+    let mut sink = Sink::collecting();
+    file.each(&bundle, &mut sink, |element, _| {
+        walked.push((element.index(), element.text().to_owned()));
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(seen, walked);
+    assert_eq!(seen[1], (2, r#"{"a":2}"#.to_owned()));
+}
+
+#[test]
 fn a_stop_ends_the_walk() {
     let bundle = Bundle::from_files([("f", "[1,2,3]")]);
     let mut sink = Sink::stopping_after(1);

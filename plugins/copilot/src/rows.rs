@@ -1,0 +1,203 @@
+//! The rows of a table (RFC 4180), one in memory at a time, each with where it stands and whether it is whole.
+
+use std::{borrow::Cow, io::BufRead};
+
+use satchel_importer::ImportError;
+
+/// The longest row that is read, in bytes. Answers of a few hundred KiB are long; a quotation mark that nobody closes
+/// makes the rest of a file one row.
+pub(crate) const MAX_ROW: usize = 16 * 1024 * 1024;
+/// Cells of one row: the tables have four.
+const MAX_CELLS: usize = 1024;
+/// Room for a usual row.
+const FIRST_ROOM: usize = 16 * 1024;
+
+/// The rows of one table, its head too.
+pub(crate) struct Rows<R> {
+    reader: R,
+    parser: csv_core::Reader,
+    limit: usize,
+    text: Vec<u8>,
+    ends: Vec<usize>,
+    /// Bytes of the file that were read.
+    offset: u64,
+}
+
+/// One row, valid up to the next one.
+pub(crate) struct Row<'r> {
+    text: &'r [u8],
+    ends: &'r [usize],
+    /// Bytes from the start of the file.
+    pub(crate) offset: u64,
+    /// It is longer than the limit, and nothing of it is here.
+    pub(crate) too_long: bool,
+    /// What ended it.
+    pub(crate) end: End,
+}
+
+/// What stands behind a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The end of its line.
+    Line,
+    /// The end of the file.
+    File,
+    /// The end of the file, inside a cell in quotation marks.
+    OpenCell,
+}
+
+impl<R: BufRead> Rows<R> {
+    pub(crate) fn new(reader: R, delimiter: u8, limit: usize) -> Self {
+        let parser = csv_core::ReaderBuilder::new().delimiter(delimiter).build();
+        Self { reader, parser, limit, text: vec![0; FIRST_ROOM], ends: vec![0; MAX_CELLS], offset: 0 }
+    }
+
+    /// Bytes of the file that were read.
+    pub(crate) fn position(&self) -> u64 {
+        self.offset
+    }
+
+    /// The next row that is not empty; none at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<Row<'_>>, ImportError> {
+        self.pass_line_ends()?;
+        let start = self.offset;
+        let (mut length, mut cells, mut quotes) = (0, 0, 0);
+        let mut too_long = false;
+        loop {
+            let input = self.reader.fill_buf()?;
+            let at_end = input.is_empty();
+            if length == self.text.len() {
+                too_long |= length >= self.limit;
+                length = if too_long { 0 } else { length };
+                self.text.resize((self.text.len() * 2).min(self.limit), 0);
+            }
+            let (result, read, written, ended) =
+                self.parser.read_record(input, &mut self.text[length..], &mut self.ends[cells..]);
+            quotes += memchr::memchr_iter(b'"', &input[..read]).count();
+            self.reader.consume(read);
+            self.offset += read as u64;
+            length += written;
+            cells += ended;
+            match result {
+                csv_core::ReadRecordResult::InputEmpty | csv_core::ReadRecordResult::OutputFull => {}
+                csv_core::ReadRecordResult::OutputEndsFull => {
+                    too_long = true;
+                    cells = 0;
+                }
+                csv_core::ReadRecordResult::End => return Ok(None),
+                csv_core::ReadRecordResult::Record => {
+                    // A quotation mark inside a cell is doubled, so an odd number of them leaves a cell open.
+                    let end = match (at_end, quotes % 2) {
+                        (false, _) => End::Line,
+                        (true, 0) => End::File,
+                        (true, _) => End::OpenCell,
+                    };
+                    let (length, cells) = if too_long { (0, 0) } else { (length, cells) };
+                    let (text, ends) = (&self.text[..length], &self.ends[..cells]);
+                    return Ok(Some(Row { text, ends, offset: start, too_long, end }));
+                }
+            }
+        }
+    }
+
+    /// Empty lines, and the second half of a line end, belong to no row.
+    fn pass_line_ends(&mut self) -> Result<(), ImportError> {
+        loop {
+            let input = self.reader.fill_buf()?;
+            let passed = input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+            let all = passed == input.len();
+            self.reader.consume(passed);
+            self.offset += passed as u64;
+            if !all || passed == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Row<'_> {
+    /// How many cells it has.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The text of a cell, empty if it has none there; what is no UTF-8 is U+FFFD.
+    pub(crate) fn cell(&self, at: usize) -> Cow<'_, str> {
+        let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        let bytes = self.ends.get(at).and_then(|end| self.text.get(start..*end)).unwrap_or_default();
+        String::from_utf8_lossy(bytes)
+    }
+
+    /// Whether every cell is UTF-8.
+    pub(crate) fn is_utf8(&self) -> bool {
+        (0..self.len()).all(|at| matches!(self.cell(at), Cow::Borrowed(_)))
+    }
+
+    /// Whether no cell holds anything.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.text.iter().all(u8::is_ascii_whitespace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::BufReader;
+
+    use super::*;
+
+    type Read = Vec<(Vec<String>, u64, End)>;
+
+    fn read(text: &[u8], chunk: usize, limit: usize) -> Read {
+        let mut rows = Rows::new(BufReader::with_capacity(chunk, text), b',', limit);
+        let mut all = Vec::new();
+        while let Some(row) = rows.next().expect("memory can be read") {
+            let cells = (0..row.len()).map(|at| row.cell(at).into_owned()).collect();
+            all.push((cells, row.offset, row.end));
+        }
+        all
+    }
+
+    fn row(cells: &[&str], offset: u64, end: End) -> (Vec<String>, u64, End) {
+        (cells.iter().map(ToString::to_string).collect(), offset, end)
+    }
+
+    #[test]
+    fn cells_may_hold_lines_and_quotation_marks() {
+        let text = "a,b\r\n\"x\n\r\n \"\"y\"\"\",z\r\n\r\nq,\"\"\r\n".as_bytes();
+        let expected = vec![
+            row(&["a", "b"], 0, End::Line),
+            row(&["x\n\r\n \"y\"", "z"], 5, End::Line),
+            row(&["q", ""], 23, End::Line),
+        ];
+        for chunk in [3, 4, 7, 64] {
+            assert_eq!(read(text, chunk, MAX_ROW), expected, "{chunk}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_cell() {
+        assert_eq!(read("\u{feff}a,b\n".as_bytes(), 64, MAX_ROW), [row(&["a", "b"], 0, End::Line)]);
+    }
+
+    #[test]
+    fn the_end_of_the_file_is_told_from_that_of_a_line() {
+        assert_eq!(read(b"a,b", 64, MAX_ROW), [row(&["a", "b"], 0, End::File)]);
+        assert_eq!(read(b"a,\"b\"\"", 64, MAX_ROW), [row(&["a", "b\""], 0, End::OpenCell)]);
+        assert_eq!(read(b"a,\"b\"", 64, MAX_ROW), [row(&["a", "b"], 0, End::File)]);
+        assert_eq!(read(b"\r\n\r\n", 64, MAX_ROW), []);
+    }
+
+    #[test]
+    fn a_row_beyond_the_limit_is_passed_over() {
+        let text = format!("a,b\n{},c\nd,e\n", "x".repeat(5 * FIRST_ROOM));
+        let mut rows = Rows::new(text.as_bytes(), b',', 2 * FIRST_ROOM);
+        let mut seen = Vec::new();
+        while let Some(row) = rows.next().expect("memory can be read") {
+            seen.push((row.too_long, row.len()));
+        }
+        assert_eq!(seen, [(false, 2), (true, 0), (false, 2)]);
+        let wide = format!("a,b\n{}\nd,e\n", ",".repeat(3 * MAX_CELLS));
+        let cells: Vec<usize> = read(wide.as_bytes(), 64, MAX_ROW).iter().map(|row| row.0.len()).collect();
+        assert_eq!(cells, [2, 0, 2]);
+    }
+}

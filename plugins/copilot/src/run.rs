@@ -1,0 +1,122 @@
+//! Reads one export: each table from its first row to its last, a conversation in memory at a time.
+
+use satchel_importer::{Bundle, ImportError, Importer as _, Reader, RecordKind, Sink, Summary};
+
+use crate::{
+    Copilot,
+    detect::{self, Table},
+    group::{Fit, Group},
+    map,
+    raw::Record,
+    rows::{End, MAX_ROW, Row, Rows},
+};
+
+/// Progress is reported each time so many bytes were read.
+const PROGRESS_STEP: u64 = 1024 * 1024;
+const NO_LINE_END: &str = "the file ends without the end of a line; its last row may be cut";
+const ENDS_INSIDE: &str = "the file ends inside this row";
+
+/// Reads all that detection claimed for `format`.
+pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
+    let version = Copilot::describe().version_of(format)?;
+    let mut read = false;
+    for entry in bundle.entries() {
+        let path = entry.path.as_str();
+        if let Some(table) = detect::look(bundle, path)? {
+            let newest_first = detect::newest_first(bundle, path, &table)?;
+            Run { path, table, newest_first, version, group: Group::default() }.read(bundle, sink)?;
+            read = true;
+        } else {
+            sink.skip(RecordKind::File, path, "it is no table of Copilot's activity")?;
+        }
+    }
+    if read {
+        Ok(bundle.summary())
+    } else {
+        Err(ImportError::not_this_format("no file is a table of Copilot's activity"))
+    }
+}
+
+/// The reading of one table.
+struct Run<'r> {
+    path: &'r str,
+    table: Table,
+    newest_first: bool,
+    version: &'static str,
+    group: Group,
+}
+
+impl Run<'_> {
+    fn read(mut self, bundle: &Bundle, sink: &mut Sink) -> Result<(), ImportError> {
+        let path = self.path;
+        let reader = bundle.open(path)?;
+        let total = reader.size();
+        let mut rows: Rows<Reader> = Rows::new(reader, self.table.delimiter, MAX_ROW);
+        // The head.
+        rows.next().map_err(|error| error.at(path))?;
+        let (mut place, mut reported) = (0, 0);
+        while let Some(row) = rows.next().map_err(|error| error.at(path))? {
+            self.take(place, &row, sink)?;
+            place += 1;
+            if rows.position() >= reported + PROGRESS_STEP {
+                reported = rows.position();
+                sink.progress(reported, Some(total))?;
+            }
+        }
+        if place == 0 {
+            sink.warn(path, "the table has no rows");
+        }
+        self.emit(sink)?;
+        sink.progress(total, Some(total))
+    }
+
+    fn take(&mut self, place: u64, row: &Row<'_>, sink: &mut Sink) -> Result<(), ImportError> {
+        let locator = || format!("{}[{place}]", self.path);
+        let columns = &self.table.columns;
+        let short = row.len() < columns.width();
+        if row.end == End::OpenCell || (row.end == End::File && short) {
+            return sink.skip(RecordKind::Message, &format!("{}@{}", self.path, row.offset), ENDS_INSIDE);
+        }
+        if row.too_long {
+            let reason = format!("it is longer than {MAX_ROW} bytes");
+            return sink.skip(RecordKind::Message, &locator(), &reason);
+        }
+        if short {
+            let reason = format!("it has {} cells, and needs {}", row.len(), columns.width());
+            return sink.skip(RecordKind::Message, &locator(), &reason);
+        }
+        if row.is_blank() {
+            return sink.skip(RecordKind::Message, &locator(), "its cells are empty");
+        }
+        if row.end == End::File {
+            sink.warn(&locator(), NO_LINE_END);
+        }
+        if !row.is_utf8() {
+            sink.warn(&locator(), "invalid UTF-8 was replaced by U+FFFD");
+        }
+        if Record::nameless(row, columns) {
+            sink.warn(&locator(), "it does not say who speaks; it is read as the assistant's");
+        }
+        let record = Record::read(row, columns);
+        match self.group.fit(&record, columns.layout) {
+            Fit::Same => {}
+            Fit::Another => self.emit(sink)?,
+            Fit::Full => {
+                sink.warn(&locator(), "the conversation is too long for one; it goes on in another");
+                self.emit(sink)?;
+            }
+        }
+        self.group.push(place, record);
+        Ok(())
+    }
+
+    /// Hands over the conversation that was gathered, if there is one.
+    fn emit(&mut self, sink: &mut Sink) -> Result<(), ImportError> {
+        if self.group.is_empty() {
+            return Ok(());
+        }
+        let rows = self.group.take(self.newest_first);
+        let (conversation, messages) = map::conversation(rows, self.version, self.path);
+        sink.conversation(&conversation, &messages)
+    }
+}

@@ -1,0 +1,131 @@
+//! Finds threads among files, by what their turns hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use satchel_importer::{
+    Bundle, Detection, Element, ImportError, JsonArray, JsonError, Parser, json::Kind, names,
+};
+
+/// `{metadata, conversations: [{query, answer, …}]}`.
+pub(crate) const TURNS: &str = "perplexity-importer/2026.01";
+/// `{status, thread_metadata, entries: [{query_str, blocks, …}]}`.
+pub(crate) const ENTRIES: &str = "perplexity-importer/2026.02";
+/// The formats, oldest first.
+pub(crate) const FORMATS: [&str; 2] = [TURNS, ENTRIES];
+
+/// Bytes of a head that are looked at first, and where those do not decide. The host allows 16 MiB.
+const HEADS: [usize; 2] = [64 * 1024, 8 * 1024 * 1024];
+/// Threads of one file after which its head has said what it can.
+const MAX_ELEMENTS: u64 = 8;
+/// Turns of one thread that are looked at.
+const MAX_TURNS: usize = 16;
+
+/// Every export among the files: the threads of one folder in one shape.
+pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
+    let mut found: BTreeMap<(&str, &str), Detection> = BTreeMap::new();
+    for entry in bundle.entries() {
+        let path = entry.path.as_str();
+        if !names::is_json(path) || names::is_junk(path) {
+            continue;
+        }
+        let Some(format) = look(bundle, path)? else { continue };
+        let export = found.entry((names::split(path).0, format)).or_insert_with(|| Detection {
+            format: format.to_owned(),
+            confidence: 85,
+            ..Detection::default()
+        });
+        export.files.push(path.to_owned());
+    }
+    Ok(found.into_values().collect())
+}
+
+/// The format of a file; none if it holds no threads.
+pub(crate) fn look(bundle: &Bundle, path: &str) -> Result<Option<&'static str>, ImportError> {
+    let size = bundle.entry(path).map_or(0, |entry| entry.size);
+    let mut found = None;
+    for bytes in HEADS {
+        JsonArray::new(path).sample(bundle, bytes, |element| {
+            found = judge(&element);
+            found.is_none() && element.index() + 1 < MAX_ELEMENTS
+        })?;
+        if found.is_some() || size <= bytes as u64 {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// What one element shows.
+#[derive(Default)]
+struct Seen<'a> {
+    metadata: BTreeSet<&'a str>,
+    /// The keys of each of the first turns.
+    turns: Vec<BTreeSet<&'a str>>,
+    entries: Vec<BTreeSet<&'a str>>,
+    /// A list of turns is there, perhaps an empty one.
+    listed: bool,
+}
+
+fn judge(element: &Element<'_>) -> Option<&'static str> {
+    let mut seen = Seen::default();
+    // A sample may break off inside the element; what was seen before counts.
+    let (Ok(()) | Err(_)) = seen.read(&mut element.parser());
+    let turn = |keys: &BTreeSet<&str>| {
+        keys.contains("query") && (keys.contains("answer") || keys.contains("sources"))
+    };
+    let entry = |keys: &BTreeSet<&str>| {
+        keys.contains("query_str") || (keys.contains("backend_uuid") && keys.contains("blocks"))
+    };
+    let threaded = ["thread_id", "thread_title", "thread_url"].iter().any(|key| seen.metadata.contains(key));
+    if seen.entries.iter().any(entry) {
+        Some(ENTRIES)
+    } else if seen.turns.iter().any(turn) || (threaded && seen.listed) {
+        Some(TURNS)
+    } else {
+        None
+    }
+}
+
+impl<'a> Seen<'a> {
+    fn read(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
+        if !json.enter_object()? {
+            return Ok(());
+        }
+        while let Some(key) = json.key()? {
+            match key {
+                "metadata" => keys(json, &mut self.metadata)?,
+                "conversations" if json.kind()? == Kind::Array => {
+                    self.listed = true;
+                    lists(json, &mut self.turns)?;
+                }
+                "entries" if json.kind()? == Kind::Array => lists(json, &mut self.entries)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The keys of the first items of a list, as far as it goes.
+fn lists<'a>(json: &mut Parser<'a>, found: &mut Vec<BTreeSet<&'a str>>) -> Result<(), JsonError> {
+    if json.enter_array()? {
+        while json.item()? {
+            if found.len() < MAX_TURNS {
+                found.push(BTreeSet::new());
+                if let Some(last) = found.last_mut() {
+                    keys(json, last)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn keys<'a>(json: &mut Parser<'a>, found: &mut BTreeSet<&'a str>) -> Result<(), JsonError> {
+    if json.enter_object()? {
+        while let Some(key) = json.key()? {
+            found.insert(key);
+        }
+    }
+    Ok(())
+}

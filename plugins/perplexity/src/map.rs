@@ -1,0 +1,126 @@
+//! From a thread to a conversation: each turn gives a question and an answer, one behind the other.
+
+use std::{borrow::Cow, collections::BTreeSet};
+
+use satchel_importer::{
+    Attachment, AttachmentKind, Content, Conversation, Message, RecordKind, Role, Source,
+    address::{unsigned, unsigned_json},
+    natural_key,
+};
+
+use crate::raw::{Thread, Turn};
+
+/// What one thread gives.
+pub(crate) struct Records<'a> {
+    pub(crate) conversation: Conversation<'a>,
+    pub(crate) messages: Vec<Message<'a>>,
+    /// What was left out: kind, place, reason.
+    pub(crate) skipped: Vec<(RecordKind, String, &'static str)>,
+}
+
+/// Maps one thread that stands at `locator`.
+pub(crate) fn thread<'a>(mut thread: Thread<'a>, version: &'static str, locator: &str) -> Records<'a> {
+    let mut turns = std::mem::take(&mut thread.turns);
+    // Turns of one time, and those without one, keep the order of the file.
+    let mut before = i64::MIN;
+    let mut times: Vec<i64> = Vec::with_capacity(turns.len());
+    for turn in &turns {
+        before = turn.created.unwrap_or(before);
+        times.push(before);
+    }
+    let mut order: Vec<(i64, Turn<'a>)> = times.into_iter().zip(turns.drain(..)).collect();
+    order.sort_by_key(|(time, _)| *time);
+
+    let place = |at: usize| format!("{locator}.{}[{at}]", thread.list);
+    let mut records =
+        Records { conversation: Conversation::default(), messages: Vec::new(), skipped: Vec::new() };
+    records.skipped.extend(thread.gaps.iter().map(|(at, reason)| (RecordKind::Message, place(*at), *reason)));
+    let moments = || order.iter().flat_map(|(_, turn)| [turn.created, turn.updated]).flatten();
+    let (created, updated) = (thread.created.or(moments().min()), thread.updated.or(moments().max()));
+    let first = order.first().and_then(|(_, turn)| turn.query);
+    let id = thread.id.map_or_else(
+        || natural_key(&[thread.title, created.map(|time| time.to_string()).as_deref(), first]).into(),
+        Cow::Borrowed,
+    );
+    let mut seen = BTreeSet::new();
+    for (_, turn) in order {
+        let (at, id) = (turn.place, key(&turn));
+        if turn.query.is_none_or(str::is_empty) && turn.answer.as_deref().is_none_or(str::is_empty) {
+            records.skipped.push((RecordKind::Message, place(at), "it has neither a question nor an answer"));
+        } else if !seen.insert(id.clone()) {
+            records.skipped.push((RecordKind::Message, place(at), "another turn has the same id"));
+        } else {
+            add(turn, &id, &mut records.messages);
+        }
+    }
+    records.conversation = Conversation {
+        id,
+        provider_conversation_id: thread.id.map(Cow::Borrowed),
+        export_format_version: Some(version.into()),
+        title: thread.title.filter(|title| !title.trim().is_empty()).map(Cow::Borrowed),
+        created_at: created,
+        updated_at: updated,
+        current: records.messages.last().map(|last| last.id.clone()),
+        raw_metadata: thread.rest.into_json().map(unsigned_json),
+        locator: Cow::Owned(locator.to_owned()),
+        ..Conversation::default()
+    };
+    records
+}
+
+/// Adds the question and the answer of a turn; what is left of it stays with the answer.
+fn add<'a>(mut turn: Turn<'a>, key: &str, messages: &mut Vec<Message<'a>>) {
+    let query = turn.query.filter(|text| !text.is_empty());
+    let answer = turn.answer.take().filter(|text| !text.is_empty());
+    let mut rest = turn.rest.into_json().map(unsigned_json);
+    let base = |part: &str, role, content, parent| Message {
+        id: format!("{key}:{part}").into(),
+        provider_message_id: turn.uuid.map(Cow::Borrowed),
+        role,
+        content: Some(Content::Text(content)),
+        created_at: turn.created,
+        parent,
+        ..Message::default()
+    };
+    let last = |messages: &[Message<'a>]| messages.last().map(|last| last.id.clone());
+    if let Some(query) = query {
+        let mut message = base("query", Role::User, Cow::Borrowed(query), last(messages));
+        message.attachments = turn.attachments.iter().copied().map(attachment).collect();
+        if answer.is_none() {
+            message.model = turn.model.map(Cow::Borrowed);
+            message.citations = std::mem::take(&mut turn.citations);
+            message.raw_metadata = rest.take();
+        }
+        messages.push(message);
+    }
+    if let Some(answer) = answer {
+        let mut message = base("answer", Role::Assistant, answer, last(messages));
+        message.model = turn.model.map(Cow::Borrowed);
+        message.citations = turn.citations;
+        message.raw_metadata = rest;
+        if query.is_none() {
+            message.attachments = turn.attachments.iter().copied().map(attachment).collect();
+        }
+        messages.push(message);
+    }
+}
+
+fn attachment(url: &str) -> Attachment<'_> {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    let name = path.rsplit('/').next().filter(|name| name.contains('.') && path.contains("://"));
+    Attachment {
+        kind: AttachmentKind::of(None, name),
+        name: name.map(Cow::Borrowed),
+        source: Some(Source::Uri(unsigned(url))),
+        ..Attachment::default()
+    }
+}
+
+/// A key of a turn: its uuid, or what another copy of the thread holds too.
+fn key(turn: &Turn<'_>) -> String {
+    let created = turn.created.map(|time| time.to_string());
+    turn.uuid.map_or_else(
+        || natural_key(&[created.as_deref(), turn.query, turn.answer.as_deref()]),
+        ToOwned::to_owned,
+    )
+}

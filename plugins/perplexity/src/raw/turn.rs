@@ -1,0 +1,34 @@
+//! A turn of the shape `conversations[]`: question, answer and sources side by side.
+
+use std::borrow::Cow;
+
+use satchel_importer::{
+    Arena,
+    json::{Object, Value, items},
+};
+
+use super::{Turn, block, keep, time};
+
+pub(super) fn read<'a>(place: usize, fields: &Object<'a>, arena: &'a Arena) -> Turn<'a> {
+    let mut it = Turn { place, ..Turn::default() };
+    for (key, value) in fields.fields() {
+        match (key, value) {
+            ("uuid", Value::Text(text)) if !text.is_empty() => it.uuid = Some(text),
+            ("query", Value::Text(text)) => it.query = Some(text),
+            ("answer", Value::Text(text)) => it.answer = Some(Cow::Borrowed(text)),
+            ("model", Value::Text(text)) if !text.is_empty() => it.model = Some(text),
+            ("timestamp", value) => it.created = time(&mut it.rest, key, value),
+            ("sources", Value::Raw(raw)) if raw.starts_with('[') => {
+                let mut left = false;
+                for item in items(raw, arena) {
+                    left |= !block::source(item, &mut it.citations, arena);
+                }
+                if left {
+                    it.rest.add_json(key, raw);
+                }
+            }
+            (key, value) => keep(&mut it.rest, key, value),
+        }
+    }
+    it
+}
