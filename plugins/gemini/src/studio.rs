@@ -1,6 +1,6 @@
 //! Prompts of AI Studio: a file each, with its chunks in order.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{
     Arena, Bundle, Conversation, Element, ImportError, Leftover, Message, RecordKind, Sink,
@@ -183,11 +183,12 @@ fn messages<'a>(
 ) -> Vec<Message<'a>> {
     let folders = [names::split(scene.path).0.to_owned()];
     let ids = chunk::ids(chunks.iter().map(|(_, chunk)| chunk));
+    let known: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
     let parents: Vec<Option<&str>> = chunks
         .iter()
         .enumerate()
         .map(|(at, (_, chunk))| {
-            let named = chunk.branch_parent.filter(|parent| ids.iter().any(|id| id == parent));
+            let named = chunk.branch_parent.filter(|parent| known.contains(parent));
             named.or_else(|| at.checked_sub(1).and_then(|before| ids.get(before)).map(String::as_str))
         })
         .collect();

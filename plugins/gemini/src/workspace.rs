@@ -108,8 +108,8 @@ impl<'a> Chat<'a> {
 struct Turns<'s, 'a> {
     scene: &'s Scene<'s, 'a>,
     messages: Vec<Message<'a>>,
-    /// Turns of a role and number so far: edited ones have the number of those before.
-    counts: BTreeMap<(&'static str, String), usize>,
+    /// How many turns had a key so far.
+    counts: BTreeMap<String, usize>,
     /// The first prompt, deleted or not.
     first: Option<&'a str>,
 }
@@ -179,17 +179,18 @@ impl<'a> Turns<'_, 'a> {
         Ok(())
     }
 
+    /// Its number and what is said: edited turns have the number of those before, and deleted ones may be gone from a
+    /// later export.
     fn id(&mut self, turn: &Object<'a>, role: Role) -> String {
         let name = if role == Role::User { "user" } else { "model" };
-        let number = match turn.get("turn_index") {
-            Value::Raw(raw) => raw.to_owned(),
-            Value::Text(text) => text.to_owned(),
-            Value::Null => "?".to_owned(),
+        let said = |key| match turn.get(key) {
+            Value::Raw(text) | Value::Text(text) => Some(text),
+            Value::Null => None,
         };
-        let count = self.counts.entry((name, number.clone())).or_default();
-        let id = format!("{name}:{number}:{count}");
+        let key = natural_key(&[Some(name), said("turn_index"), said("prompt"), said("text")]);
+        let count = self.counts.entry(key.clone()).or_default();
         *count += 1;
-        id
+        if *count == 1 { key } else { format!("{key}#{count}") }
     }
 }
 

@@ -11,6 +11,7 @@ use super::{
 };
 
 const CUT: &str = "the file ends inside this record";
+const CUT_BETWEEN: &str = "the file ends before its page does";
 const REPEATED: &str = "the same row stands in another file of this export";
 
 /// How a file holds its rows.
@@ -132,6 +133,10 @@ impl Index {
             if piece.last && !card.whole {
                 return sink.skip(RecordKind::Message, &format!("{path}@{}", piece.offset), CUT);
             }
+            if piece.last && !ends_whole(piece.html) {
+                let end = piece.offset + piece.length as u64;
+                sink.skip(RecordKind::Message, &format!("{path}@{end}"), CUT_BETWEEN)?;
+            }
             if !card.row.is_ours() {
                 others += 1;
                 return Ok(());
@@ -247,6 +252,13 @@ impl Index {
             known || begins || (guess && row.kind == Kind::Unknown)
         }
     }
+}
+
+/// Whether a page ends as pages end.
+fn ends_whole(html: &str) -> bool {
+    const END: &[u8] = b"</html>";
+    let html = html.trim_end().as_bytes();
+    html.len().checked_sub(END.len()).is_some_and(|at| html[at..].eq_ignore_ascii_case(END))
 }
 
 /// Where a row stands.

@@ -52,7 +52,8 @@ pub(crate) struct Upload<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// Reads an element of a list; none if it is no object.
+    /// Reads an element of a list; none if it is no object. What follows the element is not looked at: where bytes are
+    /// no UTF-8, its end is not known to the byte.
     pub(crate) fn read(json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
         if !json.enter_object()? {
             return Ok(None);
@@ -81,7 +82,6 @@ impl<'a> Row<'a> {
                 _ => private::keep(&mut row.rest, key, json)?,
             }
         }
-        json.end()?;
         Ok(Some(row))
     }
 
