@@ -240,6 +240,7 @@ impl Head {
 
 /// The keys of one element that tell.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "a flag for each key")]
 struct Seen {
     title: bool,
     time: bool,

@@ -96,16 +96,9 @@ fn percent_decoded(text: &str) -> Cow<'_, str> {
     let mut rest = text.as_bytes();
     while let Some((first, tail)) = rest.split_first() {
         let code = tail.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
-        match code.filter(|_| *first == b'%').and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = tail.get(2..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
+        let code = code.filter(|_| *first == b'%').and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { tail.get(2..).unwrap_or_default() } else { tail };
     }
     String::from_utf8(bytes).map_or(Cow::Borrowed(text), Cow::Owned)
 }

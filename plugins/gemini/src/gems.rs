@@ -230,9 +230,8 @@ impl Reader {
     }
 
     fn end_field(&mut self) {
-        if let Some(mut field) = self.open.take() {
-            field.text = field.text.trim().to_owned();
-            self.fields.push(field);
+        if let Some(field) = self.open.take() {
+            self.fields.push(Field { text: field.text.trim().to_owned(), ..field });
         }
     }
 }

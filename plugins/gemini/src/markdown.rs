@@ -159,9 +159,9 @@ impl Reader {
 
     fn open_list(&mut self, numbered: bool, attributes: &Attributes) {
         if self.lists.is_empty() {
-            self.out.paragraph()
+            self.out.paragraph();
         } else {
-            self.out.line_start()
+            self.out.line_start();
         }
         let first = attributes.get("start").and_then(|start| start.parse().ok()).unwrap_or(1);
         self.lists.push(List { next: numbered.then_some(first), indent: 0 });
@@ -287,8 +287,8 @@ fn heading(name: &str) -> Option<usize> {
 }
 
 fn language_of(attributes: &Attributes) -> String {
-    let classes = attributes.get("class").unwrap_or_default().split_ascii_whitespace();
-    let language = classes.filter_map(|class| class.strip_prefix("language-")).next();
+    let mut classes = attributes.get("class").unwrap_or_default().split_ascii_whitespace();
+    let language = classes.find_map(|class| class.strip_prefix("language-"));
     language.or_else(|| attributes.get("data-language")).unwrap_or_default().to_owned()
 }
 

@@ -219,7 +219,7 @@ impl<'a> Speech<'a> {
             ("text", Value::Text(text)) => self.texts.extend((!text.is_empty()).then_some(text)),
             ("text", Value::Raw(raw)) if raw.starts_with('[') => self.take_texts(key, raw, arena),
             ("model_thoughts", Value::Raw(raw)) if raw.starts_with('[') => {
-                self.take_thoughts(key, raw, arena)
+                self.take_thoughts(key, raw, arena);
             }
             ("images", Value::Raw(raw)) if raw.starts_with('[') => self.take_images(key, raw, scene),
             ("citations", Value::Raw(raw)) if raw.starts_with('[') => {
@@ -249,7 +249,7 @@ impl<'a> Speech<'a> {
                 match (key, value) {
                     ("preamble" | "data", Value::Text(_)) => {}
                     ("cards", Value::Raw(raw)) if raw.starts_with('[') => {
-                        self.take_cards(raw, &mut rest, arena)
+                        self.take_cards(raw, &mut rest, arena);
                     }
                     _ => put(&mut rest, key, value, arena),
                 }

@@ -41,12 +41,15 @@ fn import(bundle: &Bundle) -> Vec<Run> {
     Gemini::detect(bundle).expect("detection answers").into_iter().map(read).collect()
 }
 
-fn records(runs: &[Run]) -> Vec<&ConversationRecord> {
-    let record = |line| match line {
-        &Line::Conversation(ref record) => Some(&**record),
+fn conversation(line: &Line) -> Option<&ConversationRecord> {
+    match line {
+        Line::Conversation(record) => Some(record),
         _ => None,
-    };
-    runs.iter().flat_map(|run| &run.lines).filter_map(record).collect()
+    }
+}
+
+fn records(runs: &[Run]) -> Vec<&ConversationRecord> {
+    runs.iter().flat_map(|run| &run.lines).filter_map(conversation).collect()
 }
 
 fn text(message: &MessageRecord) -> String {

@@ -1,6 +1,12 @@
 //! Broken input: whatever is cut or changed, the importer neither panics nor gives records that make no sense.
 
-use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path, sync::OnceLock};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    fs,
+    path::Path,
+    sync::OnceLock,
+};
 
 use proptest::prelude::*;
 use satchel_importer::{
@@ -47,12 +53,15 @@ fn read(name: &str, bytes: &[u8]) -> Vec<Line> {
     sink.into_lines()
 }
 
-fn conversations(lines: &[Line]) -> Vec<&ConversationRecord> {
-    let record = |line| match line {
-        &Line::Conversation(ref record) => Some(&**record),
+fn conversation(line: &Line) -> Option<&ConversationRecord> {
+    match line {
+        Line::Conversation(record) => Some(record),
         _ => None,
-    };
-    lines.iter().filter_map(record).collect()
+    }
+}
+
+fn conversations(lines: &[Line]) -> Vec<&ConversationRecord> {
+    lines.iter().filter_map(conversation).collect()
 }
 
 /// Ids are unique, and parents never lead in a circle.
@@ -60,10 +69,10 @@ fn check_tree(record: &ConversationRecord) {
     let parents: BTreeMap<&str, Option<&str>> =
         record.messages.iter().map(|message| (message.id.as_str(), message.parent.as_deref())).collect();
     assert_eq!(parents.len(), record.messages.len(), "message ids are unique");
-    let mut sound: BTreeMap<&str, ()> = BTreeMap::new();
+    let mut sound: BTreeSet<&str> = BTreeSet::new();
     for start in parents.keys() {
         let (mut at, mut path) = (*start, Vec::new());
-        while !sound.contains_key(at) {
+        while !sound.contains(at) {
             assert!(path.len() <= parents.len(), "the parents of {start:?} lead in a circle");
             path.push(at);
             match parents.get(at).copied().flatten() {
@@ -71,7 +80,7 @@ fn check_tree(record: &ConversationRecord) {
                 None => break,
             }
         }
-        sound.extend(path.into_iter().map(|id| (id, ())));
+        sound.extend(path);
     }
 }
 
@@ -213,7 +222,8 @@ fn deep_nesting_spoils_one_row_only() {
 
 #[test]
 fn an_order_to_stop_is_obeyed_at_once() {
-    let (name, bytes) = corpus().iter().find(|(name, _)| name.ends_with(".html")).expect("there is a page");
+    let (name, bytes) =
+        corpus().iter().find(|(name, _)| name.contains("MyActivity.html")).expect("there is a page");
     for calls in 0..5 {
         let bundle = Bundle::from_files([(name.as_str(), bytes.clone())]);
         let mut sink = Sink::stopping_after(calls);

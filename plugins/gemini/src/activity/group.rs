@@ -123,7 +123,9 @@ mod tests {
         }
     }
 
-    fn grouped(rows: Vec<Entry>) -> (Vec<(Option<u32>, Vec<usize>)>, Vec<usize>) {
+    type Grouped = (Vec<(Option<u32>, Vec<usize>)>, Vec<usize>);
+
+    fn grouped(rows: Vec<Entry>) -> Grouped {
         let mut index = Index::default();
         (index.rows, index.spoken) = (rows, true);
         let (groups, alone) = groups(&index);

@@ -66,6 +66,7 @@ struct Section {
 }
 
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each says where in the card the reader stands")]
 struct Reader {
     cells: Vec<Cell>,
     opened: bool,
@@ -191,7 +192,7 @@ impl Reader {
         match event {
             Event::Open("img", attributes) => self.push_picture(attributes.get("src")),
             Event::Open("a", attributes) => {
-                self.push_picture(attributes.get("href").filter(|address| is_file(address)))
+                self.push_picture(attributes.get("href").filter(|address| is_file(address)));
             }
             _ => {}
         }

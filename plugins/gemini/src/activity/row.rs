@@ -127,7 +127,7 @@ impl<'a> Row<'a> {
             self.belongs_to(detail.text("url").and_then(conversation_of).map(Cow::Borrowed));
             match (detail.text("name"), detail.text("value")) {
                 (Some("Request"), Some(request)) if self.prompt.is_none() => {
-                    self.prompt = Some(Cow::Borrowed(request))
+                    self.prompt = Some(Cow::Borrowed(request));
                 }
                 (Some(_), Some(response)) => self.answers.push(Answer::Text(Cow::Borrowed(response))),
                 _ => {
@@ -246,7 +246,7 @@ impl<'a> Row<'a> {
         for item in list {
             match item {
                 Value::Text(file) if !file.is_empty() => {
-                    self.uploads(Upload { file: Cow::Borrowed(file), name: None })
+                    self.uploads(Upload { file: Cow::Borrowed(file), name: None });
                 }
                 _ => kept.extend(json_text(item)),
             }

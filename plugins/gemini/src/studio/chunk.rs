@@ -106,7 +106,7 @@ impl<'a> Chunk<'a> {
                 put(&mut self.rest, key, value, arena);
             }
             (_, Value::Raw(raw)) if raw.starts_with('{') && is_file(key) => {
-                self.take_file(key, value, raw, arena)
+                self.take_file(key, value, raw, arena);
             }
             _ => put(&mut self.rest, key, value, arena),
         }
@@ -128,7 +128,7 @@ impl<'a> Chunk<'a> {
                         self.take_code(key, code, arena);
                     }
                     (_, Value::Raw(file)) if file.starts_with('{') && is_file(key) => {
-                        self.take_file(key, value, file, arena)
+                        self.take_file(key, value, file, arena);
                     }
                     _ => plain = false,
                 }
