@@ -11,7 +11,7 @@ use std::{
 use satchel_plugins_build::{Guests, check, componentize, uses_simd};
 
 /// The importers' folders; their packages are named `satchel-plugin-<folder>`.
-const IMPORTERS: [&str; 5] = ["chatgpt", "claude", "deepseek", "grok", "memu"];
+const IMPORTERS: [&str; 6] = ["chatgpt", "claude", "deepseek", "gemini", "grok", "memu"];
 
 fn main() {
     if let Err(error) = build() {
