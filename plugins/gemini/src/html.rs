@@ -64,7 +64,7 @@ impl Tag {
     fn take(&mut self, event: &CallbackEvent<'_>, each: &mut impl FnMut(Event<'_>)) {
         match event {
             CallbackEvent::OpenStartTag { name } => {
-                self.name = text(name).into_owned();
+                text(name).as_ref().clone_into(&mut self.name);
                 self.attributes.0.clear();
             }
             CallbackEvent::AttributeName { name } => {
@@ -92,8 +92,9 @@ impl Tag {
     }
 }
 
-fn text(bytes: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes)
+/// The bytes as text. They nearly always are; checking that first is far cheaper than repairing.
+pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 /// Whether the tag begins a line of its own.

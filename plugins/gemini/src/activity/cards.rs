@@ -5,6 +5,8 @@ use std::{borrow::Cow, io::BufRead};
 use memchr::memmem;
 use satchel_importer::{Bundle, ImportError, RecordKind, Sink};
 
+use crate::html::text;
+
 /// The class of the element around a card.
 const MARK: &[u8] = b"outer-cell";
 /// The longest card that is read, in bytes; a longer one is reported as a skip.
@@ -219,10 +221,6 @@ fn mark(bytes: &[u8], from: usize) -> Option<usize> {
         let whole = is_div && memmem::find(tag, b"class").is_some() && !tag.contains(&b'>');
         whole.then_some(from + at - before.len() + open)
     })
-}
-
-fn text(bytes: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes)
 }
 
 #[cfg(test)]

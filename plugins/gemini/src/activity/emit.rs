@@ -16,7 +16,7 @@ use super::{
     row::Row,
     shelf::Shelf,
 };
-use crate::files;
+use crate::{files, html};
 
 /// Bytes of rows that are in memory at once; a conversation of more is handed over in parts.
 const BATCH: usize = 2 * 1024 * 1024;
@@ -85,7 +85,7 @@ impl Run<'_> {
     ) -> Result<Vec<Message<'a>>, ImportError> {
         let (file, length) = (entry.file as usize, entry.length as usize);
         let bytes = self.shelf.read(file, entry.offset, length)?;
-        let text: &'a str = arena.alloc_str(&String::from_utf8_lossy(&bytes));
+        let text: &'a str = arena.alloc_str(&html::text(&bytes));
         let row = match self.index.shapes.get(file) {
             Some(Shape::List) => Row::read(&mut Parser::new(text, arena))?.unwrap_or_default(),
             Some(Shape::Page) | None => page::read(text).row,
