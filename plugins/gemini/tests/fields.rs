@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use satchel_importer::testkit::{Emitted, FieldTable, Rule};
+use satchel_importer::{
+    names,
+    testkit::{Emitted, FieldTable, Rule},
+};
 use satchel_plugin_gemini::Gemini;
 use serde_json::Value;
 
@@ -32,7 +35,7 @@ fn root(path: &str) -> Option<&'static str> {
         Some("work")
     } else {
         // A list of all products holds rows that are nobody's business here.
-        (path.ends_with(".json") && path != "Takeout/My Activity/MyActivity.json").then_some("list")
+        (names::is_json(path) && path != "Takeout/My Activity/MyActivity.json").then_some("list")
     }
 }
 
