@@ -11,8 +11,8 @@ use std::{
 use satchel_plugins_build::{Guests, check, componentize, uses_simd};
 
 /// The importers' folders; their packages are named `satchel-plugin-<folder>`.
-const IMPORTERS: [&str; 8] =
-    ["chatgpt", "claude", "copilot", "deepseek", "grok", "memu", "mistral", "perplexity"];
+const IMPORTERS: [&str; 9] =
+    ["chatgpt", "claude", "copilot", "deepseek", "gemini", "grok", "memu", "mistral", "perplexity"];
 
 fn main() {
     if let Err(error) = build() {

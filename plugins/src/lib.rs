@@ -20,7 +20,7 @@ mod tests {
     fn every_importer_is_a_component() {
         assert_eq!(
             BUILT_IN.iter().map(|one| one.name).collect::<Vec<_>>(),
-            ["chatgpt", "claude", "copilot", "deepseek", "grok", "memu", "mistral", "perplexity"]
+            ["chatgpt", "claude", "copilot", "deepseek", "gemini", "grok", "memu", "mistral", "perplexity"]
         );
         for one in BUILT_IN {
             // Magic, version 13, layer 1: a component, not a core module.

@@ -26,8 +26,13 @@ pub(crate) fn skip(kind: wit::RecordKind, locator: String, reason: String) -> Sk
 
 /// The text of a JSON object; what is none is left out with a note.
 fn raw_object(field: &str, text: Option<String>, notes: &mut Notes) -> Option<RawObject> {
-    match RawObject::parse(text?) {
-        Ok(object) => Some(object),
+    match RawObject::parse_noting(text?) {
+        Ok((object, repairs)) => {
+            if repairs.duplicate_keys {
+                notes.tell(format!("an object in {field} gives a key twice; the last value is read"));
+            }
+            Some(object)
+        }
         Err(problem) => {
             notes.left_out(field, &format!("is no JSON object ({problem})"));
             None

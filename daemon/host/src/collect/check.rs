@@ -45,11 +45,16 @@ impl Notes {
         self.0.push(format!("{field} {problem}; it is left out"));
     }
 
+    /// Notes what was read otherwise than it stood.
+    pub(crate) fn tell(&mut self, note: String) {
+        self.0.push(note);
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn into_messages(self) -> Vec<String> {
+    pub(crate) fn into_messages(self) -> Vec<String> {
         self.0
     }
 

@@ -88,6 +88,17 @@ fn what_is_no_json_object_is_left_out_with_a_note() {
 }
 
 #[test]
+fn keys_that_stand_twice_in_raw_metadata_are_told_of() {
+    let mut wit = message_of_everything();
+    wit.raw_metadata = text("{\"x\":1,\"y\":{\"z\":1,\"z\":2}}");
+    let mut notes = Notes::default();
+    let record = message(wit, &mut notes);
+    assert_eq!(as_json(&record)["raw_metadata"], json!({"x": 1, "y": {"z": 2}}));
+    let told = notes.into_messages();
+    assert_eq!(told, ["an object in raw_metadata gives a key twice; the last value is read"]);
+}
+
+#[test]
 fn a_conversation_keeps_every_field() {
     let wit = wit::Conversation {
         id: "c".to_owned(),

@@ -1,0 +1,437 @@
+//! One card of an activity page as a row.
+//!
+//! A card has a header cell (the product), a body cell (what was done, files, the time, then the answer), a cell at the
+//! right (pictures) and a caption cell (product, conversations, why it is there). In the body lines are parted by `<br>`,
+//! or they are a heading and paragraphs; whichever, the first line that is a time parts the prompt from the answer.
+
+use std::borrow::Cow;
+
+use satchel_importer::{Leftover, address::unsigned};
+
+use super::row::{Answer, Row, Upload, conversation_of};
+use crate::{
+    html::{Attributes, Event, is_block, walk},
+    when::{self, When},
+};
+
+/// What a card comes to.
+#[derive(Debug)]
+pub(crate) struct Card<'a> {
+    pub(crate) row: Row<'a>,
+    /// All that was opened was closed.
+    pub(crate) whole: bool,
+    /// It has a line that is a time, in a form that is understood.
+    pub(crate) dated: bool,
+}
+
+/// Reads the HTML of one card.
+pub(crate) fn read(html: &str) -> Card<'_> {
+    let mut reader = Reader::default();
+    let mut at = 0;
+    walk(html, |event| {
+        reader.take(event, at);
+        at += 1;
+    });
+    reader.finish(html, at)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cell {
+    Header,
+    Body,
+    Right,
+    Caption,
+    Other,
+}
+
+/// A line of the body before the answer.
+#[derive(Debug, Default)]
+struct Line {
+    text: String,
+    heading: bool,
+    links: Vec<Link>,
+}
+
+#[derive(Debug, Default)]
+struct Link {
+    address: String,
+    text: String,
+}
+
+/// A line in bold of the caption, and those under it.
+#[derive(Debug, Default)]
+struct Section {
+    label: String,
+    lines: Vec<Line>,
+}
+
+#[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each says where in the card the reader stands")]
+struct Reader {
+    cells: Vec<Cell>,
+    opened: bool,
+    header: String,
+    lines: Vec<Line>,
+    line: Line,
+    in_link: bool,
+    bold: bool,
+    time: Option<(String, When)>,
+    had_body: bool,
+    /// Events of the answer: the first, and the one behind the last.
+    answer: (usize, usize),
+    pictures: Vec<String>,
+    caption: Vec<Section>,
+}
+
+impl Reader {
+    fn take(&mut self, event: Event<'_>, at: usize) {
+        match event {
+            Event::Open("div", attributes) => self.open_cell(attributes),
+            Event::Close("div") => self.close_cell(at),
+            _ => {}
+        }
+        match self.cell() {
+            Some(Cell::Header) => {
+                if let Event::Text(text) = event {
+                    self.header.push_str(text);
+                }
+            }
+            Some(Cell::Body) if self.time.is_none() => self.take_line(event, at),
+            Some(Cell::Right) => self.take_picture(event),
+            Some(Cell::Caption) => self.take_caption(event),
+            _ => {}
+        }
+    }
+
+    /// The cell in which the reader stands; plain blocks inside count as the cell around.
+    fn cell(&self) -> Option<Cell> {
+        self.cells.iter().rev().copied().find(|cell| *cell != Cell::Other)
+    }
+
+    fn open_cell(&mut self, attributes: &Attributes) {
+        self.opened = true;
+        let inside = self.cell().is_some();
+        let cell = if inside {
+            Cell::Other
+        } else if attributes.has_class("header-cell") {
+            Cell::Header
+        } else if !attributes.has_class("content-cell") {
+            Cell::Other
+        } else if attributes.has_class("mdl-typography--text-right") {
+            Cell::Right
+        } else if attributes.has_class("mdl-typography--caption") {
+            Cell::Caption
+        } else if self.had_body {
+            Cell::Right
+        } else {
+            self.had_body = true;
+            Cell::Body
+        };
+        self.cells.push(cell);
+    }
+
+    fn close_cell(&mut self, at: usize) {
+        match self.cells.pop() {
+            Some(Cell::Body) => {
+                self.end_line(at);
+                self.answer.1 = at;
+            }
+            Some(Cell::Caption) => self.end_caption_line(),
+            _ => {}
+        }
+    }
+
+    fn take_line(&mut self, event: Event<'_>, at: usize) {
+        match event {
+            Event::Text(text) => self.push_text(text),
+            Event::Open("br", _) => self.end_line(at),
+            Event::Open("a", attributes) => self.open_link(attributes),
+            Event::Close("a") => self.in_link = false,
+            Event::Open("img", attributes) => self.push_picture(attributes.get("src")),
+            Event::Open(name, _) if is_block(name) => {
+                // A time is over at its line's end; what begins here is the answer.
+                self.end_line(at.wrapping_sub(1));
+                self.line.heading = matches!(name, "h1" | "h2" | "h3" | "h4" | "h5" | "h6");
+            }
+            Event::Close(name) if is_block(name) => self.end_line(at),
+            Event::Open(..) | Event::Close(_) => {}
+        }
+    }
+
+    fn push_text(&mut self, text: &str) {
+        self.line.text.push_str(text);
+        if let Some(link) = self.line.links.last_mut().filter(|_| self.in_link) {
+            link.text.push_str(text);
+        }
+    }
+
+    fn open_link(&mut self, attributes: &Attributes) {
+        let address = attributes.get("href").unwrap_or_default().trim().to_owned();
+        self.in_link = !address.is_empty();
+        if self.in_link {
+            self.line.links.push(Link { address, text: String::new() });
+        }
+    }
+
+    fn end_line(&mut self, at: usize) {
+        self.in_link = false;
+        let line = std::mem::take(&mut self.line);
+        if line.text.trim().is_empty() || self.time.is_some() {
+            return;
+        }
+        match when::read(line.text.trim()) {
+            Some(when) => {
+                self.time = Some((line.text.trim().to_owned(), when));
+                self.answer = (at.wrapping_add(1), usize::MAX);
+            }
+            None => self.lines.push(line),
+        }
+    }
+
+    fn take_picture(&mut self, event: Event<'_>) {
+        match event {
+            Event::Open("img", attributes) => self.push_picture(attributes.get("src")),
+            Event::Open("a", attributes) => {
+                self.push_picture(attributes.get("href").filter(|address| is_file(address)));
+            }
+            _ => {}
+        }
+    }
+
+    fn push_picture(&mut self, source: Option<&str>) {
+        let source =
+            source.map(str::trim).filter(|source| !source.is_empty() && !source.starts_with("data:"));
+        self.pictures.extend(source.map(ToOwned::to_owned));
+    }
+
+    fn take_caption(&mut self, event: Event<'_>) {
+        match event {
+            Event::Open("b", _) => {
+                self.end_caption_line();
+                self.bold = true;
+                self.caption.push(Section::default());
+            }
+            Event::Close("b") => self.bold = false,
+            Event::Open("br", _) => self.end_caption_line(),
+            Event::Open("a", attributes) => self.open_link(attributes),
+            Event::Close("a") => self.in_link = false,
+            Event::Text(text) if self.bold => {
+                if let Some(section) = self.caption.last_mut() {
+                    section.label.push_str(text);
+                }
+            }
+            Event::Text(text) => self.push_text(text),
+            Event::Open(..) | Event::Close(_) => {}
+        }
+    }
+
+    fn end_caption_line(&mut self) {
+        self.in_link = false;
+        let line = std::mem::take(&mut self.line);
+        if line.text.trim().is_empty() {
+            return;
+        }
+        if self.caption.is_empty() {
+            self.caption.push(Section::default());
+        }
+        if let Some(section) = self.caption.last_mut() {
+            section.lines.push(line);
+        }
+    }
+
+    fn finish(mut self, html: &str, events: usize) -> Card<'_> {
+        let whole = self.opened && self.cells.is_empty();
+        if self.cells.contains(&Cell::Body) {
+            // The page breaks off inside the body.
+            self.end_line(events);
+            self.answer.1 = events;
+        }
+        let mut row = Row::default();
+        let when = self.time.as_ref().map(|(_, when)| *when);
+        row.time = when.and_then(|when| when.micros);
+        self.put_labels(&mut row);
+        self.put_lines(&mut row);
+        self.put_caption(&mut row);
+        if let Some((line, when)) = &self.time {
+            row.rest.add_text("time", line);
+            if when.micros.is_some() && !when.zoned {
+                row.rest.add_text("tz", "assumed");
+            }
+            let (from, to) = self.answer;
+            if from < to {
+                row.answers.push(Answer::Html { html, from, to });
+            }
+        }
+        for file in self.pictures {
+            row.uploads(Upload { file: Cow::Owned(file), name: None });
+        }
+        Card { row, whole, dated: when.is_some_and(|when| when.micros.is_some()) }
+    }
+
+    fn put_labels(&mut self, row: &mut Row<'_>) {
+        let header = plain(&self.header);
+        if !header.is_empty() {
+            row.rest.add_text("header", &header);
+            row.labels.push(Cow::Owned(header));
+        }
+    }
+
+    /// The title, the files below it, and the addresses in both.
+    fn put_lines(&mut self, row: &mut Row<'_>) {
+        let lines = std::mem::take(&mut self.lines);
+        let (mut title, mut beside) = (Vec::new(), Vec::new());
+        let headed = lines.first().is_some_and(|line| line.heading);
+        for line in lines {
+            if is_list_of_files(&line) {
+                // How many files there are stands in the line before.
+                if title.len() > 1 && title.last().is_some_and(|text: &String| counts_files(text)) {
+                    beside.extend(title.pop());
+                }
+                for Link { address, text } in line.links {
+                    let name = Some(text.trim().to_owned()).filter(|name| !name.is_empty()).map(Cow::Owned);
+                    row.uploads(Upload { file: Cow::Owned(address), name });
+                }
+                continue;
+            }
+            for link in &line.links {
+                row.belongs_to(conversation_of(&link.address).map(|id| Cow::Owned(id.to_owned())));
+            }
+            if let [link] = line.links.as_slice()
+                && title.is_empty()
+                && link.address.contains("://")
+            {
+                row.rest.add_text("titleUrl", &unsigned(&link.address));
+            }
+            let text = line.text.trim().to_owned();
+            if headed && !title.is_empty() { beside.push(text) } else { title.push(text) }
+        }
+        row.title = Cow::Owned(title.join("\n"));
+        add_list(&mut row.rest, "subtitles", &beside);
+    }
+
+    fn put_caption(&mut self, row: &mut Row<'_>) {
+        let mut kept = Leftover::default();
+        let sections = std::mem::take(&mut self.caption);
+        for section in &sections {
+            let mut lines = Vec::new();
+            for line in &section.lines {
+                let text = plain(&line.text);
+                for link in &line.links {
+                    row.belongs_to(conversation_of(&link.address).map(|id| Cow::Owned(id.to_owned())));
+                }
+                let other =
+                    line.links.iter().map(|link| unsigned(&link.address)).find(|address| **address != *text);
+                match other {
+                    Some(address) => lines.push(format!("{text} <{address}>")),
+                    None => lines.push(text),
+                }
+            }
+            add_list(&mut kept, section.label.trim(), &lines);
+        }
+        // A card that says nothing above may say below of which product it is.
+        if row.labels.is_empty() {
+            let lines = sections.iter().take(1).flat_map(|section| &section.lines);
+            row.labels.extend(lines.map(|line| Cow::Owned(plain(&line.text))));
+        }
+        if let Some(kept) = kept.into_json() {
+            row.rest.add_json("caption", &kept);
+        }
+    }
+}
+
+fn add_list<'k>(rest: &mut Leftover<'k>, key: &'k str, texts: &[String]) {
+    if texts.is_empty() {
+        return;
+    }
+    let quoted = texts.iter().map(|text| {
+        let mut one = Leftover::default();
+        one.add_text("", text);
+        let object = one.into_json().unwrap_or_default();
+        object.get(4..object.len().saturating_sub(1)).unwrap_or_default().to_owned()
+    });
+    rest.add_json(key, &format!("[{}]", quoted.collect::<Vec<_>>().join(",")));
+}
+
+/// Whether a line holds links to files of the export and nothing else.
+fn is_list_of_files(line: &Line) -> bool {
+    if line.links.is_empty() || !line.links.iter().all(|link| is_file(&link.address)) {
+        return false;
+    }
+    let linked: usize = line.links.iter().map(|link| letters(&link.text)).sum();
+    letters(&line.text) == linked
+}
+
+fn letters(text: &str) -> usize {
+    text.chars().filter(|c| c.is_alphanumeric()).count()
+}
+
+fn is_file(address: &str) -> bool {
+    !address.contains("://") && !address.starts_with(['#', '/']) && !address.starts_with("mailto:")
+}
+
+/// `Attached 2 files.` in any language.
+fn counts_files(text: &str) -> bool {
+    text.chars().count() < 60 && text.chars().any(|c| c.is_ascii_digit())
+}
+
+/// Without white space around, and with plain spaces.
+fn plain(text: &str) -> String {
+    text.split(|c: char| c.is_whitespace()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::markdown;
+
+    fn answer(row: &Row<'_>) -> Option<String> {
+        match row.answers.as_slice() {
+            [Answer::Html { html, from, to }] => Some(markdown::read(html, *from..*to).text),
+            _ => None,
+        }
+    }
+
+    fn card(body: &str) -> String {
+        format!(
+            "<div class=\"outer-cell mdl-cell\"><div class=\"mdl-grid\"><div class=\"header-cell\"><p>Gemini Apps<br></p></div>\
+             <div class=\"content-cell mdl-typography--body-1\">{body}</div>\
+             <div class=\"content-cell mdl-typography--body-1 mdl-typography--text-right\"><img src=\"cat.png\"></div>\
+             <div class=\"content-cell mdl-typography--caption\"><b>Products:</b><br>&emsp;Gemini Apps<br><b>Details:</b><br>\
+             &emsp;<a href=\"https://gemini.google.com/app/00aa11bb22cc33dd\">https://gemini.google.com/app/00aa11bb22cc33dd</a><br></div></div></div>"
+        )
+    }
+
+    #[test]
+    fn lines_and_headings_are_two_ways_to_say_the_same() {
+        let lines = card(
+            "Prompted&nbsp;Is it <i>tea</i>?<br>Attached 1 file.<br>-&nbsp;<a href=\"n.txt\">n.txt</a><br>Jul 4, 2026, 9:15:07&#8239;AM CEST<br><p>Yes.</p><div>2 &lt; 3</div>",
+        );
+        let headed = card(
+            "<h3>Prompted Is it tea?</h3><p>Attached 1 file.</p><p>- <a href=\"n.txt\">n.txt</a></p><p>Jul 4, 2026, 9:15:07 AM CEST</p><p>Yes.</p><div>2 &lt; 3</div>",
+        );
+        for html in [lines, headed] {
+            let card = read(&html);
+            assert!(card.whole && card.dated, "{html}");
+            assert_eq!(plain(&card.row.title), "Prompted Is it tea?");
+            assert_eq!(answer(&card.row).as_deref(), Some("Yes.\n\n2 < 3"), "{html}");
+            assert_eq!(card.row.time, Some(1_783_149_307_000_000));
+            assert_eq!(card.row.conversations, ["00aa11bb22cc33dd"]);
+            let files: Vec<_> = card.row.uploads.iter().map(|upload| upload.file.as_ref()).collect();
+            assert_eq!(files, ["n.txt", "cat.png"]);
+            assert_eq!(card.row.labels, ["Gemini Apps"]);
+        }
+    }
+
+    #[test]
+    fn a_card_may_lack_anything() {
+        let html = card("Used Gemini Apps<br>");
+        let card = read(&html);
+        assert_eq!((card.row.title.as_ref(), card.row.time, card.dated), ("Used Gemini Apps", None, false));
+        let cut = read(
+            "<div class=\"outer-cell\"><div class=\"content-cell\">Prompted x<br>Jul 4, 2026, 9:15:07 AM UTC<br>half of it",
+        );
+        assert!(!cut.whole && cut.dated);
+        assert_eq!(answer(&cut.row).as_deref(), Some("half of it"));
+        assert!(!read("").whole);
+    }
+}

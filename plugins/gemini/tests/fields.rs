@@ -1,0 +1,92 @@
+//! The field table of the README, held against every leaf of every fixture.
+
+use std::path::Path;
+
+use satchel_importer::{
+    names,
+    testkit::{Emitted, FieldTable, Rule},
+};
+use satchel_plugin_gemini::Gemini;
+use serde_json::Value;
+
+const RULES: [(&str, Rule); 7] = [
+    ("title", title),
+    ("markdown", markdown),
+    ("detail", detail),
+    ("inner", inner),
+    ("file", file),
+    ("role", role),
+    ("base64", base64),
+];
+
+#[test]
+fn what_the_table_says_of_each_field_is_so() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let table = FieldTable::parse(include_str!("../README.md"), root, &RULES);
+    let faults = table.faults::<Gemini>(&folder).expect("the fixtures can be read");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// What paths of a file begin with.
+fn root(path: &str) -> Option<&'static str> {
+    if path.contains("AI Studio/") {
+        Some("studio")
+    } else if path.contains("Workspace/") {
+        Some("work")
+    } else {
+        // A list of all products holds rows that are nobody's business here.
+        (names::is_json(path) && path != "Takeout/My Activity/MyActivity.json").then_some("list")
+    }
+}
+
+/// Every word of a title is found, whatever part of it became of the rest.
+fn title(title: &Value, emitted: &Emitted) -> bool {
+    title.as_str().unwrap_or_default().split_whitespace().all(|word| emitted.holds(word))
+}
+
+/// Every word between the tags is found, but for what scripts and styles hold.
+fn markdown(html: &Value, emitted: &Emitted) -> bool {
+    let mut html = html.as_str().unwrap_or_default().to_owned();
+    for tag in ["script", "style"] {
+        while let Some((start, end)) = html.find(&format!("<{tag}>")).zip(html.find(&format!("</{tag}>"))) {
+            html.replace_range(start..end, "");
+        }
+    }
+    let texts = html.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));
+    let plain = |text: &str| text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    texts
+        .flat_map(|text| plain(text).split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>())
+        .all(|word| emitted.holds(&word))
+}
+
+fn detail(name: &Value, _: &Emitted) -> bool {
+    matches!(name.as_str(), Some("Request" | "Response"))
+}
+
+/// The text inside JSON that stands in a text.
+fn inner(text: &Value, emitted: &Emitted) -> bool {
+    fn held(value: &Value, emitted: &Emitted) -> bool {
+        match value {
+            Value::String(text) => emitted.holds(text),
+            Value::Array(items) => items.iter().all(|item| held(item, emitted)),
+            Value::Object(members) => members.values().all(|member| held(member, emitted)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => true,
+        }
+    }
+    serde_json::from_str(text.as_str().unwrap_or_default()).is_ok_and(|value| held(&value, emitted))
+}
+
+/// A file is found by its path, which may be written otherwise.
+fn file(name: &Value, emitted: &Emitted) -> bool {
+    let name = name.as_str().unwrap_or_default().replace("%20", " ");
+    emitted.holds(&name) || emitted.holds(&name.replace(".jpeg", ".jpg"))
+}
+
+fn role(role: &Value, emitted: &Emitted) -> bool {
+    role == "model" && emitted.holds("assistant")
+}
+
+/// Bytes are emitted as numbers; those of the fixtures are the beginning of a PNG.
+fn base64(data: &Value, emitted: &Emitted) -> bool {
+    data == "iVBORw0KGgo=" && emitted.holds("137\n80\n78\n71\n13\n10\n26\n10")
+}
