@@ -1,6 +1,7 @@
 //! The native backend: a folder or a map of files, and a sink that collects.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     fs::File,
     io::{Cursor, Read, Seek, SeekFrom},
@@ -8,11 +9,14 @@ use std::{
     rc::Rc,
 };
 
-use satchel_pam::record::{ConversationRecord, Line, Skip, Warning};
+use satchel_pam::{
+    raw::RawObject,
+    record::{ConversationRecord, Line, Skip, Warning},
+};
 
 use crate::{
     Bundle, Conversation, EmbeddingRecord, Entry, ErrorKind, Evidence, ImportError, Message, RecordKind,
-    RelationRecord, Sink, emit,
+    RelationRecord, Sink, ToolInput, emit,
 };
 
 /// Folders deeper than this are not walked: a folder can hold itself by a link.
@@ -175,16 +179,41 @@ pub(crate) struct Target {
 impl Target {
     pub(crate) fn conversation(&mut self, conversation: &Conversation, messages: &[Message]) -> Answer {
         let record = emit::conversation_to_record(conversation, messages)?;
+        self.tell_of_repeats(&conversation.locator, &[("raw_metadata", conversation.raw_metadata.as_ref())]);
+        self.tell_of_messages(&conversation.locator, messages);
         self.take([Line::Conversation(Box::new(record))])
     }
 
     pub(crate) fn more_messages(&mut self, messages: &[Message]) -> Answer {
         let more = emit::messages_to_records(messages)?;
         let open = self.lines.iter_mut().rev().find_map(open_conversation);
-        open.ok_or_else(|| ImportError::internal("more messages, but no conversation"))?
-            .messages
-            .extend(more);
+        let open = open.ok_or_else(|| ImportError::internal("more messages, but no conversation"))?;
+        open.messages.extend(more);
+        let locator = open.locator.clone();
+        self.tell_of_messages(&locator, messages);
         self.take([])
+    }
+
+    fn tell_of_messages(&mut self, locator: &str, messages: &[Message]) {
+        for message in messages {
+            let inputs = message.tool_calls.iter().filter_map(|call| match &call.input {
+                Some(ToolInput::Object(object)) => Some(("the input of a tool call", Some(object))),
+                Some(ToolInput::Text(_)) | None => None,
+            });
+            let texts: Vec<_> = inputs.chain([("raw_metadata", message.raw_metadata.as_ref())]).collect();
+            self.tell_of_repeats(&format!("{locator}#{}", message.id), &texts);
+        }
+    }
+
+    /// Warns as the host does where an object in JSON text gives a key twice.
+    fn tell_of_repeats(&mut self, locator: &str, texts: &[(&str, Option<&Cow<'_, str>>)]) {
+        for (field, text) in texts {
+            let repairs = text.map(|text| RawObject::parse_noting(text.to_string()));
+            if repairs.is_some_and(|read| read.is_ok_and(|(_, repairs)| repairs.duplicate_keys)) {
+                let message = format!("an object in {field} gives a key twice; the last value is read");
+                self.warn(locator, &message);
+            }
+        }
     }
 
     pub(crate) fn evidence(&mut self, evidence: &[Evidence]) -> Answer {
