@@ -113,7 +113,7 @@ impl Tree {
         let id = dice.uuid();
         self.time += dice.decimal(600) + dice.decimal(1_000_000) / 1e6;
         let message = json!({
-            "id": id, "author": {"role": role, "name": null, "metadata": {}}, "create_time": self.time, "update_time": null,
+            "id": id, "author": {"role": role, "name": (role == "tool").then_some("python"), "metadata": {}}, "create_time": self.time, "update_time": null,
             "content": content, "status": "finished_successfully", "end_turn": role == "assistant", "weight": 1.0,
             "metadata": metadata, "recipient": recipient, "channel": null,
         });
