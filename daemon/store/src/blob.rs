@@ -1,11 +1,13 @@
-//! Attachments by content: one file per SHA-256, durable before the commit that refers to it.
+//! Attachments by content: one file per SHA-256, durable before the commit that refers to it. Those of one commit are made
+//! durable together: a wait for the disk for each of a thousand pictures would take longer than all else.
 
 use std::{
+    collections::BTreeSet,
     fmt,
     io::{self, Read},
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -20,6 +22,9 @@ use crate::{
 
 /// Bytes copied at once.
 const COPY: usize = 256 << 10;
+
+/// Blobs that wait for a commit; each is an open file.
+const MOST_WAITING: usize = 128;
 
 /// Names unfinished blobs of this process.
 static UNFINISHED: AtomicU64 = AtomicU64::new(0);
@@ -41,7 +46,8 @@ impl fmt::Display for BlobRef {
 }
 
 impl Store {
-    /// Copies all bytes of `source` into the store. Durable when it returns; putting the same bytes again changes nothing.
+    /// Copies all bytes of `source` into the store. Durable, and found by [`Store::blob_open`], once the next commit has
+    /// returned; putting the same bytes again changes nothing.
     ///
     /// # Errors
     /// What `source` or the file system refuse.
@@ -56,31 +62,21 @@ impl Store {
         {
             return Err(StoreError::Io { action: "remove", path: temporary, source: error });
         }
-        let put = self.blob_move(disk, source, &temporary);
-        if put.is_err()
-            && let Err(error) = disk.remove(&temporary)
-        {
-            tracing::debug!(path = %temporary.display(), %error, "an unfinished blob stays until the next start");
+        match copy(disk, source, &temporary) {
+            Ok((blob, file)) => {
+                let new_blobs = self.new_blobs();
+                if new_blobs.add(Copied { temporary, file, blob }) >= MOST_WAITING {
+                    new_blobs.settle(disk, self.dir())?;
+                }
+                Ok(blob)
+            }
+            Err(error) => {
+                if let Err(error) = disk.remove(&temporary) {
+                    tracing::debug!(path = %temporary.display(), %error, "an unfinished blob stays until the next start");
+                }
+                Err(error)
+            }
         }
-        put
-    }
-
-    fn blob_move(
-        &self,
-        disk: &dyn Disk,
-        source: &mut dyn Read,
-        temporary: &Path,
-    ) -> Result<BlobRef, StoreError> {
-        let blob = copy(disk, source, temporary)?;
-        let path = blob_path(self.dir(), &blob.sha256);
-        let folder = path.parent().unwrap_or(&path).to_owned();
-        disk.create_folders(&folder).map_err(StoreError::io("create", &folder))?;
-        disk.rename(temporary, &path).map_err(StoreError::io("rename a blob to", &path))?;
-        let blobs = self.dir().join("blobs");
-        for folder in [&folder, &blobs] {
-            disk.sync_folder(folder).map_err(StoreError::io("fsync", folder))?;
-        }
-        Ok(blob)
     }
 
     /// Opens a blob, `None` if it is not there.
@@ -94,6 +90,60 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(StoreError::Io { action: "open", path, source }),
         }
+    }
+}
+
+/// A blob with all its bytes, of which nobody knows yet.
+struct Copied {
+    temporary: PathBuf,
+    file: Arc<dyn DiskFile>,
+    blob: BlobRef,
+}
+
+/// Blobs that wait for the next commit.
+#[derive(Default)]
+pub(crate) struct NewBlobs(Mutex<Vec<Copied>>);
+
+impl NewBlobs {
+    fn lock(&self) -> MutexGuard<'_, Vec<Copied>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers how many wait.
+    fn add(&self, copied: Copied) -> usize {
+        let mut waiting = self.lock();
+        waiting.push(copied);
+        waiting.len()
+    }
+
+    /// Makes all of them durable under their names. After an error all wait on: the next commit may be another's, which
+    /// refers to some of them.
+    pub(crate) fn settle(&self, disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
+        let mut waiting = self.lock();
+        // The first wait takes the bytes of all along, so the others hardly wait.
+        for Copied { temporary, file, .. } in &*waiting {
+            file.sync().map_err(StoreError::io("fsync", temporary))?;
+        }
+        let mut folders = BTreeSet::new();
+        for Copied { temporary, blob, .. } in &*waiting {
+            let path = blob_path(dir, &blob.sha256);
+            let folder = path.parent().unwrap_or(&path).to_owned();
+            disk.create_folders(&folder).map_err(StoreError::io("create", &folder))?;
+            match disk.rename(temporary, &path) {
+                // An earlier try got so far.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && disk.open(&path, false).is_ok() => {}
+                renamed => renamed.map_err(StoreError::io("rename a blob to", &path))?,
+            }
+            folders.insert(folder);
+        }
+        if !folders.is_empty() {
+            folders.insert(dir.join("blobs"));
+        }
+        for folder in &folders {
+            disk.sync_folder(folder).map_err(StoreError::io("fsync", folder))?;
+        }
+        waiting.clear();
+        Ok(())
     }
 }
 
@@ -121,7 +171,11 @@ impl Read for BlobReader {
     }
 }
 
-fn copy(disk: &dyn Disk, source: &mut dyn Read, path: &Path) -> Result<BlobRef, StoreError> {
+fn copy(
+    disk: &dyn Disk,
+    source: &mut dyn Read,
+    path: &Path,
+) -> Result<(BlobRef, Arc<dyn DiskFile>), StoreError> {
     let file = disk.create(path).map_err(StoreError::io("create", path))?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; COPY];
@@ -139,8 +193,7 @@ fn copy(disk: &dyn Disk, source: &mut dyn Read, path: &Path) -> Result<BlobRef, 
         file.write_at(len, &buffer[..read]).map_err(StoreError::io("write", path))?;
         len += read as u64;
     }
-    file.sync().map_err(StoreError::io("fsync", path))?;
-    Ok(BlobRef { sha256: hasher.finalize().into(), len })
+    Ok((BlobRef { sha256: hasher.finalize().into(), len }, file))
 }
 
 /// `blobs/ab/cdef…`

@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use crate::{
     apply::Applier,
+    blob::NewBlobs,
     change::Batch,
     engine::Engine,
     error::StoreError,
@@ -70,6 +71,7 @@ pub(crate) struct Inner {
     writer: Mutex<WriteSide>,
     engine: Arc<dyn Engine>,
     reader: Reader,
+    new_blobs: NewBlobs,
     closing: Closing,
     _lock: fs::File,
 }
@@ -188,6 +190,10 @@ impl Store {
         &self.inner.reader
     }
 
+    pub(crate) fn new_blobs(&self) -> &NewBlobs {
+        &self.inner.new_blobs
+    }
+
     pub(crate) fn dir(&self) -> &Path {
         &self.inner.dir
     }
@@ -219,6 +225,7 @@ impl Inner {
             writer: Mutex::new(writer),
             engine,
             reader,
+            new_blobs: NewBlobs::default(),
             closing,
             _lock: lock,
         }

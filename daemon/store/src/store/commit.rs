@@ -136,7 +136,10 @@ impl Group<'_> {
     /// The commit point, then the engine.
     fn finish(&mut self, durability: Durability) -> Result<(), StoreError> {
         match durability {
-            Durability::Now => self.writer.journal.sync()?,
+            Durability::Now => {
+                self.inner.new_blobs.settle(self.inner.reader.disk().as_ref(), &self.inner.dir)?;
+                self.writer.journal.sync()?;
+            }
             Durability::WithNextCommit => self.writer.journal.hand_over()?,
         }
         // From here on the group is no longer undone.

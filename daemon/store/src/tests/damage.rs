@@ -303,6 +303,8 @@ fn a_blob_that_changed_is_found() {
     let blob = store.blob_put(&mut bytes.as_slice()).unwrap();
     assert_eq!(store.blob_put(&mut bytes.as_slice()).unwrap(), blob);
     assert_eq!(blob.len, 700_000);
+    assert!(store.blob_open(&blob.sha256).unwrap().is_none());
+    store.commit(Model::default().batch(&mut Dice(5))).unwrap();
     let mut read = Vec::new();
     std::io::Read::read_to_end(&mut store.blob_open(&blob.sha256).unwrap().unwrap(), &mut read).unwrap();
     assert_eq!(read, bytes);
@@ -318,6 +320,29 @@ fn a_blob_that_changed_is_found() {
     assert!(!unfinished.exists());
     flip(&crate::blob::blob_path(dir.path(), &blob.sha256), 77);
     assert_eq!(store.check(true, &mut |_| {}).unwrap().blob_problems.len(), 1);
+}
+
+#[test]
+fn many_blobs_without_a_commit_hold_few_files_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _) = open_real(dir.path(), "boot").unwrap();
+    let held = || {
+        let open =
+            fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+        open.filter(|path| path.starts_with(dir.path().join("blobs"))).count()
+    };
+    let mut blobs = Vec::new();
+    for number in 0..300_u32 {
+        blobs.push(store.blob_put(&mut number.to_le_bytes().as_slice()).unwrap());
+        assert!(held() < 200, "{}", held());
+    }
+    store.commit(Model::default().batch(&mut Dice(5))).unwrap();
+    assert_eq!(held(), 0);
+    for (number, blob) in (0_u32..).zip(&blobs) {
+        let mut read = Vec::new();
+        std::io::Read::read_to_end(&mut store.blob_open(&blob.sha256).unwrap().unwrap(), &mut read).unwrap();
+        assert_eq!(read, number.to_le_bytes());
+    }
 }
 
 #[test]

@@ -31,8 +31,8 @@ fn folders_are_0700_and_files_0600() {
     };
     for round in 0..3 {
         let (store, _) = open_real(&dir, "boot").unwrap();
-        store.commit(model.batch(&mut dice)).unwrap();
         store.blob_put(&mut b"a picture of tea".as_slice()).unwrap();
+        store.commit(model.batch(&mut dice)).unwrap();
         look(&format!("after a commit of round {round}"));
         drop(store);
         look(&format!("after round {round}"));
