@@ -283,3 +283,35 @@ fn an_acknowledged_ledger_entry_survives_a_power_loss() {
     assert_eq!(store.ledger_get(Ledger::Import, "later").unwrap(), None);
     assert_eq!(store.revision(), Revision::ZERO);
 }
+
+#[test]
+fn a_blob_is_durable_once_a_commit_after_it_was_acknowledged() {
+    let picture = [b'p'; 5_000];
+    let plan = Plan::new(3, 2);
+    let (mut acknowledged, mut refused) = (0, 0);
+    for call in 0..40 {
+        let (disk, house) = (CrashDisk::default(), MapHouse::default());
+        let (store, _) = open(folder().path(), &disk, &house, "boot").unwrap();
+        let calls = disk.lock().calls;
+        disk.lock().fail = Some((calls + call, ErrorKind::StorageFull));
+        let put = store.blob_put(&mut picture.as_slice());
+        // The second commit may be the first to go through; it takes along what the refused one left.
+        let commits: Vec<_> = plan.batches.iter().map(|batch| store.commit(batch.clone()).is_ok()).collect();
+        drop(store);
+        let after = CrashDisk::default();
+        after.restore(disk.image().after(Loss::Cut(0)));
+        let (store, _) = open(folder().path(), &after, &MapHouse::default(), "next boot").unwrap();
+        let Ok(blob) = put else {
+            refused += 1;
+            continue;
+        };
+        let found = store.blob_open(&blob.sha256).unwrap();
+        if commits.contains(&true) {
+            acknowledged += 1;
+            let mut read = Vec::new();
+            std::io::Read::read_to_end(&mut found.expect("the blob"), &mut read).unwrap();
+            assert!(read == picture, "call {call}");
+        }
+    }
+    assert!(acknowledged > 20 && refused > 0, "{acknowledged} acknowledged, {refused} refused");
+}
