@@ -3,15 +3,11 @@
 use std::{
     cell::{Cell, OnceCell},
     collections::BTreeMap,
-    io::Read,
 };
 
-use satchel_importer::{AttachmentKind, Bundle};
+use satchel_importer::{AttachmentKind, Bundle, sniff};
 
 use crate::layout::{Kind, asset_id};
-
-/// Bytes of a file by which its type is told; more than any known signature takes.
-const HEAD: u64 = 512;
 
 /// The files that attachments may point at, by id.
 pub(crate) struct Assets<'b> {
@@ -59,7 +55,7 @@ impl<'b> Assets<'b> {
         Some(Found {
             id,
             path: file.path,
-            mime: *file.mime.get_or_init(|| self.mime(file.path)),
+            mime: *file.mime.get_or_init(|| sniff::mime(self.bundle, file.path)),
             size: self.bundle.entry(file.path).map(|entry| entry.size),
         })
     }
@@ -70,27 +66,6 @@ impl<'b> Assets<'b> {
         let first = unused.next()?;
         Some((1 + unused.count(), first.path))
     }
-
-    /// The type of a file by its first bytes; one that cannot be read has none.
-    fn mime(&self, path: &str) -> Option<&'static str> {
-        let mut head = Vec::new();
-        self.bundle.open(path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
-        let known = infer::get(&head).map(|kind| kind.mime_type());
-        known.or_else(|| is_text(&head).then_some("text/plain"))
-    }
-}
-
-/// Whether bytes are the beginning of a text: UTF-8, of which the last character may be cut, without control characters.
-fn is_text(head: &[u8]) -> bool {
-    let whole = match std::str::from_utf8(head) {
-        Ok(text) => text,
-        Err(error) if error.error_len().is_none() => head
-            .get(..error.valid_up_to())
-            .and_then(|head| std::str::from_utf8(head).ok())
-            .unwrap_or_default(),
-        Err(_) => return false,
-    };
-    !whole.is_empty() && !whole.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::{Arena, Bundle, ErrorKind, ImportError, Parser, RecordKind, Sink, json::Repeated};
+use crate::{Arena, Bundle, ErrorKind, ImportError, Parser, Reader, RecordKind, Sink, json::Repeated};
 
 mod lists;
 mod scan;
@@ -29,6 +29,7 @@ pub struct JsonArray<'p> {
     pointer: &'p str,
     kind: RecordKind,
     limit: usize,
+    start: Option<u64>,
 }
 
 /// What a walk over the elements came to.
@@ -97,13 +98,20 @@ impl<'a> Element<'a> {
 impl<'p> JsonArray<'p> {
     /// The elements of the root of the file `path`; each is a conversation.
     pub fn new(path: &'p str) -> Self {
-        Self { path, pointer: "", kind: RecordKind::Conversation, limit: ELEMENT_LIMIT }
+        Self { path, pointer: "", kind: RecordKind::Conversation, limit: ELEMENT_LIMIT, start: None }
     }
 
     /// An RFC 6901 pointer to the array, object members only: `/conversations`.
     #[must_use]
     pub fn pointer(self, pointer: &'p str) -> Self {
         Self { pointer, ..self }
+    }
+
+    /// The array begins at `offset`, in bytes, inside a file of another format, such as a script in a page; what stands
+    /// behind it is not looked at. Offsets of elements count from there.
+    #[must_use]
+    pub fn embedded_at(self, offset: u64) -> Self {
+        Self { start: Some(offset), ..self }
     }
 
     /// What a skipped element counts as.
@@ -130,9 +138,9 @@ impl<'p> JsonArray<'p> {
         sink: &mut Sink,
         mut each: impl FnMut(Element<'_>, &mut Sink) -> Result<(), ImportError>,
     ) -> Result<Outcome, ImportError> {
-        let mut reader = bundle.open(self.path)?;
+        let mut reader = self.open(bundle)?;
         let total = reader.size();
-        let mut walk = Walk::new(&mut reader, self.pointer, self.limit);
+        let mut walk = Walk::new(&mut reader, self.pointer, self.limit).embedded(self.start.is_some());
         let mut outcome = Outcome::default();
         let (mut arena, repeated) = (Arena::new(), Repeated::default());
         let mut reported = 0;
@@ -178,8 +186,8 @@ impl<'p> JsonArray<'p> {
         bytes: usize,
         mut look: impl FnMut(Element<'_>) -> bool,
     ) -> Result<(), ImportError> {
-        let mut reader = bundle.open(self.path)?;
-        let mut walk = Walk::sampling(&mut reader, self.pointer, bytes);
+        let mut reader = self.open(bundle)?;
+        let mut walk = Walk::sampling(&mut reader, self.pointer, bytes).embedded(self.start.is_some());
         let (mut arena, repeated) = (Arena::new(), Repeated::default());
         let mut index = 0;
         loop {
@@ -214,8 +222,8 @@ impl<'p> JsonArray<'p> {
         bundle: &Bundle,
         mut look: impl FnMut(Element<'_>) -> Result<bool, ImportError>,
     ) -> Result<(), ImportError> {
-        let mut reader = bundle.open(self.path)?;
-        let mut walk = Walk::new(&mut reader, self.pointer, self.limit);
+        let mut reader = self.open(bundle)?;
+        let mut walk = Walk::new(&mut reader, self.pointer, self.limit).embedded(self.start.is_some());
         let (mut arena, repeated) = (Arena::new(), Repeated::default());
         let mut index = 0;
         loop {
@@ -235,6 +243,15 @@ impl<'p> JsonArray<'p> {
             arena.reset();
             index += 1;
         }
+    }
+
+    /// The file, at the first byte of what is read.
+    fn open(&self, bundle: &Bundle) -> Result<Reader, ImportError> {
+        let mut reader = bundle.open(self.path)?;
+        if let Some(start) = self.start {
+            reader.seek(start)?;
+        }
+        Ok(reader)
     }
 
     /// Makes a skip of an element that cannot be read, and tells of keys that stood twice in one that can.

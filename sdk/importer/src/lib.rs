@@ -7,6 +7,7 @@ pub mod address;
 pub mod array;
 pub mod json;
 pub mod names;
+pub mod sniff;
 pub mod tree;
 
 #[cfg(not(target_arch = "wasm32"))]

@@ -362,3 +362,19 @@ fn a_stop_ends_the_walk() {
     });
     assert_eq!(stopped.unwrap_err().kind, ErrorKind::Cancelled);
 }
+
+#[test]
+fn a_list_inside_another_format_ends_the_walk() {
+    let page = r#"<script>var data = [{"a":1},{"b":"</b>"}]; more = [3]</script>"#;
+    let bundle = Bundle::from_files([("page.html", page)]);
+    let at = page.find('[').unwrap() as u64;
+    let (mut sink, mut seen) = (Sink::collecting(), Vec::new());
+    let array = JsonArray::new("page.html").embedded_at(at);
+    let outcome = array.each(&bundle, &mut sink, |element, _| {
+        seen.push(element.text().to_owned());
+        Ok(())
+    });
+    assert_eq!(outcome.unwrap().cut, None);
+    assert_eq!(seen, [r#"{"a":1}"#, r#"{"b":"</b>"}"#]);
+    assert!(sink.into_lines().is_empty());
+}

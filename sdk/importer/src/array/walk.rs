@@ -32,6 +32,8 @@ pub(super) struct Walk<'p, R> {
     given: usize,
     limit: usize,
     sampling: bool,
+    /// Something else follows the list.
+    embedded: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,13 +75,26 @@ enum Extent {
 impl<'p, R: BufRead> Walk<'p, R> {
     pub(super) fn new(reader: R, pointer: &'p str, limit: usize) -> Self {
         let stream = Stream::new(reader, usize::MAX);
-        Self { stream, pointer, state: State::Start, given: 0, limit, sampling: false }
+        Self { stream, pointer, state: State::Start, given: 0, limit, sampling: false, embedded: false }
     }
 
     /// A walk over the first `budget` bytes.
     pub(super) fn sampling(reader: R, pointer: &'p str, budget: usize) -> Self {
         let stream = Stream::new(reader, budget);
-        Self { stream, pointer, state: State::Start, given: 0, limit: budget, sampling: true }
+        Self {
+            stream,
+            pointer,
+            state: State::Start,
+            given: 0,
+            limit: budget,
+            sampling: true,
+            embedded: false,
+        }
+    }
+
+    /// Whether the list stands inside another format: what follows it is no part of the walk.
+    pub(super) fn embedded(self, embedded: bool) -> Self {
+        Self { embedded, ..self }
     }
 
     /// Bytes of the file that were walked over.
@@ -103,7 +118,8 @@ impl<'p, R: BufRead> Walk<'p, R> {
                 (State::Array, None) => return Ok(self.cut(ENDS_EARLY)),
                 (State::Array, Some(b']')) => {
                     self.stream.take(1);
-                    self.state = if self.pointer.is_empty() { State::Behind } else { State::Done };
+                    let last = self.embedded || !self.pointer.is_empty();
+                    self.state = if last { State::Done } else { State::Behind };
                 }
                 // Files of a list each, joined into one.
                 (State::Behind, Some(b'[')) => {
