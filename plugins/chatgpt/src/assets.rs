@@ -1,32 +1,64 @@
 //! Where the bytes of attachments are among the files of the export, and what the files were called.
 
-use std::{cell::Cell, collections::BTreeMap, ops::Bound};
+use std::{
+    cell::{Cell, OnceCell},
+    collections::BTreeMap,
+    ops::Bound,
+};
 
-use satchel_importer::{Arena, Bundle, ImportError, JsonArray, json::Object, names};
+use satchel_importer::{
+    Arena, Bundle, ImportError, JsonArray,
+    json::{Object, Value},
+    names, sniff,
+};
 
-use crate::layout::{self, Kind};
+use crate::{
+    layout::{self, Kind},
+    source,
+};
+
+mod library;
+
+pub(crate) use library::Library;
 
 /// Bytes of `conversation_asset_file_names.json`: about 60 a file, so this is enough for a million files.
 const NAMES_LIMIT: u64 = 64 * 1024 * 1024;
-/// Rows of `library_files.json` that are kept: 100 times the largest library seen.
-const MAX_LIBRARY_ROWS: usize = 250_000;
+/// Rows of `library_files.json` that are kept: 40 times the largest library seen, and about 60 MB.
+const MAX_LIBRARY_ROWS: usize = 100_000;
 /// Bytes at the head of `library_files.json` in which its rows are read, about 500 each.
 const LIBRARY_LIMIT: usize = 64 * 1024 * 1024;
 
 /// The files that attachments may point at.
-#[derive(Debug, Default)]
-pub(crate) struct Assets {
+#[derive(Default)]
+pub(crate) struct Assets<'b> {
+    bundle: Option<&'b Bundle>,
     files: Vec<File>,
     /// File name (without folders) → index into `files`.
     by_name: BTreeMap<String, usize>,
+    /// Path → index into `files`.
+    by_path: BTreeMap<String, usize>,
     /// Id of a file → what the side files say about it.
     known: BTreeMap<String, Known>,
+    pub(crate) library: Library,
+    /// Canvas documents: id → index into `documents`.
+    by_document: BTreeMap<String, usize>,
+    documents: Vec<File>,
+    /// `chat.html`, and what its table says: id → path below the folder. Read when nothing else knows an id.
+    page: Option<String>,
+    in_page: OnceCell<BTreeMap<String, String>>,
 }
 
 #[derive(Debug)]
 struct File {
     path: String,
     used: Cell<bool>,
+    mime: OnceCell<Option<&'static str>>,
+}
+
+impl File {
+    fn new(path: &str) -> Self {
+        Self { path: path.to_owned(), used: Cell::new(false), mime: OnceCell::new() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -45,30 +77,45 @@ pub(crate) struct Found<'s> {
     pub(crate) size: Option<u64>,
 }
 
-impl Assets {
+impl<'b> Assets<'b> {
     /// Reads names and side files below `folder`, but for the `sources` of conversations; `warn` hears of side files
     /// that cannot be read.
     pub(crate) fn read(
-        bundle: &Bundle,
+        bundle: &'b Bundle,
         folder: &str,
         sources: &[String],
         mut warn: impl FnMut(&str, &str),
     ) -> Result<Self, ImportError> {
-        let mut assets = Self::default();
-        for entry in bundle.entries().iter().filter(|entry| !sources.contains(&entry.path)) {
+        let mut assets = Self { bundle: Some(bundle), ..Self::default() };
+        for entry in bundle.entries() {
             let Some(below) = entry.path.strip_prefix(folder) else { continue };
-            match layout::kind(below) {
+            let kind = layout::kind(below);
+            // A page has its table even where it is the source.
+            if kind != Kind::Page && sources.contains(&entry.path) {
+                continue;
+            }
+            match kind {
                 Kind::Asset | Kind::Stranger => assets.add_file(&entry.path),
                 Kind::AssetNames => match bundle.read(&entry.path, NAMES_LIMIT) {
                     Ok(bytes) => assets.add_names(&String::from_utf8_lossy(&bytes)),
                     Err(error) => warn(&entry.path, &error.message),
                 },
-                Kind::Library => assets.add_library(bundle, &entry.path)?,
+                Kind::Library => {
+                    if !assets.add_library(bundle, &entry.path)? {
+                        warn(&entry.path, "it lists too many files; the last ones are passed over");
+                    }
+                }
+                Kind::Textdoc => assets.add_document(&entry.path),
+                Kind::Page => assets.page = Some(entry.path.clone()),
                 Kind::Conversations
                 | Kind::Manifest
                 | Kind::User
                 | Kind::Settings
-                | Kind::Copy
+                | Kind::Feedback
+                | Kind::Shared
+                | Kind::Groups
+                | Kind::Codex
+                | Kind::Memories
                 | Kind::NotRead => {}
             }
         }
@@ -81,7 +128,15 @@ impl Assets {
             return;
         }
         self.by_name.entry(name.to_owned()).or_insert(self.files.len());
-        self.files.push(File { path: path.to_owned(), used: Cell::new(false) });
+        self.by_path.insert(path.to_owned(), self.files.len());
+        self.files.push(File::new(path));
+    }
+
+    fn add_document(&mut self, path: &str) {
+        let (_, name) = names::split(path);
+        let id = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+        self.by_document.insert(id.to_owned(), self.documents.len());
+        self.documents.push(File::new(path));
     }
 
     /// `{"file-X.dat": "name it had"}`
@@ -95,7 +150,8 @@ impl Assets {
         }
     }
 
-    fn add_library(&mut self, bundle: &Bundle, path: &str) -> Result<(), ImportError> {
+    /// False if it lists more than are kept.
+    fn add_library(&mut self, bundle: &Bundle, path: &str) -> Result<bool, ImportError> {
         let mut rows = 0;
         JsonArray::new(path).sample(bundle, LIBRARY_LIMIT, |element| {
             let arena = element.arena();
@@ -106,9 +162,11 @@ impl Assets {
                 known.mime = row.text("mime_type").map(ToOwned::to_owned);
                 known.size = row.get("file_size_bytes").as_u64();
             }
+            self.library.add(&row, arena);
             rows += 1;
-            rows < MAX_LIBRARY_ROWS
-        })
+            rows <= MAX_LIBRARY_ROWS
+        })?;
+        Ok(rows <= MAX_LIBRARY_ROWS)
     }
 
     /// What the files say about `id`; the file that it leads to counts as used.
@@ -117,6 +175,7 @@ impl Assets {
         let name = known.and_then(|known| known.name.as_deref());
         let dat = || self.by_name.get(format!("{id}.dat").as_str());
         let at = dat().or_else(|| self.by_name.get(name?)).or_else(|| self.beginning_with(id));
+        let at = at.or_else(|| self.of_page(id));
         let file = at.and_then(|at| self.files.get(*at));
         if let Some(file) = file {
             file.used.set(true);
@@ -127,6 +186,46 @@ impl Assets {
             mime: known.and_then(|known| known.mime.as_deref()),
             size: known.and_then(|known| known.size),
         }
+    }
+
+    /// The canvas document `id`; it counts as used.
+    pub(crate) fn document(&self, id: &str) -> Option<&str> {
+        let file = self.documents.get(*self.by_document.get(id)?)?;
+        file.used.set(true);
+        Some(&file.path)
+    }
+
+    /// Canvas documents that no message named: id and path.
+    pub(crate) fn unused_documents(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.by_document.iter().filter_map(|(id, at)| Some((id, self.documents.get(*at)?)));
+        all.filter(|(_, file)| !file.used.get()).map(|(id, file)| (id.as_str(), file.path.as_str()))
+    }
+
+    /// The type of a file by its first bytes.
+    pub(crate) fn mime(&self, path: &str) -> Option<&'static str> {
+        let file = self.files.get(*self.by_path.get(path)?)?;
+        *file.mime.get_or_init(|| sniff::mime(self.bundle?, path))
+    }
+
+    /// Bytes of a file.
+    pub(crate) fn size(&self, path: &str) -> Option<u64> {
+        Some(self.bundle?.entry(path)?.size)
+    }
+
+    /// What the table in `chat.html` says of an id.
+    fn of_page(&self, id: &str) -> Option<&usize> {
+        let page = self.page.as_deref()?;
+        let table = self.in_page.get_or_init(|| {
+            let text =
+                self.bundle.and_then(|bundle| source::assets_in_page(bundle, page)).unwrap_or_default();
+            let arena = Arena::new();
+            let entry =
+                |(key, value): (&str, Value<'_>)| Some((id_of(key).to_owned(), value.words()?.to_owned()));
+            Object::parse(&text, &arena).fields().filter_map(entry).collect()
+        });
+        let path = table.get(id)?;
+        let (folder, _) = names::split(page);
+        self.by_path.get(&format!("{folder}{path}")).or_else(|| self.by_name.get(names::split(path).1))
     }
 
     /// `file-X-holiday.jpg` for `file-X`, but not `file-XY.jpg`.

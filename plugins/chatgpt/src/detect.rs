@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_importer::{
-    Bundle, Detection, Element, ImportError, JsonArray, JsonError, Parser, json::Kind as Json, names,
+    Bundle, Detection, Element, ImportError, JsonError, Parser, json::Kind as Json, names,
 };
 
 use crate::{
     layout::{self, Kind},
     sidecar,
+    source::Source,
+    stored,
 };
 
 /// Bytes of a head that are looked at first, and where those do not decide. The host allows 16 MiB.
@@ -35,39 +37,13 @@ struct Head {
     slim: u32,
 }
 
-/// Where the conversations of a file are: at its root, or below a key.
-pub(crate) fn pointer(bundle: &Bundle, path: &str) -> Result<&'static str, ImportError> {
-    let mut wrapped = false;
-    JsonArray::new(path).sample(bundle, HEADS[0], |element| {
-        wrapped = element.index() == 0 && holds_conversations(&mut element.parser()).unwrap_or(false);
-        false
-    })?;
-    Ok(if wrapped { WRAPPER } else { "" })
-}
-
-const WRAPPER: &str = "/conversations";
-
-/// Whether the object has a list `conversations`, before anything that breaks off.
-fn holds_conversations(json: &mut Parser<'_>) -> Result<bool, JsonError> {
-    if !json.enter_object()? {
-        return Ok(false);
-    }
-    while let Some(key) = json.key()? {
-        match key {
-            "mapping" => return Ok(false),
-            "conversations" => return Ok(json.kind()? == Json::Array),
-            _ => {}
-        }
-    }
-    Ok(false)
-}
-
 /// Every export among the files.
 pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
     let mut folders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for entry in bundle.entries() {
         let (folder, name) = names::split(&entry.path);
-        if names::is_json(name) && !names::is_junk(&entry.path) {
+        let page = layout::kind(name) == Kind::Page;
+        if (page || names::is_json(name)) && !names::is_junk(&entry.path) {
             folders.entry(folder).or_default().push(&entry.path);
         }
     }
@@ -109,6 +85,9 @@ fn detect_in_folder(bundle: &Bundle, folder: &str, paths: &[&str]) -> Result<Vec
         }
     }
     let mut exports = Vec::new();
+    if all.ours == 0 && alone.is_empty() {
+        exports.extend(page(bundle, folder, paths)?);
+    }
     if all.ours > 0 {
         let sharded =
             together.len() > 1 || together.iter().any(|path| layout::shard(names::split(path).1) > Some(0));
@@ -119,6 +98,16 @@ fn detect_in_folder(bundle: &Bundle, folder: &str, paths: &[&str]) -> Result<Vec
         alone.into_iter().map(|(path, head)| export(folder, vec![path.to_owned()], head, false, main)),
     );
     Ok(exports)
+}
+
+/// Where only the page is left, it is the export.
+fn page(bundle: &Bundle, folder: &str, paths: &[&str]) -> Result<Option<Export>, ImportError> {
+    let Some(path) = paths.iter().find(|path| layout::kind(names::split(path).1) == Kind::Page) else {
+        return Ok(None);
+    };
+    let head = look(bundle, path)?;
+    let ours = head.ours > head.others;
+    Ok(ours.then(|| export(folder, vec![(*path).to_owned()], head, false, true)))
 }
 
 fn export(folder: &str, files: Vec<String>, head: Head, sharded: bool, main: bool) -> Export {
@@ -146,7 +135,12 @@ fn share_out(bundle: &Bundle, found: &mut [Export]) {
             if taken.contains(&entry.path) || folders.iter().any(inner) {
                 continue;
             }
-            if layout::kind(below) != Kind::Stranger || named.contains(below) {
+            let ours = match layout::kind(below) {
+                Kind::Stranger => named.contains(below),
+                Kind::Memories => stored::is_ours(bundle, &entry.path),
+                _ => true,
+            };
+            if ours {
                 export.detection.files.push(entry.path.clone());
             }
         }
@@ -155,13 +149,20 @@ fn share_out(bundle: &Bundle, found: &mut [Export]) {
     }
 }
 
+/// Whether the head of a file holds conversations of ours.
+pub(crate) fn is_ours(bundle: &Bundle, path: &str) -> Result<bool, ImportError> {
+    let head = look(bundle, path)?;
+    Ok(head.ours > head.others)
+}
+
 /// Looks at growing heads of a file until they say something.
 fn look(bundle: &Bundle, path: &str) -> Result<Head, ImportError> {
     let size = bundle.entry(path).map_or(0, |entry| entry.size);
     let mut head = Head::default();
+    let Some(source) = Source::find(bundle, path)? else { return Ok(head) };
     for bytes in HEADS {
         head = Head::default();
-        JsonArray::new(path).pointer(pointer(bundle, path)?).sample(bundle, bytes, |element| {
+        source.array().sample(bundle, bytes, |element| {
             head = head.and(Head::of(&element));
             element.index() < MAX_ELEMENTS
         })?;

@@ -22,24 +22,27 @@ pub(crate) enum Kind {
     /// Bytes of an attachment.
     Asset,
     /// `chat.html`: the same conversations once more.
-    Copy,
+    Page,
+    /// `message_feedback.json`.
+    Feedback,
+    /// `shared_conversations.json`.
+    Shared,
+    /// `group_chats.json`.
+    Groups,
+    /// `codex.json`.
+    Codex,
+    /// A canvas document: `textdocs/<id>.json`.
+    Textdoc,
+    /// `memories.json`, which other providers write too: its structure decides.
+    Memories,
     /// Belongs to the export and is not read.
     NotRead,
     /// Not known to belong to it.
     Stranger,
 }
 
-const NOT_READ: [&str; 9] = [
-    "message_feedback.json",
-    "model_comparisons.json",
-    "shared_conversations.json",
-    "group_chats.json",
-    "shopping.json",
-    "sora.json",
-    "ads.json",
-    "codex.json",
-    "tool_messages.json",
-];
+const NOT_READ: [&str; 5] =
+    ["model_comparisons.json", "shopping.json", "sora.json", "ads.json", "tool_messages.json"];
 
 /// What the file `below` is, a path inside the export's folder.
 pub(crate) fn kind(below: &str) -> Kind {
@@ -56,11 +59,16 @@ pub(crate) fn kind(below: &str) -> Kind {
 fn kind_at_top(name: &str) -> Kind {
     match name {
         "export_manifest.json" => Kind::Manifest,
-        "chat.html" => Kind::Copy,
+        "chat.html" => Kind::Page,
         "user.json" => Kind::User,
         "user_settings.json" => Kind::Settings,
         "conversation_asset_file_names.json" => Kind::AssetNames,
         "library_files.json" => Kind::Library,
+        "message_feedback.json" => Kind::Feedback,
+        "shared_conversations.json" => Kind::Shared,
+        "group_chats.json" => Kind::Groups,
+        "codex.json" => Kind::Codex,
+        "memories.json" => Kind::Memories,
         _ if shard(name).is_some() => Kind::Conversations,
         _ if NOT_READ.contains(&name) => Kind::NotRead,
         _ if name.starts_with("file-") || name.starts_with("file_") => Kind::Asset,
@@ -72,7 +80,7 @@ fn kind_in_folder(folder: &str, name: &str) -> Kind {
     let mut folders = folder.trim_end_matches('/').split('/');
     let (first, second) = (folders.next().unwrap_or_default(), folders.next());
     if first == "textdocs" {
-        return Kind::NotRead;
+        return if is_json(name) { Kind::Textdoc } else { Kind::Asset };
     }
     let media = first == "dalle-generations"
         || first == "tts"
@@ -136,6 +144,7 @@ mod tests {
         assert_eq!(kind("0a1b/audio/file_x.wav"), Kind::Asset);
         assert_eq!(kind("holiday/IMG_1.jpg"), Kind::Stranger);
         assert_eq!(kind("__MACOSX/._conversations.json"), Kind::Stranger);
-        assert_eq!(kind("codex.json"), Kind::NotRead);
+        assert_eq!(kind("sora.json"), Kind::NotRead);
+        assert_eq!(kind("textdocs/0a1b.json"), Kind::Textdoc);
     }
 }

@@ -1,15 +1,21 @@
 //! Importer for ChatGPT exports: single files and shards, full nodes and slim ones, from 2023 to today's.
 
 mod assets;
+mod codex;
 mod detect;
+mod group;
 mod layout;
 mod map;
 mod memory;
 mod memory_text;
 mod raw;
+mod remarks;
 mod run;
 mod scan;
 mod sidecar;
+mod source;
+mod stored;
+mod textdoc;
 
 use satchel_importer::{Bundle, Detection, ImportError, Importer, Info, Sink, Summary, export_importer};
 

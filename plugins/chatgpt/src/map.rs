@@ -3,24 +3,30 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Arena, Conversation, Element, Evidence, ImportError, Message, address::unsigned_json, natural_key,
+    Arena, Attachment, Conversation, Element, Evidence, ImportError, Message, Participant, Role,
+    address::unsigned_json, natural_key,
 };
 
 use crate::{
     assets::Assets,
     memory,
     raw::{self, Mapping},
+    remarks::Remarks,
 };
 
 mod attachments;
+mod blocks;
+mod canvas;
 mod citations;
 mod content;
+mod files;
 mod marks;
 mod message;
 mod messages;
 mod tools;
 
 use message::Mapper;
+pub(crate) use message::role;
 pub(crate) use messages::Messages;
 
 /// What holds for every conversation of an export.
@@ -28,10 +34,12 @@ pub(crate) struct Context<'a> {
     pub(crate) account: Option<&'a str>,
     /// The version part of the format that was detected, such as `2026.07`.
     pub(crate) version: &'a str,
-    pub(crate) assets: &'a Assets,
+    pub(crate) assets: &'a Assets<'a>,
+    pub(crate) remarks: &'a Remarks,
 }
 
 /// All that one element of the export gives.
+#[derive(Default)]
 pub(crate) struct Records<'a> {
     pub(crate) conversation: Conversation<'a>,
     pub(crate) messages: Vec<Message<'a>>,
@@ -42,9 +50,18 @@ pub(crate) struct Records<'a> {
     pub(crate) warnings: Vec<(String, &'static str)>,
 }
 
+/// The files in a list like that of `metadata.attachments`.
+pub(crate) fn listed_files<'a>(
+    listed: Option<&'a str>,
+    assets: &'a Assets<'a>,
+    arena: &'a Arena,
+) -> Vec<Attachment<'a>> {
+    attachments::attachments(Vec::new(), listed, assets, arena)
+}
+
 /// Maps one conversation. An element that gives none is malformed, with the reason.
 pub(crate) fn records<'a>(element: &Element<'a>, context: &Context<'a>) -> Result<Records<'a>, ImportError> {
-    let mapper = Mapper { assets: context.assets, arena: element.arena() };
+    let mapper = Mapper { assets: context.assets, remarks: context.remarks, arena: element.arena() };
     let mut read = Messages::with_room(mapper, element.text().len());
     let Some(raw) = raw::Conversation::read(element, &mut read)? else {
         return Err(ImportError::malformed("it is not an object"));
@@ -60,6 +77,7 @@ pub(crate) fn records<'a>(element: &Element<'a>, context: &Context<'a>) -> Resul
         warnings.push((node_locator(&locator, key), "its parents lead back to it; it is read as a root"));
     }
     let id = conversation_id(&raw, &read, context);
+    files::join(&mut read, raw.address.or(raw.id).unwrap_or_default(), context.assets, element.arena());
     let at = memory::Place { conversation: &id, account: context.account, locator: &locator };
     let evidence = memory::evidence(&raw, &read, &at);
     let current = raw.current.and_then(|key| tree.kept_at(key)).and_then(|at| read.key_at(at));
@@ -103,6 +121,16 @@ fn conversation<'a>(
     if let (Some(dangling), None) = (raw.current, current) {
         raw.rest.add_text("current_node", dangling);
     }
+    let mut tags = tags(&raw);
+    for id in [raw.address, raw.id].into_iter().flatten().take(if raw.address == raw.id { 1 } else { 2 }) {
+        if let Some(feedback) = context.remarks.on_conversation(id) {
+            raw.rest.add_json("feedback", &feedback);
+        }
+        if let Some(shares) = context.remarks.shares(id) {
+            raw.rest.add_json("shared_conversations", &shares);
+            tags.push("shared".into());
+        }
+    }
     Conversation {
         id,
         provider_conversation_id: raw.address.or(raw.id).map(Cow::Borrowed),
@@ -113,11 +141,43 @@ fn conversation<'a>(
         updated_at: raw.updated,
         model: raw.model.map(Cow::Borrowed),
         system_instruction: system.map(Cow::Owned),
+        participants: custom_gpt(&raw).into_iter().collect(),
+        tags,
         is_archived: raw.archived,
         current: current.map(Cow::Borrowed),
         raw_metadata: raw.rest.take_json(arena).map(unsigned_json),
         ..Conversation::default()
     }
+}
+
+/// What `gizmo_id` or `conversation_template_id` names.
+fn gizmos<'a>(raw: &raw::Conversation<'a>) -> impl Iterator<Item = &'a str> {
+    [raw.gizmo, raw.template].into_iter().flatten().filter(|id| id.starts_with("g-"))
+}
+
+/// A project and a custom GPT are told by their tags; the export names neither.
+fn tags<'a>(raw: &raw::Conversation<'a>) -> Vec<Cow<'a, str>> {
+    let mut tags: Vec<Cow<'a, str>> = Vec::new();
+    for id in gizmos(raw) {
+        let kind = if id.starts_with("g-p-") { "project" } else { "custom-gpt" };
+        for tag in [kind, id] {
+            if is_tag(tag) && !tags.iter().any(|known| known == tag) {
+                tags.push(Cow::Borrowed(tag));
+            }
+        }
+    }
+    tags
+}
+
+/// Whether PAM takes `text` for a tag.
+fn is_tag(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_'))
+}
+
+/// The custom GPT that answered.
+fn custom_gpt<'a>(raw: &raw::Conversation<'a>) -> Option<Participant<'a>> {
+    let id = gizmos(raw).find(|id| !id.starts_with("g-p-"))?;
+    Some(Participant { role: Role::Assistant, name: None, provider_id: Some(Cow::Borrowed(id)) })
 }
 
 /// The provider's id; some files give none, then a hash of what does not change from export to export.

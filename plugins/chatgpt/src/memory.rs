@@ -2,9 +2,11 @@
 
 use satchel_importer::{
     Arena, Claim, Evidence, Item, Message, ToolInput,
+    address::unsigned_json,
     json::{self, Object},
     pam::{
         memory::{ExtractionMethod, MemoryType, Status},
+        raw::RawObject,
         record::ConfidenceRecord,
     },
 };
@@ -16,12 +18,23 @@ use crate::{
 };
 
 /// What one message shows of memories.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Note<'a> {
     /// Custom instructions, in the person's own words.
     sides: Vec<(Side, &'a str)>,
     /// The list of saved memories.
     saved: Option<&'a str>,
+    /// Saved memories that an answer rests on.
+    used: Vec<Used<'a>>,
+}
+
+/// A saved memory that an answer rests on, as far as the answer shows it.
+#[derive(Debug)]
+struct Used<'a> {
+    id: Option<&'a str>,
+    words: &'a str,
+    /// The object that names it, as it stood.
+    about: &'a str,
 }
 
 impl<'a> Note<'a> {
@@ -29,11 +42,14 @@ impl<'a> Note<'a> {
     pub(crate) fn read(raw: &raw::Message<'a>, arena: &'a Arena) -> Option<Box<Self>> {
         let note = match raw.content.kind {
             Some("model_editable_context") => {
-                Self { sides: Vec::new(), saved: raw.content.fields.text("model_set_context") }
+                Self { saved: raw.content.fields.text("model_set_context"), ..Self::default() }
             }
-            Some("user_editable_context") => Self { sides: sides(raw, arena), saved: None },
+            Some("user_editable_context") => Self { sides: sides(raw, arena), ..Self::default() },
             _ if raw.metadata.user_context.is_some() || raw.metadata.user_system => {
-                Self { sides: sides(raw, arena), saved: None }
+                Self { sides: sides(raw, arena), ..Self::default() }
+            }
+            _ if raw.metadata.context.is_some() => {
+                Self { used: used(raw.metadata.context.unwrap_or_default(), arena), ..Self::default() }
             }
             _ => return None,
         };
@@ -43,6 +59,8 @@ impl<'a> Note<'a> {
 
 /// A saved fact may have been deleted later on the web page, which exports do not show.
 const SAVED_CONFIDENCE: f64 = 0.5;
+/// What an answer shows of a memory may be a part of it.
+const USED_CONFIDENCE: f64 = 0.3;
 
 /// Where a conversation stands.
 pub(crate) struct Place<'p> {
@@ -67,6 +85,7 @@ pub(crate) fn evidence(raw: &raw::Conversation<'_>, read: &Messages<'_>, place: 
         if let Some(note) = &facts.note {
             found.extend(note.saved.and_then(|list| maker.saved_list(message, list)));
             found.extend(maker.instructions(message, &note.sides));
+            found.extend(maker.used(message, &note.used));
         }
     }
     found
@@ -108,16 +127,11 @@ impl Maker<'_> {
     /// One fact on each line of a confirmed write.
     fn saved_facts(&self, message: &Message<'_>, text: &str) -> Vec<Evidence> {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let confidence = ConfidenceRecord {
-            initial: Some(SAVED_CONFIDENCE),
-            current: Some(SAVED_CONFIDENCE),
-            ..ConfidenceRecord::default()
-        };
         lines
             .map(|(number, line)| {
                 let mut item = self.item(line.trim(), MemoryType::Fact);
                 item.status = Some(Status::Active);
-                item.confidence = Some(confidence.clone());
+                item.confidence = Some(confidence(SAVED_CONFIDENCE));
                 let name = format!("bio/{number}");
                 self.evidence(
                     message,
@@ -128,6 +142,20 @@ impl Maker<'_> {
                 )
             })
             .collect()
+    }
+
+    /// The saved memories that an answer names as its ground; one each, whatever the answer shows of it.
+    fn used(&self, message: &Message<'_>, used: &[Used<'_>]) -> Vec<Evidence> {
+        let evidence = |(number, used): (usize, &Used<'_>)| {
+            let mut item = self.item(used.words, MemoryType::Fact);
+            item.status = Some(Status::Active);
+            item.confidence = Some(confidence(USED_CONFIDENCE));
+            item.metadata = RawObject::parse(unsigned_json(used.about.into()).into_owned()).ok();
+            let name = used.id.map_or_else(|| format!("used/{number}"), |id| format!("used/{id}"));
+            let claim = Claim::Statement(item);
+            self.evidence(message, &name, message.created_at, claim, ExtractionMethod::ApiExport)
+        };
+        used.iter().enumerate().map(evidence).collect()
     }
 
     /// The whole list of saved memories as the model saw it; an empty one says nothing.
@@ -197,6 +225,31 @@ impl Maker<'_> {
             locator: format!("{locator}.mapping.{}", message.id),
         }
     }
+}
+
+fn confidence(value: f64) -> ConfidenceRecord {
+    ConfidenceRecord { initial: Some(value), current: Some(value), ..ConfidenceRecord::default() }
+}
+
+/// The saved memories in a `conversation_context_citation_metadata`; past conversations and instructions are none.
+fn used<'a>(list: &'a str, arena: &'a Arena) -> Vec<Used<'a>> {
+    let mut found: Vec<Used<'a>> = Vec::new();
+    for about in json::items(list, arena).into_iter().filter_map(json::Value::raw) {
+        let entry = Object::parse(about, arena);
+        let inner = entry.object("citation", arena);
+        let citation = if inner.is_empty() { entry } else { inner };
+        if citation.text("conversation_context_type") != Some("user_memory") {
+            continue;
+        }
+        let id = citation.text("memory_id");
+        let words = ["snippet", "title"].into_iter().find_map(|key| citation.text(key)).map(str::trim);
+        let repeated =
+            |words: &str| found.iter().any(|known| (id.is_some() && known.id == id) || known.words == words);
+        if let Some(words) = words.filter(|words| !words.is_empty() && !repeated(words)) {
+            found.push(Used { id, words, about });
+        }
+    }
+    found
 }
 
 /// The two sides of custom instructions in one message: the clean copy, else the words inside the boilerplate.

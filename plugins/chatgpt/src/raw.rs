@@ -102,6 +102,9 @@ pub(crate) struct Metadata<'a> {
     pub(crate) searches: Option<&'a str>,
     pub(crate) aggregate: Option<&'a str>,
     pub(crate) user_context: Option<&'a str>,
+    /// What of other conversations and of the saved memories an answer rests on.
+    pub(crate) context: Option<&'a str>,
+    pub(crate) canvas: Option<&'a str>,
 }
 
 /// Where the bytes of the element are, and where decoded ones go.
@@ -298,6 +301,8 @@ impl<'a> Metadata<'a> {
                 "search_result_groups" => it.searches = list(json)?,
                 "aggregate_result" => it.aggregate = Some(json.raw_value()?),
                 "user_context_message_data" => it.user_context = Some(json.raw_value()?),
+                "conversation_context_citation_metadata" => it.context = list(json)?,
+                "canvas" => it.canvas = Some(json.raw_value()?),
                 _ => {}
             }
         }

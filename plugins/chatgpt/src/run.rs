@@ -1,16 +1,17 @@
-//! Reads one export: its files of conversations in order, each conversation by itself.
+//! Reads one export: its files of conversations in order, each conversation by itself, then what lies beside them.
 
-use satchel_importer::{
-    Bundle, Element, ImportError, Importer as _, JsonArray, RecordKind, Sink, Summary, names,
-};
+use satchel_importer::{Bundle, Element, ImportError, Importer as _, RecordKind, Sink, Summary, names};
 
 use crate::{
     ChatGpt,
     assets::Assets,
-    detect,
+    codex, detect, group,
     layout::{self, Kind},
-    map::{self, Context},
+    map::{self, Context, Records},
+    remarks::Remarks,
     sidecar,
+    source::{self, Source},
+    stored, textdoc,
 };
 
 /// Reads all that detection claimed for `format`.
@@ -19,12 +20,18 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
     let (folder, sources) = sources(bundle)?;
     let account = sidecar::account(bundle, &folder);
     let assets = Assets::read(bundle, &folder, &sources, |path, problem| sink.warn(path, problem))?;
-    let context = Context { account: account.as_deref(), version, assets: &assets };
-    for source in &sources {
-        let array = JsonArray::new(source).pointer(detect::pointer(bundle, source)?);
-        array.each(bundle, sink, |element, sink| emit(&element, &context, sink))?;
+    let remarks = Remarks::read(bundle, &folder, sink)?;
+    let context = Context { account: account.as_deref(), version, assets: &assets, remarks: &remarks };
+    for path in &sources {
+        let Some(source) = Source::find(bundle, path)? else { continue };
+        source.each(bundle, RecordKind::Conversation, sink, |element, sink| {
+            let records = map::records(&element, &context)?;
+            emit(&records, sink)
+        })?;
     }
+    read_beside(bundle, &folder, &context, sink)?;
     report_missing(bundle, &folder, sink)?;
+    remarks.report_unused(sink);
     report_unread(bundle, &folder, &sources, &assets, sink);
     Ok(bundle.summary())
 }
@@ -39,12 +46,7 @@ fn sources(bundle: &Bundle) -> Result<(String, Vec<String>), ImportError> {
     let ours = |path: &&str| numbered(path).is_some() || listed.iter().any(|listed| listed == path);
     let mut sources: Vec<String> = paths().filter(ours).map(ToOwned::to_owned).collect();
     if sources.is_empty() {
-        // A conversation under a name of the person's own choice.
-        let lone = |path: &&str| {
-            let name = names::split(path).1;
-            names::is_json(name) && layout::kind(name) == Kind::Stranger
-        };
-        sources.extend(paths().find(lone).map(ToOwned::to_owned));
+        sources.extend(only_source(bundle)?);
     }
     sources.sort_by_cached_key(|path| (numbered(path), path.clone()));
     let Some(folder) = sources.first().map(|path| names::split(path).0.to_owned()) else {
@@ -53,8 +55,23 @@ fn sources(bundle: &Bundle) -> Result<(String, Vec<String>), ImportError> {
     Ok((folder, sources))
 }
 
-fn emit(element: &Element<'_>, context: &Context<'_>, sink: &mut Sink) -> Result<(), ImportError> {
-    let records = map::records(element, context)?;
+/// A conversation under a name of the person's own choice, else the page.
+fn only_source(bundle: &Bundle) -> Result<Option<String>, ImportError> {
+    let paths = || bundle.entries().iter().map(|entry| entry.path.as_str());
+    let kind = |path: &str| layout::kind(names::split(path).1);
+    let lone = paths().filter(|path| names::is_json(path) && kind(path) == Kind::Stranger);
+    let page = paths().find(|path| kind(path) == Kind::Page);
+    let mut first = None;
+    for path in lone {
+        if detect::is_ours(bundle, path)? {
+            return Ok(Some(path.to_owned()));
+        }
+        first = first.or(Some(path));
+    }
+    Ok(page.or(first).map(ToOwned::to_owned))
+}
+
+fn emit(records: &Records<'_>, sink: &mut Sink) -> Result<(), ImportError> {
     for (locator, message) in &records.warnings {
         sink.warn(locator, message);
     }
@@ -66,6 +83,53 @@ fn emit(element: &Element<'_>, context: &Context<'_>, sink: &mut Sink) -> Result
         sink.evidence(&records.evidence)?;
     }
     Ok(())
+}
+
+/// Group chats, tasks, memories, and canvas documents that no message named.
+fn read_beside(
+    bundle: &Bundle,
+    folder: &str,
+    context: &Context<'_>,
+    sink: &mut Sink,
+) -> Result<(), ImportError> {
+    for entry in bundle.entries() {
+        let Some(below) = entry.path.strip_prefix(folder) else { continue };
+        match layout::kind(below) {
+            Kind::Groups => {
+                let read =
+                    |element: Element<'_>, sink: &mut Sink| emit(&group::read(&element, context)?, sink);
+                read_list(bundle, &entry.path, "/chats", sink, read)?;
+            }
+            Kind::Codex => {
+                let read =
+                    |element: Element<'_>, sink: &mut Sink| emit(&codex::read(&element, context)?, sink);
+                read_list(bundle, &entry.path, "/tasks", sink, read)?;
+            }
+            Kind::Memories => {
+                let evidence = stored::read(bundle, &entry.path, context.account, sink)?;
+                sink.evidence(evidence.as_slice())?;
+            }
+            _ => {}
+        }
+    }
+    for (id, path) in context.assets.unused_documents() {
+        textdoc::emit(bundle, id, path, context, sink)?;
+    }
+    Ok(())
+}
+
+/// Reads a file of conversations of another shape, below `pointer` or at its root.
+fn read_list(
+    bundle: &Bundle,
+    path: &str,
+    pointer: &'static str,
+    sink: &mut Sink,
+    each: impl Fn(Element<'_>, &mut Sink) -> Result<(), ImportError>,
+) -> Result<(), ImportError> {
+    if source::holds_nothing(bundle, path) {
+        return Ok(());
+    }
+    Source::below(bundle, path, pointer)?.each(bundle, RecordKind::Conversation, sink, each)
 }
 
 /// Files of conversations that the manifest names and that did not come along.
@@ -83,11 +147,11 @@ fn report_missing(bundle: &Bundle, folder: &str, sink: &mut Sink) -> Result<(), 
 }
 
 /// Says which files were left aside, so that nothing is lost in silence.
-fn report_unread(bundle: &Bundle, folder: &str, sources: &[String], assets: &Assets, sink: &mut Sink) {
+fn report_unread(bundle: &Bundle, folder: &str, sources: &[String], assets: &Assets<'_>, sink: &mut Sink) {
     for entry in bundle.entries() {
         let Some(below) = entry.path.strip_prefix(folder) else { continue };
         let unread = layout::kind(below) == Kind::NotRead && !sources.contains(&entry.path);
-        if unread && !sidecar::holds_nothing(bundle, &entry.path, entry.size) {
+        if unread && !source::holds_nothing(bundle, &entry.path) {
             sink.warn(&entry.path, "this file is not read; what it holds is not imported");
         }
     }

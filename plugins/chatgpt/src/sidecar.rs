@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use satchel_importer::Bundle;
+use satchel_importer::{Bundle, names};
 use serde_json::Value;
+
+use crate::layout;
 
 /// Bytes of `user.json`, `user_settings.json` and `export_manifest.json`; those seen are under 1 MB.
 const SMALL: u64 = 8 * 1024 * 1024;
@@ -19,20 +21,26 @@ pub(crate) fn account(bundle: &Bundle, folder: &str) -> Option<String> {
     })
 }
 
-/// Paths of the conversation files that the manifest names, in its order; both shapes of manifest.
+/// Paths of the conversation files that the manifest names, in its order; all shapes of manifest.
 pub(crate) fn manifest_files(bundle: &Bundle, folder: &str) -> Vec<String> {
     let Some(manifest) = read(bundle, folder, "export_manifest.json") else { return Vec::new() };
-    let mut names = Vec::new();
+    let mut found: Vec<&str> = Vec::new();
     if let Some(Value::Array(files)) = manifest.pointer("/logical_files/conversations.json/files") {
-        names.extend(files.iter().filter_map(name));
+        found.extend(files.iter().filter_map(name));
     }
     for file in manifest.get("files").and_then(Value::as_array).into_iter().flatten() {
         if file.get("name").and_then(Value::as_str) == Some("conversations.json") {
             let shards = file.get("shards").and_then(Value::as_array);
-            names.extend(shards.into_iter().flatten().filter_map(name));
+            found.extend(shards.into_iter().flatten().filter_map(name));
         }
     }
-    names.into_iter().map(|name| format!("{folder}{name}")).collect()
+    for file in manifest.get("export_files").and_then(Value::as_array).into_iter().flatten() {
+        let path = file.get("path").and_then(Value::as_str);
+        found.extend(path.filter(|path| layout::shard(names::split(path).1).is_some()));
+    }
+    let mut seen = BTreeSet::new();
+    found.retain(|name| seen.insert(*name));
+    found.into_iter().map(|name| format!("{folder}{name}")).collect()
 }
 
 /// `"conversations-000.json"` or `{"name": "conversations-000.json"}`.
@@ -55,20 +63,6 @@ pub(crate) fn asset_names(bundle: &Bundle, folder: &str) -> BTreeSet<String> {
     }
     names
 }
-
-/// Whether a file that is not read holds nothing: `[]`, `{}`, `{"chats": []}`.
-pub(crate) fn holds_nothing(bundle: &Bundle, path: &str, size: u64) -> bool {
-    if size > EMPTY {
-        return false;
-    }
-    let Ok(bytes) = bundle.read(path, EMPTY) else { return false };
-    let mut text = String::from_utf8_lossy(&bytes).into_owned();
-    text.retain(|c| !c.is_whitespace());
-    matches!(text.as_str(), "" | "[]" | "{}" | "null" | r#"{"chats":[]}"#)
-}
-
-/// Bytes of the largest file that can hold nothing, white space included.
-const EMPTY: u64 = 64;
 
 fn read(bundle: &Bundle, folder: &str, name: &str) -> Option<Value> {
     let path = format!("{folder}{name}");

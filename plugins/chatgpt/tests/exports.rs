@@ -78,7 +78,9 @@ fn check_counts(folder: &Path) {
             conversations += found.0;
             messages += found.1;
         }
-        let read = records(&run.lines);
+        // Group chats stand in a file of their own.
+        let all = records(&run.lines);
+        let read: Vec<_> = all.iter().filter(|record| !record.id.starts_with("group_chat:")).collect();
         let emitted: usize = read.iter().map(|record| record.messages.len()).sum();
         assert_eq!(
             read.len() + skips(&run.lines, RecordKind::Conversation),

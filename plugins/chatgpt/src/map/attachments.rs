@@ -15,7 +15,7 @@ use crate::assets::{self, Assets};
 pub(crate) fn attachments<'a>(
     pointers: Vec<Pointer<'a>>,
     listed: Option<&'a str>,
-    assets: &'a Assets,
+    assets: &'a Assets<'a>,
     arena: &'a Arena,
 ) -> Vec<Attachment<'a>> {
     let mut files = Files { assets, found: Vec::new(), by_id: BTreeMap::new() };
@@ -25,11 +25,47 @@ pub(crate) fn attachments<'a>(
     for entry in listed.map(|raw| objects(raw, arena)).unwrap_or_default() {
         files.list(&entry);
     }
-    files.found
+    files.finish()
+}
+
+/// The canvas document that `canvas` names, if its file lies in the export.
+pub(crate) fn document<'a>(
+    canvas: &'a str,
+    assets: &'a Assets<'a>,
+    arena: &'a Arena,
+) -> Option<Attachment<'a>> {
+    let canvas = Object::parse(canvas, arena);
+    let id = canvas.text("textdoc_id")?;
+    let path = assets.document(id)?;
+    Some(Attachment {
+        kind: AttachmentKind::Document,
+        name: canvas.text("title").map(Cow::Borrowed),
+        mime_type: Some("application/json".into()),
+        size_bytes: assets.size(path),
+        provider_id: Some(Cow::Borrowed(id)),
+        source: Some(Source::Path(Cow::Borrowed(path))),
+        ..Attachment::default()
+    })
+}
+
+/// Adds to `files` those of `ids`, each once.
+pub(crate) fn add_known<'a>(
+    files: &mut Vec<Attachment<'a>>,
+    ids: impl IntoIterator<Item = &'a str>,
+    assets: &'a Assets<'a>,
+) {
+    for id in ids {
+        if files.iter().any(|file| file.provider_id.as_deref() == Some(id)) {
+            continue;
+        }
+        let mut all = Files { assets, found: std::mem::take(files), by_id: BTreeMap::new() };
+        all.add(id);
+        *files = all.finish();
+    }
 }
 
 struct Files<'a> {
-    assets: &'a Assets,
+    assets: &'a Assets<'a>,
     found: Vec<Attachment<'a>>,
     by_id: BTreeMap<&'a str, usize>,
 }
@@ -63,6 +99,22 @@ impl<'a> Files<'a> {
         if !pointed {
             file.kind = AttachmentKind::of(file.mime_type.as_deref(), file.name.as_deref());
         }
+    }
+
+    /// The files, those without a type by their first bytes.
+    fn finish(mut self) -> Vec<Attachment<'a>> {
+        for file in &mut self.found {
+            let Some(Source::Path(path)) = &file.source else { continue };
+            file.size_bytes = file.size_bytes.or_else(|| self.assets.size(path));
+            if file.mime_type.is_some() {
+                continue;
+            }
+            file.mime_type = self.assets.mime(path).map(Cow::Borrowed);
+            if file.kind == AttachmentKind::File {
+                file.kind = AttachmentKind::of(file.mime_type.as_deref(), file.name.as_deref());
+            }
+        }
+        self.found
     }
 
     /// The attachment of `id`, new or as it stands.

@@ -1,12 +1,12 @@
 //! Citation marks inside an answer's text: found, read, and replaced by what a person can read.
 //!
-//! Two kinds of marks occur: `【12†source】` (2023 to 2024), and since 2024 a run of private-use characters,
+//! Two kinds of citation marks occur: `【12†source】` (2023 to 2024), and since 2024 a run of private-use characters,
 //! `U+E200 kind U+E202 payload … U+E201`. Some marks carry words of the sentence (a place's name), so removing every
-//! mark would delete text.
+//! mark would delete text. Since 2026 plain words open things too: [`super::blocks`].
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::borrow::Cow;
 
-use crate::scan;
+use super::blocks;
 
 /// A content reference, as far as marks need it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,7 +28,7 @@ pub(crate) struct SourceId<'a> {
 }
 
 impl<'a> SourceId<'a> {
-    fn parse(text: &'a str) -> Option<Self> {
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
         let rest = text.strip_prefix("turn")?;
         let kind_at = rest.find(|c: char| !c.is_ascii_digit())?;
         let (turn, rest) = rest.split_at(kind_at);
@@ -42,6 +42,21 @@ impl<'a> SourceId<'a> {
     }
 }
 
+/// A mark that was found, for the sources that it names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mark<'a> {
+    /// All of it, as references repeat it.
+    pub(crate) whole: &'a str,
+    pub(crate) kind: &'a str,
+    /// The search results that it names.
+    pub(crate) ids: Vec<SourceId<'a>>,
+    /// How many marks of its kind stand before it.
+    pub(crate) nth: usize,
+}
+
+/// The kind of `【1†source】`.
+pub(crate) const DAGGER: &str = "†";
+
 const OPEN: char = '\u{e200}';
 const CLOSE: char = '\u{e201}';
 const SEPARATOR: char = '\u{e202}';
@@ -52,28 +67,22 @@ const LONGEST_MARK: usize = 16 * 1024;
 /// Bytes between `【` and `】`.
 const LONGEST_DAGGER: usize = 200;
 
-/// Whether `text` may hold a mark; cheap, and never wrong when it says no.
-pub(crate) fn possible(text: &str) -> bool {
-    // U+E000 to U+EFFF, and nothing else, begin with this byte in UTF-8.
-    // The last two of the three bytes of a dagger are rare side by side, and looked for at the speed of memory.
-    scan::holds(text, 0xEE) || (scan::holds_pair(text, 0x80, 0xA0) && text.contains('†'))
-}
-
-/// The text without marks; `ids` receives the search results that it cites. Borrowed when nothing changed.
+/// The text without marks; `marks` receives them. Borrowed when nothing changed.
 pub(crate) fn clean<'a>(
     text: &'a str,
     references: &[Reference<'_>],
-    ids: &mut Vec<SourceId<'a>>,
+    marks: &mut Vec<Mark<'a>>,
 ) -> Cow<'a, str> {
-    if !possible(text) {
+    let marked = |c| STRAY.contains(&c) || c == '【';
+    if !text.contains(marked) {
         return Cow::Borrowed(text);
     }
-    let mut cleaner = Cleaner { out: String::with_capacity(text.len()), references, seen: BTreeMap::new() };
+    let mut cleaner = Cleaner { out: String::with_capacity(text.len()), references };
     let mut rest = text;
-    while let Some(at) = rest.find(|c| STRAY.contains(&c) || c == '【') {
+    while let Some(at) = rest.find(marked) {
         let (before, mark) = rest.split_at(at);
         cleaner.out.push_str(before);
-        rest = cleaner.mark(mark, ids);
+        rest = cleaner.mark(mark, marks);
     }
     cleaner.out.push_str(rest);
     if cleaner.out == text { Cow::Borrowed(text) } else { Cow::Owned(cleaner.out) }
@@ -82,16 +91,14 @@ pub(crate) fn clean<'a>(
 struct Cleaner<'r> {
     out: String,
     references: &'r [Reference<'r>],
-    /// How often each kind came before, for references without `matched_text`.
-    seen: BTreeMap<String, usize>,
 }
 
 impl Cleaner<'_> {
     /// Reads the mark that `text` begins with and returns what follows it.
-    fn mark<'t>(&mut self, text: &'t str, ids: &mut Vec<SourceId<'t>>) -> &'t str {
+    fn mark<'t>(&mut self, text: &'t str, marks: &mut Vec<Mark<'t>>) -> &'t str {
         let first = text.chars().next().unwrap_or_default();
         if first == '【' {
-            return self.dagger(text);
+            return self.dagger(text, marks);
         }
         if first != OPEN {
             return &text[first.len_utf8()..];
@@ -106,7 +113,7 @@ impl Cleaner<'_> {
         };
         let whole = &text[..OPEN.len_utf8() + end + CLOSE.len_utf8()];
         let after = &text[whole.len()..];
-        let words = self.words(whole, &body[..end], ids);
+        let words = self.words(whole, &body[..end], marks);
         if words.is_empty() {
             return self.drop_mark(after);
         }
@@ -114,23 +121,29 @@ impl Cleaner<'_> {
         after
     }
 
-    fn words<'t>(&mut self, whole: &str, body: &'t str, ids: &mut Vec<SourceId<'t>>) -> Cow<'t, str> {
+    fn words<'t>(&mut self, whole: &'t str, body: &'t str, marks: &mut Vec<Mark<'t>>) -> Cow<'t, str> {
         let mut payload = body.split(SEPARATOR);
         let kind = payload.next().unwrap_or_default();
+        // Lists of ids are parted by commas.
+        let ids = payload.clone().filter(|part| names_sources(part)).flat_map(|part| part.split(','));
+        let ids = ids.filter_map(|id| SourceId::parse(id.trim())).collect();
+        let mark = Mark { whole, kind, ids, nth: marks.iter().filter(|mark| mark.kind == kind).count() };
+        let alt = self.alt(&mark);
+        marks.push(mark);
         if matches!(kind, "cite" | "filecite" | "memcite") {
-            ids.extend(payload.filter_map(SourceId::parse));
             return Cow::Borrowed("");
         }
         if let Some(words) = payload.clone().find_map(entity_words) {
             return words;
         }
-        if let Some(alt) = self.alt(whole, kind) {
+        if let Some(alt) = alt {
             return Cow::Owned(alt.to_owned());
         }
-        let words: Vec<&str> = payload
-            .filter(|part| {
-                SourceId::parse(part).is_none() && !part.starts_with(['{', '[']) && !part.is_empty()
-            })
+        let words: Vec<Cow<'t, str>> = payload
+            .filter(|part| !part.is_empty() && !names_sources(part))
+            .filter_map(
+                |part| if part.starts_with(['{', '[']) { blocks::words(part) } else { Some(part.into()) },
+            )
             .collect();
         match words.as_slice() {
             [label, address] if address.contains("://") => Cow::Owned(format!("[{label}]({address})")),
@@ -138,28 +151,27 @@ impl Cleaner<'_> {
         }
     }
 
-    fn alt(&mut self, whole: &str, kind: &str) -> Option<&str> {
-        let count = self.seen.entry(kind.to_owned()).or_default();
-        let nth = std::mem::replace(count, *count + 1);
-        let found = self.references.iter().find(|reference| reference.matched == Some(whole)).or_else(|| {
-            let same =
-                |name: &str| name.bytes().filter(|b| *b != b'_').eq(kind.bytes().filter(|b| *b != b'_'));
-            self.references
-                .iter()
-                .filter(|reference| reference.matched.is_none() && same(reference.kind))
-                .nth(nth)
+    fn alt(&self, mark: &Mark<'_>) -> Option<&str> {
+        let found = self.references.iter().find(|reference| reference.matched == Some(mark.whole));
+        let found = found.or_else(|| {
+            let unmatched = self.references.iter().filter(|reference| reference.matched.is_none());
+            unmatched.filter(|reference| same_kind(mark.kind, reference.kind)).nth(mark.nth)
         });
         found.map(|reference| reference.alt.trim()).filter(|alt| !alt.is_empty())
     }
 
     /// `【1†source】`, `【12†L3-L9】`, `【4:0†notes.pdf】`; other brackets stay.
-    fn dagger<'t>(&mut self, text: &'t str) -> &'t str {
+    fn dagger<'t>(&mut self, text: &'t str, marks: &mut Vec<Mark<'t>>) -> &'t str {
         let body = &text['【'.len_utf8()..];
         let digits = body.find(|c: char| !c.is_ascii_digit() && c != ':').unwrap_or(0);
         let end = body.find('】').filter(|end| *end <= LONGEST_DAGGER);
         match end {
             Some(end) if digits > 0 && body[digits..].starts_with('†') => {
-                self.drop_mark(&body[end + '】'.len_utf8()..])
+                let after = &body[end + '】'.len_utf8()..];
+                let whole = &text[..text.len() - after.len()];
+                let nth = marks.iter().filter(|mark| mark.kind == DAGGER).count();
+                marks.push(Mark { whole, kind: DAGGER, ids: Vec::new(), nth });
+                self.drop_mark(after)
             }
             _ => {
                 self.out.push('【');
@@ -176,6 +188,21 @@ impl Cleaner<'_> {
         }
         after
     }
+}
+
+/// Whether references of the type `reference` stand for marks of the kind `mark`.
+pub(crate) fn same_kind(mark: &str, reference: &str) -> bool {
+    let bare = |name: &'_ str| name.bytes().filter(|byte| *byte != b'_').collect::<Vec<_>>();
+    match mark {
+        "cite" => matches!(reference, "grouped_webpages" | "webpage" | "webpage_extended"),
+        "filecite" => reference == "file",
+        _ => bare(mark) == bare(reference),
+    }
+}
+
+/// Whether a payload is ids of search results only.
+fn names_sources(payload: &str) -> bool {
+    payload.split(',').all(|id| SourceId::parse(id.trim()).is_some())
 }
 
 /// `["place","Siruela",0]`: the second element is the words of the sentence.
@@ -215,13 +242,26 @@ mod tests {
 
     #[test]
     fn cited_results_are_named() {
-        let mut ids = Vec::new();
+        let mut marks = Vec::new();
         let text = "A\u{e200}cite\u{e202}turn0search3\u{e202}turn12news_x0\u{e202}odd\u{e201}.";
-        assert_eq!(clean(text, &[], &mut ids), "A.");
+        assert_eq!(clean(text, &[], &mut marks), "A.");
         assert_eq!(
-            ids,
+            marks[0].ids,
             [SourceId { turn: 0, kind: "search", index: 3 }, SourceId { turn: 12, kind: "news_x", index: 0 }]
         );
+    }
+
+    #[test]
+    fn words_inside_json_stay_and_lists_of_ids_go() {
+        let mark = |body: &str| cleaned(&format!("a \u{e200}{}\u{e201} b", body.replace('|', "\u{e202}")));
+        assert_eq!(
+            mark(r#"products|{"selections":[["turn0product1","Tent"],["turn0product2","Stove"]]}"#),
+            "a Tent, Stove b"
+        );
+        assert_eq!(mark(r#"genui|{"math_block":{"content":"E=mc^2"}}"#), "a E=mc^2 b");
+        assert_eq!(mark(r#"image_group|{"layout":"carousel","query":["tents"]}"#), "a b");
+        assert_eq!(mark("navlist|More to read|turn0news1,turn0news2"), "a More to read b");
+        assert_eq!(mark("video|How to pitch|turn0video1"), "a How to pitch b");
     }
 
     #[test]

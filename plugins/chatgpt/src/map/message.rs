@@ -7,28 +7,31 @@ use satchel_importer::{
 };
 
 use super::{
-    attachments,
+    attachments, blocks,
     citations::{Collector, References},
     content::{self, Said},
-    marks, tools,
+    marks::{self, Mark},
+    tools,
 };
-use crate::{assets::Assets, raw};
+use crate::{assets::Assets, raw, remarks::Remarks, scan};
 
 /// What a message becomes, with the files and the memory that it may point into.
 #[derive(Clone, Copy)]
 pub(crate) struct Mapper<'a> {
-    pub(crate) assets: &'a Assets,
+    pub(crate) assets: &'a Assets<'a>,
+    pub(crate) remarks: &'a Remarks,
     pub(crate) arena: &'a Arena,
 }
 
 impl<'a> Mapper<'a> {
-    /// Maps the message of the node `key`; its parent is found later. `rest` is emptied.
+    /// Maps the message of the node `key`; its parent is found later. `rest` is emptied. Also tells whether it is a plain text
+    /// without anything to look at.
     pub(crate) fn message(
         self,
         key: &'a str,
         raw: &raw::Message<'a>,
         rest: &mut Leftover<'a>,
-    ) -> Message<'a> {
+    ) -> (Message<'a>, bool) {
         let role = role(raw.role);
         if hidden(raw) {
             rest.add_bool("hidden", true);
@@ -42,7 +45,8 @@ impl<'a> Mapper<'a> {
             ..Message::default()
         };
         let mut pointers = Vec::new();
-        match plain_text(raw, role) {
+        let plain = plain_text(raw, role);
+        match plain {
             Some(text) => message.content = Some(Content::Text(Cow::Borrowed(text))),
             None => pointers = self.say(raw, rest, &mut message),
         }
@@ -50,8 +54,14 @@ impl<'a> Mapper<'a> {
             message.attachments =
                 attachments::attachments(pointers, raw.metadata.attachments, self.assets, self.arena);
         }
+        if let Some(canvas) = raw.metadata.canvas {
+            message.attachments.extend(attachments::document(canvas, self.assets, self.arena));
+        }
+        if let Some(feedback) = self.remarks.on_message(raw.id.unwrap_or(key)) {
+            rest.add_json("feedback", &feedback);
+        }
         message.raw_metadata = rest.take_json(self.arena).map(unsigned_json);
-        message
+        (message, plain.is_some())
     }
 
     /// Fills in what is said, by whatever type of content; returns the files that it points at.
@@ -79,7 +89,7 @@ impl<'a> Mapper<'a> {
 fn plain_text<'a>(raw: &raw::Message<'a>, role: Role) -> Option<&'a str> {
     let text = raw.content.plain_text()?;
     let cites = raw.metadata.citations.is_some() || raw.metadata.references.is_some();
-    let marked = role == Role::Assistant && marks::possible(text);
+    let marked = role == Role::Assistant && scan::may_hold_marks(text);
     (!cites && !marked && called(raw, role).is_none()).then_some(text)
 }
 
@@ -89,7 +99,7 @@ fn called<'a>(raw: &raw::Message<'a>, role: Role) -> Option<&'a str> {
 }
 
 /// Any role not known is kept with its name in the metadata; it is neither the person nor the model.
-fn role(name: Option<&str>) -> Role {
+pub(crate) fn role(name: Option<&str>) -> Role {
     let name = name.unwrap_or_default();
     let is = |known: &str| name.eq_ignore_ascii_case(known);
     if is("user") {
@@ -120,20 +130,21 @@ fn cite<'a>(
     arena: &'a Arena,
 ) -> Vec<Citation<'a>> {
     let listed = metadata.citations.is_some() || metadata.references.is_some();
-    let marked = answer && said.parts.iter().any(|part| part.text.as_deref().is_some_and(marks::possible));
+    let marked =
+        answer && said.parts.iter().any(|part| part.text.as_deref().is_some_and(scan::may_hold_marks));
     if !listed && !marked && said.citations.is_empty() {
         return Vec::new();
     }
     let references = References::read(metadata, arena);
-    let mut cited = Vec::new();
-    if marked && let Some(original) = clean_parts(&mut said.parts, &references, &mut cited, arena) {
+    let mut found = Vec::new();
+    if marked && let Some(original) = clean_parts(&mut said.parts, &references, &mut found, arena) {
         rest.add_json("original_text", &original);
     }
     let mut all = Collector::default();
     for citation in std::mem::take(&mut said.citations) {
         all.add(Some(citation));
     }
-    all.read(metadata, &references, &cited, arena);
+    all.read(metadata, &references, &found, arena);
     all.finish()
 }
 
@@ -141,7 +152,7 @@ fn cite<'a>(
 fn clean_parts<'a>(
     parts: &mut [Part<'a>],
     references: &References<'a>,
-    cited: &mut Vec<marks::SourceId<'a>>,
+    found: &mut Vec<Mark<'a>>,
     arena: &'a Arena,
 ) -> Option<String> {
     let references = references.for_marks();
@@ -152,7 +163,7 @@ fn clean_parts<'a>(
             Cow::Borrowed(text) => text,
             Cow::Owned(text) => arena.alloc_str(&text),
         };
-        let clean = marks::clean(text, &references, cited);
+        let clean = blocks::unwrap(marks::clean(text, &references, found));
         changed |= matches!(clean, Cow::Owned(_));
         originals.push(text);
         part.text = Some(clean);

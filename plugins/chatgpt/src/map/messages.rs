@@ -8,7 +8,7 @@ use satchel_importer::{
     tree::{Link, Parent, Tree},
 };
 
-use super::{message::Mapper, tools};
+use super::{canvas, files, message::Mapper, tools};
 use crate::{
     memory::Note,
     raw::{Node, Nodes, Slot},
@@ -23,6 +23,10 @@ pub(crate) struct Messages<'a> {
     pub(crate) facts: Vec<Facts<'a>>,
     /// Nodes that hold something else than a message.
     pub(crate) odd: Vec<Odd<'a>>,
+    /// Messages that link to files of the sandbox, by their place.
+    pub(crate) linked: Vec<usize>,
+    /// Whether any message calls the canvas.
+    canvas: bool,
 }
 
 /// A node that holds something else than a message.
@@ -73,6 +77,8 @@ impl<'a> Nodes<'a> for Messages<'a> {
         self.all.clear();
         self.facts.clear();
         self.odd.clear();
+        self.linked.clear();
+        self.canvas = false;
     }
 
     fn node(&mut self, node: Node<'a>, rest: &mut Leftover<'a>) {
@@ -81,7 +87,12 @@ impl<'a> Nodes<'a> for Messages<'a> {
         match message {
             Slot::Message(raw) => {
                 place.message = Some(self.all.len());
-                let message = self.mapper.message(key, &raw, rest);
+                let (message, plain) = self.mapper.message(key, &raw, rest);
+                if !plain && files::links(&message) {
+                    self.linked.push(self.all.len());
+                }
+                self.canvas |=
+                    message.tool_calls.first().is_some_and(|call| call.name.starts_with(canvas::TOOL));
                 self.facts.push(Facts {
                     tool: raw.name.filter(|_| message.role == Role::Tool),
                     typed: raw.role == Some("user") && raw.content.kind == Some("text"),
@@ -102,7 +113,15 @@ impl<'a> Messages<'a> {
     pub(crate) fn with_room(mapper: Mapper<'a>, bytes: usize) -> Self {
         let nodes = bytes / BYTES_PER_NODE + 4;
         let (all, facts) = (Vec::with_capacity(nodes), Vec::with_capacity(nodes));
-        Self { mapper, nodes: Vec::with_capacity(nodes), all, facts, odd: Vec::new() }
+        Self {
+            mapper,
+            nodes: Vec::with_capacity(nodes),
+            all,
+            facts,
+            odd: Vec::new(),
+            linked: Vec::new(),
+            canvas: false,
+        }
     }
 
     /// Of nodes with the same key the last one stays.
@@ -128,6 +147,7 @@ impl<'a> Messages<'a> {
             stays
         });
         drop(old);
+        self.linked = (0..messages.len()).filter(|at| messages.get(*at).is_some_and(files::links)).collect();
         (self.all, self.facts) = (messages, facts);
     }
 
@@ -147,7 +167,36 @@ impl<'a> Messages<'a> {
             }
         }
         self.join_outputs(&tree);
+        if self.canvas {
+            self.replay_canvas(&tree);
+        }
         tree
+    }
+
+    /// Shows what stood on the canvas after each call that changed it.
+    fn replay_canvas(&mut self, tree: &Tree<'a>) {
+        let call = |node: &usize| {
+            let message = self.at(*node).and_then(|at| self.all.get(at));
+            message
+                .and_then(|message| message.tool_calls.first())
+                .is_some_and(|call| canvas::writes(&call.name))
+        };
+        let nodes: Vec<usize> = (0..self.nodes.len()).filter(call).collect();
+        let numbers: BTreeMap<usize, usize> =
+            nodes.iter().enumerate().map(|(number, node)| (*node, number)).collect();
+        let above = |number: usize| {
+            let mut at = *nodes.get(number)?;
+            for _ in 0..MAX_STEPS_TO_CANVAS {
+                let Parent::Node(next) = tree.parent(at) else { return None };
+                if let Some(found) = numbers.get(&next) {
+                    return Some(*found);
+                }
+                at = next;
+            }
+            None
+        };
+        let calls: Vec<usize> = nodes.iter().filter_map(|node| self.at(*node)).collect();
+        canvas::replay(&mut self.all, &calls, above);
     }
 
     pub(crate) fn key_at(&self, node: usize) -> Option<&'a str> {
@@ -213,5 +262,7 @@ impl<'a> Messages<'a> {
     }
 }
 
+/// Messages between one call of the canvas and the next.
+const MAX_STEPS_TO_CANVAS: usize = 10_000;
 /// Bytes of the export for each node, about; generous, since growing moves all messages.
 const BYTES_PER_NODE: usize = 1024;

@@ -1,0 +1,62 @@
+//! `library_files.json` by where its files came from: the message, the conversation, or the name alone.
+
+use std::collections::BTreeMap;
+
+use satchel_importer::{Arena, json::Object};
+
+/// The rows that name a file.
+#[derive(Debug, Default)]
+pub(crate) struct Library {
+    rows: Vec<Row>,
+    by_message: BTreeMap<String, Vec<usize>>,
+    by_name: BTreeMap<String, Vec<usize>>,
+}
+
+#[derive(Debug)]
+struct Row {
+    id: String,
+    name: String,
+    message: Option<String>,
+    thread: Option<String>,
+}
+
+impl Library {
+    pub(super) fn add<'a>(&mut self, row: &Object<'a>, arena: &'a Arena) {
+        let Some(id) = row.text("file_id").or_else(|| row.object("id", arena).text("id")) else { return };
+        let at = self.rows.len();
+        let text = |key| row.text(key).map(str::to_owned);
+        let (message, thread) = (text("origination_message_id"), text("origination_thread_id"));
+        let name = text("file_name").unwrap_or_default();
+        if let Some(message) = &message {
+            self.by_message.entry(message.clone()).or_default().push(at);
+        }
+        self.by_name.entry(name.clone()).or_default().push(at);
+        self.rows.push(Row { id: id.to_owned(), name, message, thread });
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Ids of the files that a message brought along or made.
+    pub(crate) fn of_message(&self, message: &str) -> impl Iterator<Item = &str> {
+        let rows = self.by_message.get(message).into_iter().flatten();
+        rows.filter_map(|at| self.rows.get(*at)).map(|row| row.id.as_str())
+    }
+
+    /// The file called `name` that a message shows: one that it made, else one of its conversation, else the only one of
+    /// that name. Several are none.
+    pub(crate) fn named(&self, name: &str, message: &str, thread: &str) -> Option<&str> {
+        let rows: Vec<&Row> = self.by_name.get(name)?.iter().filter_map(|at| self.rows.get(*at)).collect();
+        let of_message = |row: &Row| row.message.as_deref() == Some(message) && row.name == name;
+        let of_thread = |row: &Row| row.thread.as_deref() == Some(thread);
+        let tests: [&dyn Fn(&Row) -> bool; 3] = [&of_message, &of_thread, &|_| true];
+        for test in tests {
+            let mut fitting = rows.iter().filter(|row| test(row));
+            if let Some(row) = fitting.next() {
+                return fitting.next().is_none().then_some(row.id.as_str());
+            }
+        }
+        None
+    }
+}

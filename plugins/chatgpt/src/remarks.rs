@@ -1,0 +1,120 @@
+//! What the person said about conversations elsewhere: feedback on answers, and links that share a conversation.
+
+use std::{cell::Cell, collections::BTreeMap};
+
+use satchel_importer::{Bundle, ImportError, RecordKind, Sink, json::Object};
+
+use crate::{
+    layout::{self, Kind},
+    source::{self, Source},
+};
+
+/// Rows that are kept of all files, and their bytes: far more than anyone wrote.
+const MAX_ROWS: usize = 50_000;
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// All remarks, by what they are about.
+#[derive(Debug, Default)]
+pub(crate) struct Remarks {
+    rows: Vec<Row>,
+    bytes: usize,
+    by_message: BTreeMap<String, Vec<usize>>,
+    by_conversation: BTreeMap<String, Vec<usize>>,
+}
+
+#[derive(Debug)]
+struct Row {
+    kind: Kind,
+    path: String,
+    json: String,
+    used: Cell<bool>,
+}
+
+impl Remarks {
+    /// Reads the files of remarks below `folder`.
+    pub(crate) fn read(bundle: &Bundle, folder: &str, sink: &mut Sink) -> Result<Self, ImportError> {
+        let mut all = Self::default();
+        for entry in bundle.entries() {
+            let kind = entry.path.strip_prefix(folder).map(layout::kind);
+            if let Some(kind @ (Kind::Feedback | Kind::Shared)) = kind {
+                all.read_file(bundle, &entry.path, kind, sink)?;
+            }
+        }
+        Ok(all)
+    }
+
+    fn read_file(
+        &mut self,
+        bundle: &Bundle,
+        path: &str,
+        kind: Kind,
+        sink: &mut Sink,
+    ) -> Result<(), ImportError> {
+        if source::holds_nothing(bundle, path) {
+            return Ok(());
+        }
+        Source::below(bundle, path, "/items")?.each(bundle, RecordKind::File, sink, |element, _| {
+            let mut json = element.parser();
+            let raw = json.raw_value()?;
+            let row = Object::parse(raw, element.arena());
+            if row.is_empty() {
+                return Err(ImportError::malformed("it is not an object"));
+            }
+            self.bytes += raw.len();
+            if self.rows.len() >= MAX_ROWS || self.bytes > MAX_BYTES {
+                return Err(ImportError::malformed("there are too many entries"));
+            }
+            let at = self.rows.len();
+            if let Some(id) = row.text("message_id").filter(|_| kind == Kind::Feedback) {
+                self.by_message.entry(id.to_owned()).or_default().push(at);
+            }
+            if let Some(id) = row.text("conversation_id") {
+                self.by_conversation.entry(id.to_owned()).or_default().push(at);
+            }
+            let json = raw.to_owned();
+            self.rows.push(Row { kind, path: path.to_owned(), json, used: Cell::new(false) });
+            Ok(())
+        })
+    }
+
+    /// Feedback on a message, as the text of a JSON list.
+    pub(crate) fn on_message(&self, id: &str) -> Option<String> {
+        if self.rows.is_empty() {
+            return None;
+        }
+        self.list(self.by_message.get(id)?, |_| true)
+    }
+
+    /// Feedback on a conversation as a whole, or on a message that the export lacks.
+    pub(crate) fn on_conversation(&self, id: &str) -> Option<String> {
+        self.list(self.by_conversation.get(id)?, |row| row.kind == Kind::Feedback && !row.used.get())
+    }
+
+    /// The links that share a conversation.
+    pub(crate) fn shares(&self, id: &str) -> Option<String> {
+        self.list(self.by_conversation.get(id)?, |row| row.kind == Kind::Shared)
+    }
+
+    fn list(&self, rows: &[usize], wanted: impl Fn(&Row) -> bool) -> Option<String> {
+        let mut text = String::new();
+        for row in rows.iter().filter_map(|at| self.rows.get(*at)).filter(|row| wanted(row)) {
+            row.used.set(true);
+            text.push(if text.is_empty() { '[' } else { ',' });
+            text.push_str(&row.json);
+        }
+        (!text.is_empty()).then(|| text + "]")
+    }
+
+    /// Tells of entries about conversations that the export lacks.
+    pub(crate) fn report_unused(&self, sink: &mut Sink) {
+        let mut unused: BTreeMap<&str, usize> = BTreeMap::new();
+        for row in self.rows.iter().filter(|row| !row.used.get()) {
+            *unused.entry(&row.path).or_default() += 1;
+        }
+        for (path, count) in unused {
+            let message =
+                format!("entries about conversations that the export lacks: {count}; they are not imported");
+            sink.warn(path, &message);
+        }
+    }
+}
