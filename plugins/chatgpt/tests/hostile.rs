@@ -112,6 +112,64 @@ proptest! {
     }
 }
 
+/// The files of all fixtures that have something beside the conversations.
+fn exports() -> &'static [Vec<(String, Vec<u8>)>] {
+    static EXPORTS: OnceLock<Vec<Vec<(String, Vec<u8>)>>> = OnceLock::new();
+    EXPORTS.get_or_init(|| {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+        let all = Bundle::from_folder(&fixtures).expect("the fixtures can be listed");
+        let mut found: BTreeMap<&str, Vec<(String, Vec<u8>)>> = BTreeMap::new();
+        for entry in all.entries() {
+            if let Some((name, path)) = entry.path.split_once("/input/") {
+                let bytes = fs::read(fixtures.join(&entry.path)).expect("a fixture can be read");
+                found.entry(name).or_default().push((path.to_owned(), bytes));
+            }
+        }
+        found.into_values().filter(|files| files.len() > 1).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn broken_files_beside_the_conversations_never_sink_them(
+        export in any::<prop::sample::Index>(),
+        file in any::<prop::sample::Index>(),
+        place in any::<prop::sample::Index>(),
+        cut in any::<bool>(),
+        byte in any::<u8>(),
+    ) {
+        let mut files = export.get(exports()).clone();
+        let (path, bytes) = file.get_mut(&mut files);
+        let source = path.starts_with("conversations") || path == "chat.html";
+        let at = place.index(bytes.len().max(1));
+        if cut {
+            bytes.truncate(at);
+        } else if let Some(old) = bytes.get_mut(at) {
+            *old = byte;
+        }
+        let whole = export.get(exports());
+        let read = |files: &[(String, Vec<u8>)]| {
+            let bundle = Bundle::from_files(files.iter().map(|(path, bytes)| (path.as_str(), bytes.clone())));
+            let mut count = 0;
+            for detection in ChatGpt::detect(&bundle).expect("detection answers") {
+                let mut sink = Sink::collecting();
+                ChatGpt::run(&detection.format, &bundle.only(&detection.files), &mut sink)
+                    .expect("a run comes to its end");
+                let lines = sink.into_lines();
+                for record in conversations(&lines) {
+                    check_tree(record);
+                    count += usize::from(record.locator.starts_with("conversations"));
+                }
+            }
+            count
+        };
+        let (before, after) = (read(whole), read(&files));
+        prop_assert!(source || before == after, "{before} conversations became {after}");
+    }
+}
+
 #[test]
 fn a_hundred_thousand_children_are_read() {
     let mut text = String::from(r#"[{"id":"wide","mapping":{"root":{"message":null,"parent":null}"#);

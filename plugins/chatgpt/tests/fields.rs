@@ -1,0 +1,72 @@
+//! The field table of `README.md`, held against every leaf of every fixture.
+
+use std::{error::Error, path::Path};
+
+use satchel_importer::testkit::{Emitted, FieldTable, Rule};
+use satchel_plugin_chatgpt::ChatGpt;
+use serde_json::Value;
+
+const RULES: [(&str, Rule); 5] =
+    [("role", role), ("words", words), ("if kept", if_kept), ("file", file), ("alike", alike)];
+
+/// What paths of a file begin with; the table's paths are those of the usual root.
+fn root(file: &str) -> Option<&'static str> {
+    let name = file.rsplit('/').next().unwrap_or_default();
+    Some(match name {
+        "user.json" => "user",
+        "user_settings.json" => "settings",
+        "export_manifest.json" => "manifest",
+        "conversation_asset_file_names.json" => "names",
+        "library_files.json" => "library",
+        "message_feedback.json" => "feedback",
+        "shared_conversations.json" => "shared",
+        "group_chats.json" => "groups",
+        "codex.json" => "codex",
+        "memories.json" => "memories",
+        _ if file.contains("textdocs/") => "textdoc",
+        _ if name.starts_with("conversations") => "main",
+        _ => return None,
+    })
+}
+
+fn role(role: &Value, emitted: &Emitted) -> bool {
+    let role = role.as_str().map(str::to_ascii_lowercase);
+    role.is_some_and(|role| emitted.holds(if role == "function" { "tool" } else { &role }))
+}
+
+/// Every word stands somewhere; of JSON in a text, those of its values.
+fn words(value: &Value, emitted: &Emitted) -> bool {
+    match value {
+        Value::String(text) => match serde_json::from_str::<Value>(text) {
+            Ok(inside @ (Value::Object(_) | Value::Array(_))) => words(&inside, emitted),
+            Ok(_) | Err(_) => text.split_whitespace().all(|word| emitted.holds(word)),
+        },
+        Value::Array(items) => items.iter().all(|item| words(item, emitted)),
+        Value::Object(members) => members.values().all(|member| words(member, emitted)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
+    }
+}
+
+/// A node without a message is passed over, and a file that no message shows is left out.
+fn if_kept(_: &Value, _: &Emitted) -> bool {
+    true
+}
+
+/// The bytes of the file are an attachment.
+fn file(_: &Value, emitted: &Emitted) -> bool {
+    emitted.holds("textdocs/")
+}
+
+/// What the row of the same field in a list says: words, a time, a role, or a root without a message.
+fn alike(value: &Value, emitted: &Emitted) -> bool {
+    value.is_number() || value == "client-created-root" || words(value, emitted)
+}
+
+#[test]
+fn every_field_becomes_what_the_table_says() -> Result<(), Box<dyn Error>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = std::fs::read_to_string(folder.join("README.md"))?;
+    let faults = FieldTable::parse(&readme, root, &RULES).faults::<ChatGpt>(&folder.join("fixtures"))?;
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    Ok(())
+}
