@@ -112,13 +112,16 @@ proptest! {
     }
 }
 
+/// Files by name.
+type Files = Vec<(String, Vec<u8>)>;
+
 /// The files of all fixtures that have something beside the conversations.
-fn exports() -> &'static [Vec<(String, Vec<u8>)>] {
-    static EXPORTS: OnceLock<Vec<Vec<(String, Vec<u8>)>>> = OnceLock::new();
+fn exports() -> &'static [Files] {
+    static EXPORTS: OnceLock<Vec<Files>> = OnceLock::new();
     EXPORTS.get_or_init(|| {
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
         let all = Bundle::from_folder(&fixtures).expect("the fixtures can be listed");
-        let mut found: BTreeMap<&str, Vec<(String, Vec<u8>)>> = BTreeMap::new();
+        let mut found: BTreeMap<&str, Files> = BTreeMap::new();
         for entry in all.entries() {
             if let Some((name, path)) = entry.path.split_once("/input/") {
                 let bytes = fs::read(fixtures.join(&entry.path)).expect("a fixture can be read");
