@@ -12,11 +12,14 @@ use crate::{
     raw,
 };
 
+pub(crate) mod artifact;
 mod calls;
 mod cited;
 mod files;
 mod message;
 mod order;
+pub(crate) mod project;
+pub(crate) mod reflection;
 
 use message::Mapped;
 pub(crate) use message::{Answer, MemoryCall};

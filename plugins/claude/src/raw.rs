@@ -4,12 +4,16 @@
 
 use satchel_importer::{JsonError, Leftover, Parser, json::Kind};
 
+mod artifact;
 mod block;
 mod design;
 mod file;
+mod project;
 
+pub(crate) use artifact::{Artifact, Comment, Thread, Version};
 pub(crate) use block::{Block, PLAIN_TEXT};
 pub(crate) use file::File;
+pub(crate) use project::{Document, Project};
 
 /// Messages of one conversation. Real ones have thousands at most; the largest conversation must fit into the memory of
 /// the sandbox several times.

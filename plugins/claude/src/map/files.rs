@@ -9,6 +9,16 @@ use crate::raw::{Block, File};
 /// The host takes 16 MiB of bytes with one attachment; a longer text stays in the metadata.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
+/// A text as the bytes of an attachment; none if it is empty or too long.
+pub(super) fn bytes(text: &str) -> Option<&[u8]> {
+    (!text.is_empty() && text.len() <= MAX_BYTES).then_some(text.as_bytes())
+}
+
+/// Bytes that are here.
+pub(super) fn source(bytes: &[u8]) -> Source<'_> {
+    Source::Bytes(bytes.into())
+}
+
 /// The files of one message.
 pub(super) struct Files<'a> {
     pub(super) attachments: Vec<Attachment<'a>>,
@@ -65,7 +75,7 @@ fn with_text(mut file: File<'_>) -> (Option<Attachment<'_>>, Cow<'_, str>) {
         return (None, odd.into());
     }
     let text = file.extracted.filter(|text| !text.is_empty());
-    let bytes = text.filter(|text| text.len() <= MAX_BYTES).map(str::as_bytes);
+    let bytes = text.and_then(bytes);
     if let (Some(text), None) = (text, bytes) {
         file.rest.add_text("extracted_content", text);
     }
@@ -86,7 +96,7 @@ fn with_text(mut file: File<'_>) -> (Option<Attachment<'_>>, Cow<'_, str>) {
         attachment.size_bytes = Some(length);
         attachment.mime_type =
             Some(mime.filter(|mime| mime.starts_with("text/")).unwrap_or("text/plain").into());
-        attachment.source = Some(Source::Bytes(bytes.into()));
+        attachment.source = Some(source(bytes));
     } else {
         attachment.mime_type = mime.map(Cow::Borrowed);
     }
