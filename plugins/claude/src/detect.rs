@@ -104,8 +104,7 @@ impl Export {
             (false, true) => BRANCHING,
             (false, false) => LINEAR,
         };
-        let telling =
-            |kind| kind < Kind::Silent && !matches!(kind, Kind::Manifest | Kind::Users);
+        let telling = |kind| kind < Kind::Silent && !matches!(kind, Kind::Manifest | Kind::Users);
         let confidence = if self.files.iter().any(|file| telling(file.kind)) { 95 } else { 60 };
         Detection {
             format: format.to_owned(),
@@ -229,7 +228,9 @@ impl<'a> Seen<'a> {
             self.keys.insert(key);
             match key {
                 "uuid" if json.kind()? == Json::String => self.uuid = Some(json.string()?),
-                "account_uuid" | "owner_account" if json.kind()? == Json::String => self.account = Some(json.string()?),
+                "account_uuid" | "owner_account" if json.kind()? == Json::String => {
+                    self.account = Some(json.string()?)
+                }
                 "account" | "creator" => self.read_account(json)?,
                 _ => {}
             }

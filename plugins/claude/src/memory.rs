@@ -3,6 +3,7 @@
 use satchel_importer::{Evidence, Leftover, pam::raw::RawObject};
 
 pub(crate) mod edits;
+pub(crate) mod injected;
 pub(crate) mod project;
 mod prose;
 pub(crate) mod stored;

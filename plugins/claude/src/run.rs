@@ -216,7 +216,8 @@ impl Run<'_> {
             let artifact = raw::Artifact::read(&mut element.parser())?;
             let artifact = artifact.ok_or_else(|| ImportError::malformed("it is not an object"))?;
             newest = newest.max(artifact.newest());
-            let threads = texts.iter().filter_map(|text| raw::Thread::read(&mut Parser::new(text, &arena)).ok()?);
+            let threads =
+                texts.iter().filter_map(|text| raw::Thread::read(&mut Parser::new(text, &arena)).ok()?);
             let (conversation, messages) =
                 artifact::records(artifact, threads.collect(), &beside, version, &element.locator())
                     .map_err(ImportError::malformed)?;

@@ -30,7 +30,8 @@ pub(crate) fn records<'a>(
     locator: &str,
 ) -> Result<(Conversation<'a>, Vec<Message<'a>>), &'static str> {
     let Some(id) = artifact.id else { return Err("the artifact has no id") };
-    let shown = artifact.versions.iter().rfind(|version| version.id.is_some() && version.id == artifact.active);
+    let shown =
+        artifact.versions.iter().rfind(|version| version.id.is_some() && version.id == artifact.active);
     let title = shown.or(artifact.versions.last()).and_then(|version| version.title);
     let created = artifact.versions.iter().filter_map(|version| version.created).min();
     let active = shown.and(artifact.active);
@@ -168,7 +169,9 @@ fn comments<'a>(
     if *count > 1 {
         key = format!("{key}:{count}");
     }
-    for (index, Comment { text, created, mut rest }) in std::mem::take(&mut thread.comments).into_iter().enumerate() {
+    for (index, Comment { text, created, mut rest }) in
+        std::mem::take(&mut thread.comments).into_iter().enumerate()
+    {
         if let Some(about) = about.as_deref().filter(|_| index == 0) {
             rest.add_json("thread", about);
         }

@@ -58,7 +58,9 @@ fn metadata(project: &Project<'_>, kept: Option<&str>) -> Option<RawObject> {
     let told = all.into_json();
     let text = match (told, kept) {
         (Some(told), Some(kept)) => {
-            let (Some(told), Some(kept)) = (told.strip_suffix('}'), kept.strip_prefix('{')) else { return None };
+            let (Some(told), Some(kept)) = (told.strip_suffix('}'), kept.strip_prefix('{')) else {
+                return None;
+            };
             format!("{told},{kept}")
         }
         (Some(told), None) => told.into_owned(),
