@@ -1,6 +1,6 @@
 //! Projects: instructions and documents that their conversations share.
 
-use satchel_importer::{JsonError, Leftover, Parser};
+use satchel_importer::{JsonError, Leftover, Parser, json::Object};
 
 use super::check_length;
 
@@ -61,7 +61,12 @@ impl<'a> Project<'a> {
             "name" => self.name = rest.text(key, json)?,
             "description" => self.description = rest.text(key, json)?,
             "prompt_template" => self.prompt = rest.text(key, json)?,
-            "created_at" => self.created = rest.time(key, json)?,
+            // A project that becomes a memory only has no other place for this and for who made it.
+            "created_at" => {
+                let (raw, arena) = (json.raw_value()?, json.arena());
+                self.created = Leftover::default().time(key, &mut Parser::new(raw, arena))?;
+                rest.keep(key, &mut Parser::new(raw, arena))?;
+            }
             "updated_at" => self.updated = rest.time(key, json)?,
             "is_starter_project" => self.starter = rest.keep_and_read(key, json)?.is_true(),
             "creator" => self.read_creator(json)?,
@@ -79,20 +84,11 @@ impl<'a> Project<'a> {
     }
 
     fn read_creator(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
-        if !self.rest.object("creator", json)? {
-            return Ok(());
-        }
-        let mut rest = Leftover::default();
-        while let Some(key) = json.key()? {
-            match key {
-                "uuid" => self.creator = rest.words(key, json)?,
-                "full_name" => self.creator_name = rest.words(key, json)?,
-                _ => rest.keep(key, json)?,
-            }
-        }
-        if let Some(creator) = rest.into_json() {
-            self.rest.add_json("creator", &creator);
-        }
+        let raw = json.raw_value()?;
+        self.rest.keep("creator", &mut Parser::new(raw, json.arena()))?;
+        let creator = Object::parse(raw, json.arena());
+        self.creator = creator.text("uuid");
+        self.creator_name = creator.text("full_name");
         Ok(())
     }
 }
