@@ -229,7 +229,7 @@ impl<'a> Seen<'a> {
             match key {
                 "uuid" if json.kind()? == Json::String => self.uuid = Some(json.string()?),
                 "account_uuid" | "owner_account" if json.kind()? == Json::String => {
-                    self.account = Some(json.string()?)
+                    self.account = Some(json.string()?);
                 }
                 "account" | "creator" => self.read_account(json)?,
                 _ => {}
