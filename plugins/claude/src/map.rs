@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Arena, Conversation, Evidence, Message, Participant, RecordKind, Role, ToolCall, address::unsigned_json,
-    natural_key,
+    Arena, Conversation, Element, Evidence, Message, Participant, RecordKind, Role, ToolCall,
+    address::unsigned_json, natural_key,
 };
 
 use crate::{
@@ -59,6 +59,8 @@ pub(crate) struct Records<'a> {
     pub(crate) skipped: Vec<(RecordKind, String, &'static str)>,
     /// Locator and message.
     pub(crate) warnings: Vec<(String, &'static str)>,
+    /// Bytes of the conversation in the export.
+    size: usize,
 }
 
 /// The only one of `owners`.
@@ -73,9 +75,9 @@ pub(crate) fn only(owners: &[Owner]) -> Option<&str> {
 pub(crate) fn records<'a>(
     mut raw: raw::Conversation<'a>,
     context: &Context<'_>,
-    locator: &str,
-    arena: &'a Arena,
+    element: &Element<'a>,
 ) -> Result<Records<'a>, &'static str> {
+    let (locator, arena) = (&*element.locator(), element.arena());
     if raw.uuid.is_none() && raw.messages.is_empty() {
         return Err("it has neither a uuid nor messages");
     }
@@ -92,6 +94,7 @@ pub(crate) fn records<'a>(
         evidence: Vec::new(),
         skipped: Vec::new(),
         warnings: Vec::new(),
+        size: element.text().len(),
     };
     let list = if context.design { "messages" } else { "chat_messages" };
     let place = |index: usize| format!("{locator}.{list}[{index}]");
@@ -160,7 +163,7 @@ fn finish_calls<'a>(
     for one in traced.iter().filter(|_| !forget) {
         note_edits(one, records, place, arena);
     }
-    for (index, warning) in replay::attach(&mut records.messages, &traced, arena) {
+    for (index, warning) in replay::attach(&mut records.messages, &traced, records.size, arena) {
         records.warnings.push((place(index), warning));
     }
 }

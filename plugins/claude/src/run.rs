@@ -295,8 +295,7 @@ fn emit<'a>(
     context: &Context<'_>,
     sink: &mut Sink,
 ) -> Result<(), ImportError> {
-    let records =
-        map::records(raw, context, &element.locator(), element.arena()).map_err(ImportError::malformed)?;
+    let records = map::records(raw, context, element).map_err(ImportError::malformed)?;
     for (locator, message) in &records.warnings {
         sink.warn(locator, message);
     }

@@ -6,8 +6,11 @@ use satchel_importer::{Arena, Attachment, AttachmentKind, Message, json::Object}
 
 use super::{calls::State, files, later::Traced};
 
-/// Bytes of rebuilt texts of one conversation; each change makes a whole text anew.
-const MAX_BYTES: usize = 8 * 1024 * 1024;
+/// Bytes of changed texts of one conversation; each change makes a whole text anew.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+/// Bytes of changed texts that are handed over for each byte of the conversation: the host bounds what an export gives. Where
+/// there are more, only the last version on each path is a file.
+const MAX_RATIO: usize = 8;
 /// Messages walked over in search of what a change is based on, in one conversation.
 const MAX_STEPS: usize = 1_000_000;
 /// Where the model puts the files that it hands over; others are its own.
@@ -36,12 +39,19 @@ struct Version<'a> {
     text: &'a str,
     title: Option<&'a str>,
     mime: Option<&'a str>,
+    /// A change made it, so that its text stands in no call.
+    changed: bool,
+    /// A later message changed it.
+    superseded: bool,
 }
 
 /// Attaches every version that the calls make; gives the places in the export's list of messages where that failed.
+///
+/// `size` is that of the conversation in the export, in bytes.
 pub(super) fn attach<'a>(
     messages: &mut [Message<'a>],
     traced: &[Traced<'a>],
+    size: usize,
     arena: &'a Arena,
 ) -> Vec<(usize, &'static str)> {
     let mut failures = Vec::new();
@@ -53,25 +63,15 @@ pub(super) fn attach<'a>(
             .iter()
             .zip(&one.calls)
             .filter(|(_, trace)| !matches!(trace.state, State::Failed | State::Stray { .. }));
-        let changes: Vec<Change<'a>> =
-            made.filter_map(|(call, trace)| Change::of(&call.name, trace.input?, arena)).collect();
-        if changes.is_empty() {
-            continue;
-        }
-        let replay = replay.get_or_insert_with(|| Replay::of(messages));
-        let mut changed: Vec<&'a str> = Vec::new();
-        for change in changes {
-            match replay.apply(one.message, &change, arena) {
-                Ok(()) if changed.contains(&change.document) => {}
-                Ok(()) => changed.push(change.document),
-                Err(reason) => failures.push((one.index, reason)),
+        for change in made.filter_map(|(call, trace)| Change::of(&call.name, trace.input?, arena)) {
+            let replay = replay.get_or_insert_with(|| Replay::of(messages));
+            if let Err(reason) = replay.apply(one.message, &change, arena) {
+                failures.push((one.index, reason));
             }
         }
-        let files: Vec<_> =
-            changed.into_iter().filter_map(|document| replay.file(one.message, document)).collect();
-        if let Some(message) = messages.get_mut(one.message) {
-            message.attachments.extend(files);
-        }
+    }
+    if let Some(replay) = replay {
+        replay.hand_over(messages, size.saturating_mul(MAX_RATIO));
     }
     failures
 }
@@ -118,50 +118,69 @@ impl<'a> Replay<'a> {
     }
 
     fn apply(&mut self, message: usize, change: &Change<'a>, arena: &'a Arena) -> Result<(), &'static str> {
-        let base = self.base(message, change.document);
-        let text = match (&change.edit, base) {
-            (Edit::Whole(text), _) => *text,
+        let place = self.base(message, change.document);
+        let base = place.and_then(|place| self.versions.get(&(change.document, place)).copied());
+        let (text, changed) = match (&change.edit, base) {
+            (Edit::Whole(text), _) => (*text, false),
             (Edit::Replace { old, new }, Some(base)) => {
                 let (before, after) = base.text.split_once(old).ok_or(NO_BASE)?;
                 self.bytes += before.len() + new.len() + after.len();
                 if self.bytes > MAX_BYTES {
                     return Err(TOO_LARGE);
                 }
-                arena.alloc_str(&[before, new, after].concat())
+                (&*arena.alloc_str(&[before, new, after].concat()), true)
             }
             (Edit::Replace { .. }, None) => return Err(NO_BASE),
         };
-        let version = Version {
-            text,
-            title: change.title.or(base.and_then(|base| base.title)),
-            mime: change.mime.or(base.and_then(|base| base.mime)),
-        };
+        if let Some(base) = place.and_then(|place| self.versions.get_mut(&(change.document, place))) {
+            base.superseded = true;
+        }
+        let title = change.title.or(base.and_then(|base| base.title));
+        let mime = change.mime.or(base.and_then(|base| base.mime));
+        let version = Version { text, title, mime, changed, superseded: false };
         self.versions.insert((change.document, message), version);
         Ok(())
     }
 
-    /// The version that a message builds on: its own, else that of the nearest message above it.
-    fn base(&mut self, message: usize, document: &'a str) -> Option<Version<'a>> {
+    /// The message whose version a message builds on: itself, else the nearest above it.
+    fn base(&mut self, message: usize, document: &'a str) -> Option<usize> {
         let mut at = message;
-        loop {
-            if let Some(version) = self.versions.get(&(document, at)) {
-                return Some(*version);
-            }
+        while !self.versions.contains_key(&(document, at)) {
             self.steps += 1;
             if self.steps > MAX_STEPS {
                 return None;
             }
             at = self.parents.get(at).copied().flatten()?;
         }
+        Some(at)
     }
 
-    fn file(&self, message: usize, document: &'a str) -> Option<Attachment<'a>> {
-        let version = self.versions.get(&(document, message))?;
-        let bytes = files::bytes(version.text)?;
+    /// Makes files of the versions, as far as changed ones do not take more than `limit` bytes.
+    fn hand_over(self, messages: &mut [Message<'a>], limit: usize) {
+        let changed = |version: &&Version<'_>| version.changed;
+        let all: usize = self.versions.values().filter(changed).map(|version| version.text.len()).sum();
+        let mut left = limit;
+        for ((document, message), version) in self.versions {
+            if version.changed {
+                if (all > limit && version.superseded) || version.text.len() > left {
+                    continue;
+                }
+                left -= version.text.len();
+            }
+            if let Some(message) = messages.get_mut(message) {
+                message.attachments.extend(version.file(document));
+            }
+        }
+    }
+}
+
+impl<'a> Version<'a> {
+    fn file(&self, document: &'a str) -> Option<Attachment<'a>> {
+        let bytes = files::bytes(self.text)?;
         Some(Attachment {
             kind: AttachmentKind::Document,
-            name: version.title.map(Cow::Borrowed),
-            mime_type: Some(version.mime.unwrap_or("text/plain").into()),
+            name: self.title.map(Cow::Borrowed),
+            mime_type: Some(self.mime.unwrap_or("text/plain").into()),
             size_bytes: Some(bytes.len() as u64),
             provider_id: Some(document.into()),
             source: Some(files::source(bytes)),
