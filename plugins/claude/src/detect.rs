@@ -33,10 +33,13 @@ pub(crate) enum Kind {
     DesignChats,
     Projects,
     Memories,
+    Artifact,
     /// Nothing that its head shows; its name says that it belongs to the export.
     Silent,
     Private,
-    NotRead,
+    Reflection,
+    /// Read with the artifact that it belongs to.
+    ArtifactFile,
 }
 
 /// One file of an export.
@@ -46,6 +49,10 @@ pub(crate) struct File {
     pub(crate) kind: Kind,
     /// Where in the file the list is.
     pub(crate) pointer: &'static str,
+    /// Its messages name their parents.
+    pub(crate) branching: bool,
+    /// It stands in a folder or an archive of one category, which may come without the others.
+    pub(crate) batched: bool,
 }
 
 /// The files of one export.
@@ -97,8 +104,7 @@ impl Export {
             (false, true) => BRANCHING,
             (false, false) => LINEAR,
         };
-        let telling =
-            |kind| matches!(kind, Kind::Conversations | Kind::Memories | Kind::DesignChats | Kind::Projects);
+        let telling = |kind| kind < Kind::Silent && !matches!(kind, Kind::Manifest | Kind::Users);
         let confidence = if self.files.iter().any(|file| telling(file.kind)) { 95 } else { 60 };
         Detection {
             format: format.to_owned(),
@@ -111,17 +117,23 @@ impl Export {
 
 /// What the file is; none if it is not ours.
 fn look_at(bundle: &Bundle, path: &str, place: Place<'_>) -> Result<Option<(File, Head)>, ImportError> {
-    let file = |kind, pointer| File { path: path.to_owned(), kind, pointer };
+    let file = |kind, head: Head| {
+        let pointer = if head.wrapped { WRAPPER } else { "" };
+        let path = path.to_owned();
+        Some((File { path, kind, pointer, branching: head.branching, batched: place.batched }, head))
+    };
     match place.promise {
-        Promise::Private => return Ok(Some((file(Kind::Private, ""), Head::default()))),
-        Promise::NotRead => return Ok(Some((file(Kind::NotRead, ""), Head::default()))),
-        Promise::Json => {}
+        Promise::Private => return Ok(file(Kind::Private, Head::default())),
+        Promise::ArtifactFile => return Ok(file(Kind::ArtifactFile, Head::default())),
+        Promise::Reflection => return Ok(file(Kind::Reflection, Head::default())),
+        Promise::Json | Promise::Artifact => {}
     }
     let head = look(bundle, path)?;
-    let pointer = if head.wrapped { WRAPPER } else { "" };
     Ok(match head.kind {
-        Some(kind) => Some((file(kind, pointer), head)),
-        None if place.known && !head.foreign => Some((file(Kind::Silent, pointer), head)),
+        // Only its place tells a description of an artifact from other lists of versions.
+        Some(Kind::Artifact) if place.promise != Promise::Artifact => None,
+        Some(kind) => file(kind, head),
+        None if place.known && !head.foreign => file(Kind::Silent, head),
         None => None,
     })
 }
@@ -216,7 +228,9 @@ impl<'a> Seen<'a> {
             self.keys.insert(key);
             match key {
                 "uuid" if json.kind()? == Json::String => self.uuid = Some(json.string()?),
-                "account_uuid" if json.kind()? == Json::String => self.account = Some(json.string()?),
+                "account_uuid" | "owner_account" if json.kind()? == Json::String => {
+                    self.account = Some(json.string()?);
+                }
                 "account" | "creator" => self.read_account(json)?,
                 _ => {}
             }
@@ -261,6 +275,9 @@ impl<'a> Seen<'a> {
         }
         if has("uuid") && has("full_name") && has("email_address") {
             return Some(Kind::Users);
+        }
+        if has("id") && has("versions") && (has("active_version") || has("owner_account")) {
+            return Some(Kind::Artifact);
         }
         (has("data_files") && has("total_files")).then_some(Kind::Manifest)
     }

@@ -9,8 +9,22 @@ pub(crate) enum Promise {
     Json,
     /// Belongs to an export of Claude and is private: never opened.
     Private,
-    /// Belongs to an export of Claude and is not read.
-    NotRead,
+    /// Describes an artifact; its head must tell.
+    Artifact,
+    /// Lies beside the description of an artifact.
+    ArtifactFile,
+    /// What a person said about an answer.
+    Reflection,
+}
+
+/// The folder of an artifact's files, with its final `/`; none if the file is not one.
+pub(crate) fn artifact_folder(path: &str) -> Option<&str> {
+    let start = match path.strip_prefix("artifacts/") {
+        Some(_) => "artifacts/".len(),
+        None => path.find("/artifacts/")? + "/artifacts/".len(),
+    };
+    let end = start + path.get(start..)?.find('/')? + 1;
+    path.get(..end)
 }
 
 /// Where a file stands.
@@ -27,8 +41,6 @@ pub(crate) struct Place<'p> {
 
 /// Folders whose files are records of one kind.
 const RECORD_FOLDERS: [&str; 4] = ["conversations", "projects", "memories", "design_chats"];
-/// Folders that are not read yet.
-const UNREAD_FOLDERS: [&str; 2] = ["artifacts", "reflections"];
 const KNOWN_FILES: [&str; 4] = ["conversations.json", "users.json", "projects.json", "memories.json"];
 const CATEGORIES: [&str; 7] =
     ["conversations", "projects", "memories", "light_metadata", "design_chats", "frames", "feedback"];
@@ -39,8 +51,11 @@ pub(crate) fn place(path: &str) -> Option<Place<'_>> {
     if is_junk(path) {
         return None;
     }
-    if let Some(root) = root_of_unread(folder) {
-        return Some(placed(root, Promise::NotRead, true));
+    if let Some(artifact) = artifact_folder(path) {
+        let (above, _) = split(artifact.trim_end_matches('/'));
+        let described = path.get(artifact.len()..) == Some("artifact.json");
+        let promise = if described { Promise::Artifact } else { Promise::ArtifactFile };
+        return Some(placed(split(above).0, promise, true));
     }
     if name == "login_history.json" {
         return Some(placed(folder, Promise::Private, true));
@@ -49,6 +64,9 @@ pub(crate) fn place(path: &str) -> Option<Place<'_>> {
         return None;
     }
     let (above, last) = split(folder);
+    if last == "reflections" {
+        return Some(placed(above, Promise::Reflection, true));
+    }
     if RECORD_FOLDERS.contains(&last) {
         return Some(placed(above, Promise::Json, true));
     }
@@ -61,18 +79,6 @@ fn placed(folder: &str, promise: Promise, known: bool) -> Place<'_> {
     let batched = category(last).is_some();
     let root = if batched || batch(last) { above } else { folder };
     Place { root, promise, known, batched }
-}
-
-/// The folder that holds the outermost folder which is not read.
-fn root_of_unread(folder: &str) -> Option<&str> {
-    let mut start = 0;
-    for part in folder.split('/') {
-        if UNREAD_FOLDERS.contains(&part) {
-            return folder.get(..start.max(1) - 1);
-        }
-        start += part.len() + 1;
-    }
-    None
 }
 
 /// The folder of a path and the name in it.
@@ -127,7 +133,10 @@ mod tests {
         assert_eq!(promise("My chat.JSON"), Some((Promise::Json, false)));
         assert_eq!(promise("users.json"), Some((Promise::Json, true)));
         assert_eq!(promise("light_metadata-000/login_history.json"), Some((Promise::Private, true)));
-        assert_eq!(promise("artifacts/a/artifact.json"), Some((Promise::NotRead, true)));
+        assert_eq!(promise("artifacts/a/artifact.json"), Some((Promise::Artifact, true)));
+        assert_eq!(promise("artifacts/a/versions/1/artifact.json"), Some((Promise::ArtifactFile, true)));
+        assert_eq!(promise("artifacts/a.json"), Some((Promise::Json, false)));
+        assert_eq!(promise("feedback-000/reflections/r.json"), Some((Promise::Reflection, true)));
         assert_eq!(promise("holiday.jpg"), None);
         assert_eq!(promise("__MACOSX/conversations.json"), None);
         assert_eq!(promise("a/._conversations.json"), None);

@@ -3,23 +3,36 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Arena, Conversation, Evidence, Message, Participant, RecordKind, Role, address::unsigned_json,
-    natural_key,
+    Arena, Conversation, Element, Evidence, Message, Participant, RecordKind, Role, ToolCall,
+    address::unsigned_json, natural_key,
 };
 
 use crate::{
-    memory::edits::{self, Scene},
+    memory::{
+        edits::{self, Scene},
+        injected,
+    },
     raw,
 };
 
+/// The tool by which the model edits what it remembers.
+const MEMORY_TOOL: &str = "memory_user_edits";
+
+pub(crate) mod artifact;
 mod calls;
 mod cited;
 mod files;
+mod later;
 mod message;
 mod order;
+pub(crate) mod project;
+pub(crate) mod reflection;
+mod replay;
 
+use calls::{State, Trace};
+use later::Traced;
 use message::Mapped;
-pub(crate) use message::{Answer, MemoryCall};
+pub(crate) use message::{Answer, Injected, MemoryCall};
 use order::Node;
 
 /// A person of `users.json`.
@@ -46,6 +59,8 @@ pub(crate) struct Records<'a> {
     pub(crate) skipped: Vec<(RecordKind, String, &'static str)>,
     /// Locator and message.
     pub(crate) warnings: Vec<(String, &'static str)>,
+    /// Bytes of the conversation in the export.
+    size: usize,
 }
 
 /// The only one of `owners`.
@@ -60,9 +75,9 @@ pub(crate) fn only(owners: &[Owner]) -> Option<&str> {
 pub(crate) fn records<'a>(
     mut raw: raw::Conversation<'a>,
     context: &Context<'_>,
-    locator: &str,
-    arena: &'a Arena,
+    element: &Element<'a>,
 ) -> Result<Records<'a>, &'static str> {
+    let (locator, arena) = (&*element.locator(), element.arena());
     if raw.uuid.is_none() && raw.messages.is_empty() {
         return Err("it has neither a uuid nor messages");
     }
@@ -79,6 +94,7 @@ pub(crate) fn records<'a>(
         evidence: Vec::new(),
         skipped: Vec::new(),
         warnings: Vec::new(),
+        size: element.text().len(),
     };
     let list = if context.design { "messages" } else { "chat_messages" };
     let place = |index: usize| format!("{locator}.{list}[{index}]");
@@ -110,6 +126,7 @@ fn map_messages<'a>(
         let warning = "its parents lead back to itself; it is read as a root";
         records.warnings.push((place(node.raw.index), warning));
     }
+    let mut traced = Vec::new();
     for (Node { id, raw }, parent) in nodes.into_iter().zip(parents) {
         let index = raw.index;
         if raw.sender.is_none_or(|sender| message::role(sender).is_none()) {
@@ -117,32 +134,69 @@ fn map_messages<'a>(
                 .warnings
                 .push((place(index), "it does not say who speaks; it is read as the assistant's"));
         }
-        let Mapped { thoughts, message, memory_calls } = message::map(raw, id, parent, arena);
-        if !forget {
-            note_edits(&memory_calls, &message, index, records, place, arena);
+        let Mapped { before, message, traces, injected } = message::map(raw, id, parent, arena);
+        records.messages.extend(before);
+        for prompt in injected.iter().filter(|_| !forget) {
+            let locator = format!("{}.content[{}]", place(index), prompt.block);
+            let found = injected::evidence(prompt, &records.conversation, &message, &locator);
+            records.evidence.extend(found);
         }
-        records.messages.extend(thoughts);
+        if !traces.is_empty() {
+            traced.push(Traced { message: records.messages.len(), index, calls: traces });
+        }
         records.messages.push(message);
+    }
+    if !traced.is_empty() {
+        finish_calls(traced, records, forget, place, arena);
+    }
+}
+
+/// What needs all messages: answers that stand apart from their calls, memories, documents.
+fn finish_calls<'a>(
+    mut traced: Vec<Traced<'a>>,
+    records: &mut Records<'a>,
+    forget: bool,
+    place: &dyn Fn(usize) -> String,
+    arena: &'a Arena,
+) {
+    later::join(&mut records.messages, &mut traced);
+    for one in traced.iter().filter(|_| !forget) {
+        note_edits(one, records, place, arena);
+    }
+    for (index, warning) in replay::attach(&mut records.messages, &traced, records.size, arena) {
+        records.warnings.push((place(index), warning));
     }
 }
 
 /// Turns calls of the memory tool into evidence.
 fn note_edits(
-    calls: &[MemoryCall<'_>],
-    message: &Message<'_>,
-    index: usize,
+    traced: &Traced<'_>,
     records: &mut Records<'_>,
     place: &dyn Fn(usize) -> String,
     arena: &Arena,
 ) {
-    for call in calls {
-        let locator = format!("{}.content[{}]", place(index), call.block);
-        let scene = Scene { conversation: &records.conversation, message, index, locator: &locator };
-        match edits::evidence(call, &scene, arena) {
+    let Some(message) = records.messages.get(traced.message) else { return };
+    for (call, trace) in message.tool_calls.iter().zip(&traced.calls) {
+        if call.name != MEMORY_TOOL || matches!(trace.state, State::Stray { .. }) {
+            continue;
+        }
+        let locator = format!("{}.content[{}]", place(traced.index), trace.block);
+        let scene =
+            Scene { conversation: &records.conversation, message, index: traced.index, locator: &locator };
+        match edits::evidence(&memory_call(call, trace), &scene, arena) {
             Ok(evidence) => records.evidence.extend(evidence),
             Err(reason) => records.skipped.push((RecordKind::Memory, locator, reason)),
         }
     }
+}
+
+fn memory_call<'a>(call: &ToolCall<'a>, trace: &Trace<'a>) -> MemoryCall<'a> {
+    let answer = match (&call.output, trace.state) {
+        (Some(text), State::Answered) => Answer::Good(text.clone()),
+        (Some(_), _) => Answer::Error,
+        (None, _) => Answer::None,
+    };
+    MemoryCall { block: trace.block, input: trace.input, answer }
 }
 
 fn conversation<'a>(
@@ -159,10 +213,7 @@ fn conversation<'a>(
     Conversation {
         id: key,
         provider_conversation_id: raw.uuid.map(Cow::Borrowed),
-        participants: account
-            .as_deref()
-            .map(|account| vec![person(account, context.owners)])
-            .unwrap_or_default(),
+        participants: people(account.as_deref(), &raw.authors, context.owners),
         account,
         export_format_version: Some(context.version.into()),
         title: raw.name.or(raw.title).filter(|title| !title.trim().is_empty()).map(Cow::Borrowed),
@@ -177,13 +228,23 @@ fn conversation<'a>(
     }
 }
 
-fn person<'a>(account: &str, owners: &[Owner]) -> Participant<'a> {
-    let name = owners.iter().find(|owner| owner.uuid == account).and_then(|owner| owner.name.clone());
-    Participant {
+/// Whose conversation it is, and who else wrote in it.
+fn people<'a>(account: Option<&str>, authors: &[raw::Author<'a>], owners: &[Owner]) -> Vec<Participant<'a>> {
+    let name =
+        |uuid: &str| owners.iter().find(|owner| owner.uuid == uuid).and_then(|owner| owner.name.clone());
+    let author = |author: &raw::Author<'a>| Participant {
         role: Role::User,
-        name: name.map(Cow::Owned),
-        provider_id: Some(Cow::Owned(account.to_owned())),
+        name: author.name.map(Cow::Borrowed).or_else(|| author.uuid.and_then(name).map(Cow::Owned)),
+        provider_id: author.uuid.map(Cow::Borrowed),
+    };
+    let mut people: Vec<Participant<'a>> = authors.iter().map(author).collect();
+    if let Some(account) = account
+        && people.iter().all(|person| person.provider_id.as_deref() != Some(account))
+    {
+        let provider_id = Some(Cow::Owned(account.to_owned()));
+        people.insert(0, Participant { role: Role::User, name: name(account).map(Cow::Owned), provider_id });
     }
+    people
 }
 
 /// A key made of what later exports of the same conversation hold too.

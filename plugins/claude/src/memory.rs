@@ -1,8 +1,9 @@
 //! What an export says about memories.
 
-use satchel_importer::{Evidence, JsonError, Leftover, Parser, pam::raw::RawObject};
+use satchel_importer::{Evidence, Leftover, pam::raw::RawObject};
 
 pub(crate) mod edits;
+pub(crate) mod injected;
 pub(crate) mod project;
 mod prose;
 pub(crate) mod stored;
@@ -56,15 +57,7 @@ impl Found {
             ));
         }
     }
-
-    /// The newest time in it.
-    pub(crate) fn newest(&self) -> Option<i64> {
-        self.evidence.iter().filter_map(|evidence| evidence.at).max()
-    }
 }
-
-/// Reads one element of a file: element, origin, locator.
-pub(crate) type Read = fn(&mut Parser<'_>, &Origin<'_>, &str) -> Result<Found, JsonError>;
 
 /// The metadata of an item; none if nothing was kept.
 fn metadata(kept: Leftover<'_>) -> Option<RawObject> {

@@ -4,12 +4,16 @@
 
 use satchel_importer::{JsonError, Leftover, Parser, json::Kind};
 
+mod artifact;
 mod block;
 mod design;
 mod file;
+mod project;
 
+pub(crate) use artifact::{Artifact, Comment, Thread, Version};
 pub(crate) use block::{Block, PLAIN_TEXT};
 pub(crate) use file::File;
+pub(crate) use project::{Document, Project};
 
 /// Messages of one conversation. Real ones have thousands at most; the largest conversation must fit into the memory of
 /// the sandbox several times.
@@ -29,6 +33,8 @@ pub(crate) struct Conversation<'a> {
     pub(crate) updated: Option<i64>,
     pub(crate) account: Option<&'a str>,
     pub(crate) model: Option<&'a str>,
+    /// Who wrote in a chat of the design tool, each once.
+    pub(crate) authors: Vec<Author<'a>>,
     pub(crate) archived: bool,
     /// Not to be remembered.
     pub(crate) temporary: bool,
@@ -50,6 +56,13 @@ pub(crate) enum Listing {
     List,
 }
 
+/// Someone who wrote a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Author<'a> {
+    pub(crate) uuid: Option<&'a str>,
+    pub(crate) name: Option<&'a str>,
+}
+
 /// One message.
 #[derive(Debug, Default)]
 pub(crate) struct Message<'a> {
@@ -57,6 +70,7 @@ pub(crate) struct Message<'a> {
     pub(crate) index: usize,
     pub(crate) uuid: Option<&'a str>,
     pub(crate) sender: Option<&'a str>,
+    pub(crate) author: Author<'a>,
     pub(crate) parent: Option<&'a str>,
     pub(crate) created: Option<i64>,
     pub(crate) model: Option<&'a str>,

@@ -1,40 +1,65 @@
-//! Reads one export: whose it is, its conversations one by one, then its projects and memories.
+//! Reads one export: whose it is, its conversations one by one, then its projects, memories and artifacts.
+
+use std::collections::BTreeMap;
 
 use satchel_importer::{
-    Bundle, Element, ImportError, Importer as _, JsonArray, Leftover, RecordKind, Sink, Summary,
+    Arena, Bundle, Element, ImportError, Importer as _, JsonArray, Leftover, Parser, RecordKind, Sink,
+    Summary,
 };
 
 use crate::{
     Claude,
-    detect::{self, File, Kind},
-    map::{self, Context, Owner},
-    memory::{Origin, Read, project, stored},
+    detect::{self, BATCHED, BRANCHING, File, Kind, LINEAR},
+    layout,
+    map::{
+        self, Context, Owner,
+        artifact::{self, Beside},
+        project, reflection,
+    },
+    memory::{self, Found, Origin, stored},
     raw,
 };
 
 const PRIVATE: &str = "this file is private and is not read";
 const INDEX_ONLY: &str = "the conversation is only named here; its messages are not in the export";
+const UNDESCRIBED: &str = "no description of this artifact is in the export; its files are not imported";
 
 /// Reads all that detection claimed for `format`.
 pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
-    let version = Claude::describe().version_of(format)?;
+    Claude::describe().version_of(format)?;
     let mut files: Vec<File> = detect::survey(bundle)?.into_iter().flat_map(|export| export.files).collect();
     if files.is_empty() {
         return Err(ImportError::not_this_format("none of the files is of a Claude export"));
     }
     // When the export was made and whose it is comes first; the rest follows in the order of `Kind`.
     files.sort_by(|a, b| (a.kind, &a.path).cmp(&(b.kind, &b.path)));
-    let mut run = Run { bundle, version, owners: Vec::new(), exported: None, newest: None };
+    let beside = artifact_files(&files);
+    let mut run = Run { bundle, beside, owners: Vec::new(), exported: None, newest: None };
     for file in &files {
         run.read(file, sink)?;
     }
-    report_unread(&files, sink);
+    for left in run.beside.values().filter_map(|beside| beside.files.first()) {
+        sink.warn(left, UNDESCRIBED);
+    }
     Ok(bundle.summary())
+}
+
+/// The files of each artifact, by its folder.
+fn artifact_files(files: &[File]) -> BTreeMap<String, Beside> {
+    let mut all: BTreeMap<String, Beside> = BTreeMap::new();
+    for file in files.iter().filter(|file| file.kind == Kind::ArtifactFile) {
+        let Some(folder) = layout::artifact_folder(&file.path) else { continue };
+        let beside = all.entry(folder.to_owned()).or_default();
+        folder.clone_into(&mut beside.folder);
+        beside.files.push(file.path.clone());
+    }
+    all
 }
 
 struct Run<'r> {
     bundle: &'r Bundle,
-    version: &'static str,
+    /// Files of artifacts that were not read yet.
+    beside: BTreeMap<String, Beside>,
     owners: Vec<Owner>,
     /// When the export was made, if it says.
     exported: Option<i64>,
@@ -45,16 +70,20 @@ struct Run<'r> {
 impl Run<'_> {
     fn read(&mut self, file: &File, sink: &mut Sink) -> Result<(), ImportError> {
         match file.kind {
-            Kind::Manifest => return self.read_manifest(file, sink),
-            Kind::Users => return self.read_users(file, sink),
-            Kind::Conversations | Kind::DesignChats => return self.read_conversations(file, sink),
-            Kind::Projects => return self.read_memories(file, sink, project::read),
-            Kind::Memories => return self.read_memories(file, sink, stored::read),
-            Kind::Silent => return self.read_silent(file, sink),
-            Kind::Private => sink.warn(&file.path, PRIVATE),
-            Kind::NotRead => {}
+            Kind::Manifest => self.read_manifest(file, sink),
+            Kind::Users => self.read_users(file, sink),
+            Kind::Conversations | Kind::DesignChats => self.read_conversations(file, sink),
+            Kind::Projects => self.read_projects(file, sink),
+            Kind::Memories => self.read_memories(file, sink),
+            Kind::Artifact => self.read_artifact(file, sink),
+            Kind::Reflection => self.read_reflections(file, sink),
+            Kind::Silent => self.read_silent(file, sink),
+            Kind::Private => {
+                sink.warn(&file.path, PRIVATE);
+                Ok(())
+            }
+            Kind::ArtifactFile => Ok(()),
         }
-        Ok(())
     }
 
     /// Takes the time of the export and nothing else: the addresses in a manifest are secrets.
@@ -75,6 +104,9 @@ impl Run<'_> {
     }
 
     /// Takes ids and names; mail addresses and telephone numbers stay out of the store.
+    ///
+    /// Where each category comes in an archive of its own, records name their account themselves, and nothing may
+    /// depend on whether this archive came with them.
     fn read_users(&mut self, file: &File, sink: &mut Sink) -> Result<(), ImportError> {
         let owners = &mut self.owners;
         JsonArray::new(&file.path).kind(RecordKind::File).each(self.bundle, sink, |element, _| {
@@ -91,7 +123,9 @@ impl Run<'_> {
             }
             let uuid = uuid.ok_or_else(|| ImportError::malformed("the user has no uuid"))?;
             let name = name.filter(|name| !name.trim().is_empty()).map(ToOwned::to_owned);
-            owners.push(Owner { uuid: uuid.to_owned(), name });
+            if !file.batched {
+                owners.push(Owner { uuid: uuid.to_owned(), name });
+            }
             Ok(())
         })?;
         Ok(())
@@ -99,7 +133,7 @@ impl Run<'_> {
 
     fn read_conversations(&mut self, file: &File, sink: &mut Sink) -> Result<(), ImportError> {
         let design = file.kind == Kind::DesignChats;
-        let context = Context { version: self.version, owners: &self.owners, design };
+        let context = Context { version: version(file)?, owners: &self.owners, design };
         let mut newest = self.newest;
         JsonArray::new(&file.path).pointer(file.pointer).each(self.bundle, sink, |element, sink| {
             let json = &mut element.parser();
@@ -125,23 +159,95 @@ impl Run<'_> {
         uuid.is_some_and(|uuid| self.bundle.entry(&format!("{folder}conversations/{uuid}.json")).is_some())
     }
 
-    fn read_memories(&mut self, file: &File, sink: &mut Sink, read: Read) -> Result<(), ImportError> {
-        // Who it belongs to, if it does not say so: only one person can be meant, or nobody.
+    fn read_projects(&mut self, file: &File, sink: &mut Sink) -> Result<(), ImportError> {
+        let version = version(file)?;
+        // Whose it is, if it does not say so: only one person can be meant, or nobody.
         let owner = map::only(&self.owners);
         let origin = Origin { owner, observed: self.exported.or(self.newest) };
         let mut newest = self.newest;
-        JsonArray::new(&file.path).kind(RecordKind::Memory).each(self.bundle, sink, |element, sink| {
-            let found = read(&mut element.parser(), &origin, &element.locator())?;
-            newest = newest.max(found.newest());
-            for (locator, message) in &found.warnings {
-                sink.warn(locator, message);
+        let list = JsonArray::new(&file.path).pointer(file.pointer).kind(RecordKind::Memory);
+        list.each(self.bundle, sink, |element, sink| {
+            let locator = element.locator();
+            let project = raw::Project::read(&mut element.parser())?;
+            let mut project = project.ok_or_else(|| ImportError::malformed("it is not an object"))?;
+            newest = newest.max(project.newest());
+            let kept = std::mem::take(&mut project.rest).into_json();
+            let mut found = memory::project::evidence(&project, &origin, kept.as_deref(), &locator);
+            if !project.starter && (found.evidence.is_empty() || !project.documents.is_empty()) {
+                let key = project::key(&project);
+                let (conversation, messages) =
+                    project::records(project, owner, version, kept.as_deref(), &locator);
+                sink.conversation(&conversation, &messages)?;
+                for evidence in &mut found.evidence {
+                    evidence.conversation = Some(key.clone());
+                }
             }
-            for (locator, reason) in &found.skipped {
-                sink.skip(RecordKind::Memory, locator, reason)?;
-            }
-            if found.evidence.is_empty() { Ok(()) } else { sink.evidence(&found.evidence) }
+            tell(&found, sink)
         })?;
         self.newest = newest;
+        Ok(())
+    }
+
+    fn read_memories(&mut self, file: &File, sink: &mut Sink) -> Result<(), ImportError> {
+        let owner = stored::account_of(&file.path).or(map::only(&self.owners));
+        let seen = self.exported.or(self.newest);
+        JsonArray::new(&file.path).kind(RecordKind::Memory).each(self.bundle, sink, |element, sink| {
+            // The time in the file is there whatever else of the export came along.
+            let dated = stored::newest(&mut Parser::new(element.text(), element.arena()))?;
+            let origin = Origin { owner, observed: dated.or(seen) };
+            tell(&stored::read(&mut element.parser(), &origin, &element.locator())?, sink)
+        })?;
+        Ok(())
+    }
+
+    fn read_artifact(&mut self, file: &File, sink: &mut Sink) -> Result<(), ImportError> {
+        let folder = layout::artifact_folder(&file.path).unwrap_or_default();
+        let mut beside = self.beside.remove(folder).unwrap_or_default();
+        let mut texts = Vec::new();
+        for (name, pointer) in [("comments.json", ""), ("artifact_comments.json", "/threads")] {
+            let path = format!("{folder}{name}");
+            if let Some(at) = beside.files.iter().position(|file| *file == path) {
+                texts.extend(self.threads(&beside.files.remove(at), pointer, sink)?);
+            }
+        }
+        let (arena, version) = (Arena::new(), version(file)?);
+        let mut newest = self.newest;
+        JsonArray::new(&file.path).each(self.bundle, sink, |element, sink| {
+            let artifact = raw::Artifact::read(&mut element.parser())?;
+            let artifact = artifact.ok_or_else(|| ImportError::malformed("it is not an object"))?;
+            newest = newest.max(artifact.newest());
+            let threads =
+                texts.iter().filter_map(|text| raw::Thread::read(&mut Parser::new(text, &arena)).ok()?);
+            let (conversation, messages) =
+                artifact::records(artifact, threads.collect(), &beside, version, &element.locator())
+                    .map_err(ImportError::malformed)?;
+            sink.conversation(&conversation, &messages)
+        })?;
+        self.newest = newest;
+        Ok(())
+    }
+
+    /// The threads of comments in a file, each as JSON text; there are few, next to an artifact.
+    fn threads(&self, path: &str, pointer: &str, sink: &mut Sink) -> Result<Vec<String>, ImportError> {
+        let mut threads = Vec::new();
+        let list = JsonArray::new(path).pointer(pointer).kind(RecordKind::Message);
+        list.each(self.bundle, sink, |element, _| {
+            raw::Thread::read(&mut element.parser())?
+                .ok_or_else(|| ImportError::malformed("it is no thread of comments"))?;
+            threads.push(element.text().to_owned());
+            Ok(())
+        })?;
+        Ok(threads)
+    }
+
+    fn read_reflections(&mut self, file: &File, sink: &mut Sink) -> Result<(), ImportError> {
+        let version = version(file)?;
+        JsonArray::new(&file.path).each(self.bundle, sink, |element, sink| {
+            let (conversation, messages) =
+                reflection::read(&mut element.parser(), version, &element.locator())?
+                    .ok_or_else(|| ImportError::malformed("it is no object with a uuid"))?;
+            sink.conversation(&conversation, &messages)
+        })?;
         Ok(())
     }
 
@@ -162,18 +268,25 @@ impl Run<'_> {
     }
 }
 
-/// Says which files were left aside, so that nothing is lost in silence.
-fn report_unread(files: &[File], sink: &mut Sink) {
-    let mut unread = files.iter().filter(|file| file.kind == Kind::NotRead);
-    if let Some(first) = unread.next() {
-        let message = match unread.count() {
-            0 => "files of this kind are not read yet; it is not imported".to_owned(),
-            more => {
-                format!("files of this kind are not read yet; it and {more} more like it are not imported")
-            }
-        };
-        sink.warn(&first.path, &message);
+/// The version of the shape of a file's records: it must not depend on which other files came along.
+fn version(file: &File) -> Result<&'static str, ImportError> {
+    let format = match file.kind {
+        Kind::Conversations if file.branching => BRANCHING,
+        Kind::Conversations | Kind::Projects => LINEAR,
+        _ => BATCHED,
+    };
+    Claude::describe().version_of(format)
+}
+
+/// Emits what was found about memories.
+fn tell(found: &Found, sink: &mut Sink) -> Result<(), ImportError> {
+    for (locator, message) in &found.warnings {
+        sink.warn(locator, message);
     }
+    for (locator, reason) in &found.skipped {
+        sink.skip(RecordKind::Memory, locator, reason)?;
+    }
+    if found.evidence.is_empty() { Ok(()) } else { sink.evidence(&found.evidence) }
 }
 
 fn emit<'a>(
@@ -182,8 +295,7 @@ fn emit<'a>(
     context: &Context<'_>,
     sink: &mut Sink,
 ) -> Result<(), ImportError> {
-    let records =
-        map::records(raw, context, &element.locator(), element.arena()).map_err(ImportError::malformed)?;
+    let records = map::records(raw, context, element).map_err(ImportError::malformed)?;
     for (locator, message) in &records.warnings {
         sink.warn(locator, message);
     }

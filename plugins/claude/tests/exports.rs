@@ -55,7 +55,7 @@ fn skips(lines: &[Line], kind: RecordKind) -> usize {
     lines.iter().filter(|line| matches!(line, Line::Skip(skip) if skip.kind == kind)).count()
 }
 
-/// Conversations and messages, and among the blocks the thoughts with words, as `serde_json` sees them.
+/// Conversations and messages, and among the blocks the thoughts and interjections with words, as `serde_json` sees them.
 fn count(value: &Value) -> (usize, usize) {
     let one = std::slice::from_ref(value);
     let conversations = value.as_array().map_or(one, Vec::as_slice);
@@ -63,18 +63,21 @@ fn count(value: &Value) -> (usize, usize) {
         let list = conversation.get("chat_messages").or_else(|| conversation.get("messages"));
         list.and_then(Value::as_array)
     });
-    let messages = lists.flatten().map(|message| 1 + thoughts(message)).sum();
+    let messages = lists.flatten().map(|message| 1 + beside(message)).sum();
     (conversations.len(), messages)
 }
 
-fn thoughts(message: &Value) -> usize {
+fn beside(message: &Value) -> usize {
     let blocks = [&message["content"], &message["content"]["contentBlocks"]];
     let thought = |block: &&Value| {
         let words = [&block["thinking"], &block["text"], &block["summaries"][0]["summary"]];
         block["type"] == "thinking"
             && words.iter().any(|words| words.as_str().is_some_and(|words| !words.is_empty()))
     };
-    blocks.iter().filter_map(|blocks| blocks.as_array()).flatten().filter(thought).count()
+    let interjection =
+        |block: &&Value| block["type"] == "user_interjection" && block["message"]["content"].is_string();
+    let blocks = blocks.iter().filter_map(|blocks| blocks.as_array()).flatten();
+    blocks.filter(|block| thought(block) || interjection(block)).count()
 }
 
 #[test]
@@ -89,7 +92,11 @@ fn every_sample_export_balances() {
                 conversations += found.0;
                 messages += found.1;
             }
-            let read = records(&run.lines);
+            // Projects and artifacts are conversations of ours, not of the export.
+            let ours = ["project", "artifact", "reflection"];
+            let spoken =
+                |record: &&ConversationRecord| !record.tags.iter().any(|tag| ours.contains(&tag.as_str()));
+            let read: Vec<_> = records(&run.lines).into_iter().filter(spoken).collect();
             let emitted: usize = read.iter().map(|record| record.messages.len()).sum();
             assert_eq!(
                 read.len() + skips(&run.lines, RecordKind::Conversation),

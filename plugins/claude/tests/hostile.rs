@@ -216,3 +216,40 @@ fn a_flood_of_memories_ends_with_a_word() {
     assert_eq!(lines.iter().filter(|line| matches!(line, Line::Skip(_))).count(), 20_000);
     assert_eq!(lines.iter().filter(|line| matches!(line, Line::Warning(_))).count(), 1);
 }
+
+#[test]
+fn versions_of_a_document_do_not_outgrow_their_conversation() {
+    let text = "bread ".repeat(1_000);
+    let change = |at: usize| {
+        format!(
+            r#"{{"uuid":"m-{at}","sender":"assistant","content":[{{"type":"tool_use","name":"artifacts","input":{{"id":"d","command":"update","old_str":"bread","new_str":"rye"}}}}]}}"#
+        )
+    };
+    let changes: Vec<String> = (1..900).map(change).collect();
+    let text = format!(
+        r#"[{{"uuid":"c-1","chat_messages":[{{"uuid":"m-0","sender":"assistant","content":[{{"type":"tool_use","name":"artifacts","input":{{"id":"d","command":"create","content":"{text}"}}}}]}},{}]}}]"#,
+        changes.join(",")
+    );
+    let lines = read("conversations.json", text.as_bytes());
+    let messages = &conversations(&lines)[0].messages;
+    assert_eq!(messages.iter().map(|message| message.attachments.len()).sum::<usize>(), 2);
+    assert_eq!(messages[899].attachments.len(), 1, "the last version is there");
+}
+
+#[test]
+fn a_flood_of_calls_and_answers_ends_soon() {
+    let call = |at: usize| {
+        let block = match at % 3 {
+            0 => r#"{"type":"tool_use","name":"t"}"#,
+            1 => r#"{"type":"tool_result","name":"other"}"#,
+            _ => r#"{"type":"tool_result","name":"t","content":"x"}"#,
+        };
+        format!(r#"{{"uuid":"m-{at}","content":[{block}]}}"#)
+    };
+    let messages: Vec<String> = (0..60_000).map(call).collect();
+    let text = format!(r#"[{{"uuid":"c-1","chat_messages":[{}]}}]"#, messages.join(","));
+    let lines = read("conversations.json", text.as_bytes());
+    let messages = &conversations(&lines)[0].messages;
+    assert_eq!(messages[0].tool_calls[0].output.as_deref(), Some("x"));
+    assert!(messages[2].tool_calls.is_empty());
+}

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use satchel_importer::{Arena, JsonError, Leftover, Parser, ToolCall, ToolInput, json::Kind};
 
-use super::message::{Answer, MemoryCall};
 use crate::raw::Block;
 
 /// A tool whose name the export does not give: PAM asks for one.
@@ -12,93 +11,109 @@ const NAMELESS: &str = "unknown";
 
 /// The calls of one message, in order.
 #[derive(Default)]
-pub(super) struct Calls<'a>(Vec<Call<'a>>);
+pub(super) struct Calls<'a> {
+    records: Vec<ToolCall<'a>>,
+    traces: Vec<Trace<'a>>,
+}
 
-struct Call<'a> {
-    record: ToolCall<'a>,
-    /// No answer was seen yet.
-    open: bool,
-    error: bool,
+/// What is known of a call beside its record.
+#[derive(Debug)]
+pub(super) struct Trace<'a> {
+    /// Its place in the content.
+    pub(super) block: usize,
     /// JSON text.
-    input: Option<&'a str>,
-    /// The place of a call of the memory tool.
-    memory: Option<usize>,
+    pub(super) input: Option<&'a str>,
+    pub(super) state: State,
+}
+
+/// What became of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// No answer was seen yet.
+    Open,
+    Answered,
+    Failed,
+    /// An answer of which the call was not seen, and whether it tells of a failure.
+    Stray {
+        failed: bool,
+    },
 }
 
 impl<'a> Calls<'a> {
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.records.is_empty()
     }
 
-    /// Takes a `tool_use`; `memory` is its place if it is the memory tool's.
-    pub(super) fn ask(&mut self, block: &mut Block<'a>, memory: Option<usize>, arena: &'a Arena) {
+    /// Takes the `tool_use` at `place` in the content.
+    pub(super) fn ask(&mut self, block: &mut Block<'a>, place: usize, arena: &'a Arena) {
         let input = block.input.take();
-        let record = ToolCall {
+        self.records.push(ToolCall {
             id: block.id.take().map(Cow::Borrowed),
             name: block.name.take().unwrap_or(NAMELESS).into(),
             input: input.map(|raw| ToolInput::of_json(raw, arena)),
             output: None,
-        };
-        self.0.push(Call { record, open: true, error: false, input, memory });
+        });
+        self.traces.push(Trace { block: place, input, state: State::Open });
     }
 
-    /// Joins a `tool_result` to its call. One without a call stands for itself.
-    pub(super) fn answer(&mut self, block: &mut Block<'a>, arena: &'a Arena) {
-        let output =
-            block.content.take().map_or(Cow::Borrowed(""), |raw| output(raw, &mut block.rest, arena));
-        if let Some(call) = self.asked(block) {
-            call.open = false;
-            call.error = block.error;
-            call.record.output = Some(output);
-            return;
+    /// Joins a `tool_result` to its call; one without a call stands for itself. Gives a list that holds more than texts.
+    pub(super) fn answer(
+        &mut self,
+        block: &mut Block<'a>,
+        place: usize,
+        arena: &'a Arena,
+    ) -> Option<&'a str> {
+        let (output, rich) = match block.content.take() {
+            Some(raw) => output(raw, &mut block.rest, arena),
+            None => (Cow::Borrowed(""), None),
+        };
+        if let Some((record, trace)) = self.asked(block) {
+            trace.state = if block.error { State::Failed } else { State::Answered };
+            record.output = Some(output);
+            return rich;
         }
-        let record = ToolCall {
+        self.records.push(ToolCall {
             id: block.tool_use_id.map(Cow::Borrowed),
             name: block.name.unwrap_or(NAMELESS).into(),
             input: None,
             output: Some(output),
-        };
-        self.0.push(Call { record, open: false, error: block.error, input: None, memory: None });
+        });
+        self.traces.push(Trace { block: place, input: None, state: State::Stray { failed: block.error } });
+        rich
     }
 
     /// The call that a result belongs to: the one with its id, else the last open one of its name.
-    fn asked(&mut self, block: &Block<'a>) -> Option<&mut Call<'a>> {
-        let mut open = self.0.iter_mut().rev().filter(|call| call.open);
+    fn asked(&mut self, block: &Block<'a>) -> Option<(&mut ToolCall<'a>, &mut Trace<'a>)> {
+        let calls = self.records.iter_mut().zip(&mut self.traces).rev();
+        let mut open = calls.filter(|(_, trace)| trace.state == State::Open);
         match block.tool_use_id {
-            Some(id) => open.find(|call| call.record.id.as_deref() == Some(id)),
-            None => open.find(|call| block.name.is_none_or(|name| call.record.name == name)),
+            Some(id) => open.find(|(record, _)| record.id.as_deref() == Some(id)),
+            None => open.find(|(record, _)| block.name.is_none_or(|name| record.name == name)),
         }
     }
 
-    pub(super) fn finish(self) -> (Vec<ToolCall<'a>>, Vec<MemoryCall<'a>>) {
-        let mut memory = Vec::new();
-        for call in &self.0 {
-            let Some(block) = call.memory else { continue };
-            let answer = match (&call.record.output, call.error) {
-                (None, _) => Answer::None,
-                (Some(_), true) => Answer::Error,
-                (Some(text), false) => Answer::Good(text.clone()),
-            };
-            memory.push(MemoryCall { block, input: call.input, answer });
-        }
-        (self.0.into_iter().map(|call| call.record).collect(), memory)
+    /// The calls and, at the same places, what is known of them.
+    pub(super) fn finish(self) -> (Vec<ToolCall<'a>>, Vec<Trace<'a>>) {
+        (self.records, self.traces)
     }
 }
 
-/// The text of a result: its texts if it holds nothing else, or its JSON. What stands beside the texts goes to `rest`.
-fn output<'a>(raw: &'a str, rest: &mut Leftover<'a>, arena: &'a Arena) -> Cow<'a, str> {
+/// The text of a result: its texts if it holds nothing else, or its JSON, given once more if it does. What stands beside
+/// the texts goes to `rest`.
+fn output<'a>(raw: &'a str, rest: &mut Leftover<'a>, arena: &'a Arena) -> (Cow<'a, str>, Option<&'a str>) {
     match texts(&mut Parser::new(raw, arena)) {
         Ok(Some((texts, beside))) => {
             if beside.iter().any(|item| item != "{}") {
                 rest.add_json("content", &format!("[{}]", beside.join(",")));
             }
-            match texts.as_slice() {
-                [text] => Cow::Borrowed(text),
+            let text = match texts.as_slice() {
+                [text] => Cow::Borrowed(*text),
                 _ => texts.join("\n").into(),
-            }
+            };
+            (text, None)
         }
         // The value was walked when it was taken, so there is no error.
-        Ok(None) | Err(_) => Cow::Borrowed(raw),
+        Ok(None) | Err(_) => (Cow::Borrowed(raw), Some(raw)),
     }
 }
 

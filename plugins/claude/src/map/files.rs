@@ -8,10 +8,24 @@ use crate::raw::{Block, File};
 
 /// The host takes 16 MiB of bytes with one attachment; a longer text stays in the metadata.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
+/// What Claude calls the text of an earlier answer to which a person replies.
+const QUOTE: &str = "excerpt_from_previous_claude_message";
+
+/// A text as the bytes of an attachment; none if it is empty or too long.
+pub(super) fn bytes(text: &str) -> Option<&[u8]> {
+    (!text.is_empty() && text.len() <= MAX_BYTES).then_some(text.as_bytes())
+}
+
+/// Bytes that are here.
+pub(super) fn source(bytes: &[u8]) -> Source<'_> {
+    Source::Bytes(bytes.into())
+}
 
 /// The files of one message.
 pub(super) struct Files<'a> {
     pub(super) attachments: Vec<Attachment<'a>>,
+    /// What the message quotes.
+    pub(super) quotes: Vec<&'a str>,
     /// What is left of each item of `attachments`, as JSON text; none if nothing is.
     pub(super) kept_attached: Option<Cow<'a, str>>,
     /// The same of `files`.
@@ -26,6 +40,8 @@ pub(super) fn attachments<'a>(
 ) -> Files<'a> {
     let mut attachments = Vec::with_capacity(attached.len() + named.len() + shown.len());
     let (mut kept_attached, mut kept_named) = (Vec::new(), Vec::new());
+    let quoted = attached.iter().filter(|file| file.name.is_some_and(|name| name.starts_with(QUOTE)));
+    let quotes = quoted.filter_map(|file| file.extracted.filter(|text| !text.is_empty())).collect();
     for file in attached {
         let (attachment, rest) = with_text(file);
         attachments.extend(attachment);
@@ -41,7 +57,7 @@ pub(super) fn attachments<'a>(
     for attachment in shown {
         join(&mut attachments, attachment);
     }
-    Files { attachments, kept_attached: list(&kept_attached), kept_named: list(&kept_named) }
+    Files { attachments, quotes, kept_attached: list(&kept_attached), kept_named: list(&kept_named) }
 }
 
 /// A block that shows a file.
@@ -65,7 +81,7 @@ fn with_text(mut file: File<'_>) -> (Option<Attachment<'_>>, Cow<'_, str>) {
         return (None, odd.into());
     }
     let text = file.extracted.filter(|text| !text.is_empty());
-    let bytes = text.filter(|text| text.len() <= MAX_BYTES).map(str::as_bytes);
+    let bytes = text.and_then(bytes);
     if let (Some(text), None) = (text, bytes) {
         file.rest.add_text("extracted_content", text);
     }
@@ -86,7 +102,7 @@ fn with_text(mut file: File<'_>) -> (Option<Attachment<'_>>, Cow<'_, str>) {
         attachment.size_bytes = Some(length);
         attachment.mime_type =
             Some(mime.filter(|mime| mime.starts_with("text/")).unwrap_or("text/plain").into());
-        attachment.source = Some(Source::Bytes(bytes.into()));
+        attachment.source = Some(source(bytes));
     } else {
         attachment.mime_type = mime.map(Cow::Borrowed);
     }

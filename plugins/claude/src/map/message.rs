@@ -6,18 +6,29 @@ use satchel_importer::{
     Arena, Attachment, Citation, Content, Message, Part, Role, address::unsigned_json, same_text,
 };
 
-use super::{calls::Calls, cited, files};
+use super::{
+    calls::{Calls, Trace},
+    cited::{self, Finds},
+    files,
+};
 use crate::raw::{self, Block};
-
-/// The tool by which the model edits what it remembers.
-const MEMORY_TOOL: &str = "memory_user_edits";
 
 /// What one message gives.
 pub(super) struct Mapped<'a> {
-    /// Each answers the one before; the message answers the last.
-    pub(super) thoughts: Vec<Message<'a>>,
+    /// Thoughts, and what the person said meanwhile. Each answers the one before; the message answers the last.
+    pub(super) before: Vec<Message<'a>>,
     pub(super) message: Message<'a>,
-    pub(super) memory_calls: Vec<MemoryCall<'a>>,
+    /// What is known of each tool call of the message.
+    pub(super) traces: Vec<Trace<'a>>,
+    pub(super) injected: Vec<Injected<'a>>,
+}
+
+/// A prompt that the provider put in.
+pub(crate) struct Injected<'a> {
+    /// Its place in the content.
+    pub(crate) block: usize,
+    pub(crate) prompt: &'a str,
+    pub(crate) source: Option<&'a str>,
 }
 
 /// A call of the memory tool.
@@ -66,6 +77,7 @@ pub(super) fn map<'a>(
         speech.add(index, block, arena);
     }
     speech.take_flat_text(blank, &mut raw);
+    speech.attachments.append(&mut speech.finds.images);
     let files = files::attachments(raw.attachments, raw.files, speech.attachments);
     for (key, kept) in
         [("content", list(&speech.kept)), ("attachments", files.kept_attached), ("files", files.kept_named)]
@@ -74,11 +86,14 @@ pub(super) fn map<'a>(
             raw.rest.add_json(key, &kept);
         }
     }
+    speech.finds.append(&mut speech.citations);
+    let quote = |text: &'a str| Citation { snippet: Some(text.into()), ..Citation::default() };
+    speech.citations.extend(files.quotes.into_iter().map(quote));
     let content = content(speech.parts);
-    if speech.injected && content.is_none() && files.attachments.is_empty() && speech.calls.is_empty() {
+    if speech.hidden && content.is_none() && files.attachments.is_empty() && speech.calls.is_empty() {
         raw.rest.add_bool("hidden", true);
     }
-    let (tool_calls, memory_calls) = speech.calls.finish();
+    let (tool_calls, traces) = speech.calls.finish();
     let message = Message {
         id,
         provider_message_id: raw.uuid.map(Cow::Borrowed),
@@ -93,7 +108,7 @@ pub(super) fn map<'a>(
         raw_metadata: raw.rest.into_json().map(unsigned_json),
         ..Message::default()
     };
-    Mapped { thoughts: speech.thoughts, message, memory_calls }
+    Mapped { before: speech.before, message, traces, injected: speech.injected }
 }
 
 /// What the blocks of a message come to.
@@ -106,12 +121,14 @@ struct Speech<'a> {
     /// The message or thought that comes before.
     parent: Option<Cow<'a, str>>,
     parts: Vec<&'a str>,
-    thoughts: Vec<Message<'a>>,
+    before: Vec<Message<'a>>,
     citations: Vec<Citation<'a>>,
+    finds: Finds<'a>,
     calls: Calls<'a>,
     attachments: Vec<Attachment<'a>>,
     /// A block of the provider's own prompt was there.
-    injected: bool,
+    hidden: bool,
+    injected: Vec<Injected<'a>>,
     /// What is left of each block, in order, as JSON text.
     kept: Vec<Cow<'a, str>>,
 }
@@ -125,14 +142,20 @@ impl<'a> Speech<'a> {
         match block.kind {
             "token_budget" => return,
             "thinking" => return self.think(index, block, arena),
+            "user_interjection" if block.text.is_some() => return self.interject(index, block),
             "text" => self.cite(block.citations, arena),
-            "tool_use" => {
-                let memory = block.name == Some(MEMORY_TOOL);
-                self.calls.ask(&mut block, memory.then_some(index), arena);
+            "tool_use" => self.calls.ask(&mut block, index, arena),
+            "tool_result" => {
+                if let Some(rich) = self.calls.answer(&mut block, index, arena) {
+                    self.finds.read(rich, arena);
+                }
             }
-            "tool_result" => self.calls.answer(&mut block, arena),
             "image" | "document" => self.attachments.push(files::from_block(&mut block)),
-            "injected_prompt_block" => self.injected = true,
+            "injected_prompt_block" => {
+                self.hidden = true;
+                let source = block.injection_source;
+                self.injected.extend(block.prompt.map(|prompt| Injected { block: index, prompt, source }));
+            }
             _ => {}
         }
         // A voice note, and whatever else holds words.
@@ -155,18 +178,36 @@ impl<'a> Speech<'a> {
             self.kept.push(block.put_back());
             return;
         };
+        if block.hidden {
+            block.rest.add_bool("hidden", true);
+        }
+        self.precede("thinking", index, words, block);
+        if let Some(thought) = self.before.last_mut() {
+            thought.role = self.role;
+            thought.is_thought = true;
+        }
+    }
+
+    /// Makes a message of its own from what the person said while the model was at work.
+    fn interject(&mut self, index: usize, mut block: Block<'a>) {
+        self.kept.push(Cow::Borrowed(r#"{"type":"user_interjection"}"#));
+        let words = block.text.take().unwrap_or_default();
+        self.precede("interjection", index, words.into(), block);
+    }
+
+    /// Puts a message of the person in front of this one.
+    fn precede(&mut self, what: &str, index: usize, words: Cow<'a, str>, mut block: Block<'a>) {
         if let Some(uuid) = self.uuid {
             block.rest.add_text("message_uuid", uuid);
         }
-        let id: Cow<'a, str> = format!("{}:thinking:{index}", self.id).into();
+        let id: Cow<'a, str> = format!("{}:{what}:{index}", self.id).into();
         let parent = self.parent.replace(id.clone());
-        self.thoughts.push(Message {
+        self.before.push(Message {
             id,
-            role: self.role,
+            role: Role::User,
             content: Some(Content::Text(words)),
             created_at: self.created,
             parent,
-            is_thought: true,
             raw_metadata: Some(unsigned_json(block.put_back())),
             ..Message::default()
         });

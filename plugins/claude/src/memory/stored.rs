@@ -17,6 +17,38 @@ const CONVERSATIONS: &str = "conversations_memory";
 const PROJECTS: &str = "project_memories";
 const FILES: &str = "memory_files";
 
+/// Whose memories a file holds, by its name `memories/<account>.json`.
+pub(crate) fn account_of(path: &str) -> Option<&str> {
+    let (folder, name) = path.rsplit_once('/')?;
+    let account = name.strip_suffix(".json")?;
+    let uuid = account.len() == 36 && account.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    (folder.rsplit('/').next() == Some("memories") && uuid).then_some(account)
+}
+
+/// The newest time in one element of a memories file.
+pub(crate) fn newest(json: &mut Parser<'_>) -> Result<Option<i64>, JsonError> {
+    let mut newest = None;
+    if !json.enter_object()? {
+        return Ok(None);
+    }
+    while let Some(key) = json.key()? {
+        if key != FILES || !json.enter_array()? {
+            continue;
+        }
+        while json.item()? {
+            if !json.enter_object()? {
+                continue;
+            }
+            while let Some(key) = json.key()? {
+                if key == "updated_at" {
+                    newest = newest.max(Leftover::default().time(key, json)?);
+                }
+            }
+        }
+    }
+    Ok(newest)
+}
+
 /// Reads one element of a memories file.
 pub(crate) fn read(json: &mut Parser<'_>, origin: &Origin<'_>, locator: &str) -> Result<Found, JsonError> {
     let mut reader = Reader { origin, locator, found: Found::default() };

@@ -22,6 +22,11 @@ pub(crate) struct Block<'a> {
     pub(crate) citations: Option<&'a str>,
     pub(crate) summaries: Option<&'a str>,
     pub(crate) error: bool,
+    /// Not to be shown, though the block is kept.
+    pub(crate) hidden: bool,
+    /// The words of a prompt that the provider put in, and where they come from; both are kept too.
+    pub(crate) prompt: Option<&'a str>,
+    pub(crate) injection_source: Option<&'a str>,
     /// The whole of an item that is neither object nor string, as JSON text.
     pub(crate) odd: Option<&'a str>,
     pub(crate) rest: Leftover<'a>,
@@ -88,6 +93,9 @@ impl<'a> Block<'a> {
             "content" => self.content = json_text(json)?,
             "citations" => self.citations = json_text(json)?.filter(|raw| *raw != "[]"),
             "summaries" => self.summaries = json_text(json)?,
+            "hidden" | "thinking_hidden" => self.hidden |= rest.keep_and_read(key, json)?.is_true(),
+            "prompt" => self.prompt = rest.keep_and_read(key, json)?.text(),
+            "injection_source" => self.injection_source = rest.keep_and_read(key, json)?.text(),
             "is_error" => self.error = rest.keep_and_read(key, json)?.is_true(),
             _ => rest.keep(key, json)?,
         }

@@ -1,8 +1,13 @@
 //! Chats of Claude's design tool, read into the shapes of ordinary conversations.
 
+use std::collections::BTreeSet;
+
 use satchel_importer::{JsonError, Leftover, Parser, json::Kind};
 
-use super::{Block, Conversation, File, Message, check_length, json_text};
+use super::{Author, Block, Conversation, File, Message, check_length, json_text};
+
+/// People of one chat; what is more cannot be real.
+const MAX_AUTHORS: usize = 100;
 
 impl<'a> Conversation<'a> {
     /// Reads one design chat; none if it is no object.
@@ -18,6 +23,13 @@ impl<'a> Conversation<'a> {
             }
         }
         json.end()?;
+        let authors = it.messages.iter().map(|message| message.author);
+        let authors: BTreeSet<Author<'a>> = authors.filter(|author| *author != Author::default()).collect();
+        it.authors = authors.into_iter().take(MAX_AUTHORS).collect();
+        // A chat says only who wrote in it; where that was one person, it is that person's.
+        if let ([only], None) = (it.authors.as_slice(), it.account) {
+            it.account = only.uuid;
+        }
         Ok(Some(it))
     }
 }
@@ -54,6 +66,8 @@ impl<'a> Message<'a> {
                     let time = rest.time(key, json)?;
                     self.created = self.created.or(time);
                 }
+                "authorAccountUuid" => self.author.uuid = rest.keep_and_read(key, json)?.words(),
+                "authorName" => self.author.name = rest.keep_and_read(key, json)?.words(),
                 // Said by the message already.
                 "role" if self.sender.is_some() => json.skip_value()?,
                 _ if json.pending() => rest.keep(key, json)?,
@@ -84,15 +98,23 @@ impl<'a> Message<'a> {
 /// One block as it is; a call with its output becomes a call and a result.
 fn design_blocks(mut json: Parser<'_>) -> Result<Vec<Block<'_>>, JsonError> {
     let mut block = Block::default();
-    let mut output = None;
+    let (mut output, mut said) = (None, None);
     json.enter_object()?;
     while let Some(key) = json.key()? {
         match key {
             "type" => block.kind = block.rest.text(key, &mut json)?.unwrap_or_default(),
             "text" => block.text = block.rest.text(key, &mut json)?,
+            "message" => said = read_words(&mut block, &mut json)?,
             "toolCall" if block.rest.object(key, &mut json)? => output = read_call(&mut block, &mut json)?,
             _ if json.pending() => block.rest.keep(key, &mut json)?,
             _ => {}
+        }
+    }
+    if let Some(said) = said {
+        match block.kind {
+            // What the person said while the model was at work, and what the person was told of a failure.
+            "user_interjection" | "error" => block.text = block.text.or(Some(said)),
+            _ => block.rest.add_text("message", said),
         }
     }
     if block.kind != "tool_call" {
@@ -111,6 +133,25 @@ fn design_blocks(mut json: Parser<'_>) -> Result<Vec<Block<'_>>, JsonError> {
         ..Block::default()
     });
     Ok([Some(block), result].into_iter().flatten().collect())
+}
+
+/// Reads a `message`, a text or an object with one; what else it holds stays with the block.
+fn read_words<'a>(block: &mut Block<'a>, json: &mut Parser<'a>) -> Result<Option<&'a str>, JsonError> {
+    if json.kind()? != Kind::Object {
+        return block.rest.text("message", json);
+    }
+    let (mut rest, mut said) = (Leftover::default(), None);
+    json.enter_object()?;
+    while let Some(key) = json.key()? {
+        match key {
+            "content" => said = rest.text(key, json)?,
+            _ => rest.keep(key, json)?,
+        }
+    }
+    if let Some(rest) = rest.into_json() {
+        block.rest.add_json("message", &rest);
+    }
+    Ok(said)
 }
 
 /// Reads a `toolCall` that was entered; gives its output.

@@ -1,0 +1,68 @@
+//! Exports with one archive for each category: together, or one after the other, they say the same.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use satchel_importer::{Bundle, Line, testkit};
+use satchel_plugin_claude::Claude;
+use serde_json::Value;
+
+const EXPORT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/batched-folders/input/september");
+
+/// The files of each part, named as in an archive of their own.
+fn parts() -> BTreeMap<String, Vec<(String, Vec<u8>)>> {
+    let bundle = Bundle::from_folder(Path::new(EXPORT)).expect("the fixture can be listed");
+    let mut parts: BTreeMap<String, Vec<(String, Vec<u8>)>> = BTreeMap::new();
+    for entry in bundle.entries() {
+        let bytes = fs::read(Path::new(EXPORT).join(&entry.path)).expect("a file can be read");
+        let (part, name) = entry.path.split_once('/').unwrap_or(("", &entry.path));
+        parts.entry(part.to_owned()).or_default().push((name.to_owned(), bytes));
+    }
+    parts
+}
+
+/// What the files say, without where it stood: names of files are told apart by their ends.
+fn said(files: Vec<(String, Vec<u8>)>) -> Vec<String> {
+    let files: Vec<(&str, Vec<u8>)> =
+        files.iter().map(|(name, bytes)| (name.as_str(), bytes.clone())).collect();
+    let produced = testkit::produce::<Claude>(&Bundle::from_files(files)).expect("it is read");
+    let lines = produced.exports.into_iter().flat_map(|export| export.lines);
+    let records = lines.filter(|line| matches!(line, Line::Conversation(_) | Line::Evidence(_)));
+    records.map(|line| without_places(serde_json::to_value(line).expect("it is JSON")).to_string()).collect()
+}
+
+fn without_places(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(members) => {
+            members.remove("locator");
+            for (name, member) in members.iter_mut() {
+                let path =
+                    member.as_str().filter(|_| name == "path").map(|path| path.rsplit("artifacts/").next());
+                *member = match path.flatten() {
+                    Some(path) => Value::from(path),
+                    None => without_places(member.take()),
+                };
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = without_places(item.take())),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    value
+}
+
+#[test]
+fn parts_say_the_same_alone_as_together() {
+    let parts = parts();
+    let all = parts.iter().flat_map(|(part, files)| {
+        files
+            .iter()
+            .map(move |(name, bytes)| (format!("september/{part}/{name}").replace("//", "/"), bytes.clone()))
+    });
+    let mut together = said(all.collect());
+    // What a person told the provider is known only by the company that it keeps.
+    together.retain(|record| !record.contains("reflection:"));
+    let mut alone: Vec<String> = parts.into_values().flat_map(said).collect();
+    together.sort_unstable();
+    alone.sort_unstable();
+    assert!(together.len() > 6, "every category says something");
+    assert_eq!(together, alone);
+}

@@ -1,0 +1,114 @@
+//! The field table of `README.md`, held against every leaf of every fixture.
+
+use std::{error::Error, path::Path};
+
+use satchel_importer::testkit::{Emitted, FieldTable, Rule};
+use satchel_plugin_claude::Claude;
+use serde_json::Value;
+
+const RULES: [(&str, Rule); 9] = [
+    ("role", role),
+    ("parent", parent),
+    ("block", block),
+    ("bytes", bytes),
+    ("trim", trim),
+    ("lines", lines),
+    ("JSON in a text", json_in_a_text),
+    ("wrapped", wrapped),
+    ("item", item),
+];
+
+/// What paths of a file begin with.
+fn root(file: &str) -> Option<&'static str> {
+    let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
+    match (folder.rsplit('/').next().unwrap_or_default(), name) {
+        ("conversations", _) => Some("chat"),
+        ("design_chats", _) => Some("design"),
+        ("projects", _) => Some("project"),
+        ("memories", _) => Some("memory"),
+        ("reflections", _) => Some("reflection"),
+        (_, "My chat about bread.json") => Some("chat"),
+        (_, "conversations.json" | "holiday.json") => Some("chats"),
+        (_, "projects.json") => Some("projects"),
+        (_, "memories.json") => Some("memories"),
+        (_, "users.json") => Some("users"),
+        (_, "login_history.json") => Some("login_history"),
+        (_, "artifact.json") => Some("artifact"),
+        (_, "comments.json") => Some("comments"),
+        (_, "artifact_comments.json") => Some("artifact_comments"),
+        (_, name) if name.starts_with("manifest-") => Some("manifest"),
+        // Pages of artifacts are handed over as they are.
+        _ => None,
+    }
+}
+
+fn role(sender: &Value, emitted: &Emitted) -> bool {
+    let role = if sender == "human" { "user" } else { "assistant" };
+    emitted.holds(role)
+}
+
+fn parent(parent: &Value, _: &Emitted) -> bool {
+    parent == "00000000-0000-4000-8000-000000000000"
+}
+
+fn block(kind: &Value, emitted: &Emitted) -> bool {
+    match kind.as_str() {
+        Some("tool_call") => emitted.holds("tool_use"),
+        kind => kind == Some("token_budget"),
+    }
+}
+
+/// Numbers stand each on a line of its own.
+fn bytes(text: &Value, emitted: &Emitted) -> bool {
+    let bytes = text.as_str().unwrap_or_default().bytes();
+    emitted.holds(&bytes.map(|byte| byte.to_string()).collect::<Vec<_>>().join("\n"))
+}
+
+fn trim(text: &Value, emitted: &Emitted) -> bool {
+    text.as_str().is_some_and(|text| emitted.holds(text.trim()))
+}
+
+fn lines(text: &Value, emitted: &Emitted) -> bool {
+    let words = |line: &str| {
+        let line =
+            line.trim().trim_matches('*').trim_end_matches(':').trim_start_matches('-').trim().to_owned();
+        let mark = line.strip_prefix('[').and_then(|line| line.split_once(']'));
+        mark.map_or(line.clone(), |(_, words)| words.trim().to_owned())
+    };
+    let held =
+        |line: &str| line.starts_with('#') || line.trim() == "**Empty**" || emitted.holds(&words(line));
+    text.as_str().is_some_and(|text| text.lines().all(held))
+}
+
+fn json_in_a_text(text: &Value, emitted: &Emitted) -> bool {
+    fn held(value: &Value, emitted: &Emitted) -> bool {
+        match value {
+            Value::String(text) => emitted.holds(text),
+            Value::Array(items) => items.iter().all(|item| held(item, emitted)),
+            Value::Object(members) => members.values().all(|member| held(member, emitted)),
+            Value::Number(number) => emitted.holds(&number.to_string()),
+            Value::Null | Value::Bool(_) => true,
+        }
+    }
+    let value = text.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    value.is_some_and(|value| held(&value, emitted))
+}
+
+/// The fields themselves are held where they stand in a list; here a time is one of those of the conversation.
+fn wrapped(value: &Value, emitted: &Emitted) -> bool {
+    let time = value.as_str().is_some_and(|text| text.ends_with('Z') || text.ends_with("+00:00"));
+    time || parent(value, emitted) || (value == "human" && emitted.holds("user"))
+}
+
+fn item(kind: &Value, _: &Emitted) -> bool {
+    kind == "text"
+}
+
+#[test]
+fn every_field_becomes_what_the_table_says() -> Result<(), Box<dyn Error>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = std::fs::read_to_string(folder.join("README.md"))?;
+    let faults = FieldTable::parse(&readme, root, &RULES).faults::<Claude>(&folder.join("fixtures"))?;
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    Ok(())
+}
