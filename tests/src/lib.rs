@@ -2,5 +2,6 @@
 
 pub mod archive;
 pub mod daemon;
+pub mod exports;
 pub mod generate;
 pub mod guests;

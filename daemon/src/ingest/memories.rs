@@ -21,7 +21,7 @@ use super::{
     run::Tail,
     write::{Writer, evidence_change},
 };
-use crate::plan::evidence::{Derived, Witness, derive};
+use crate::plan::evidence::{Derived, Witness, derive, outranks};
 
 /// Changes of one batch.
 const BATCH_CHANGES: usize = 400;
@@ -70,21 +70,34 @@ pub(super) fn settle(
 
 /// All evidence: as the store has it, and as it will.
 struct Evidence {
-    /// Stored, and not reported anew.
+    /// Stored, and not reported anew or not better.
     kept: Vec<Witness>,
     /// Stored, and now reported otherwise.
     replaced: Vec<Witness>,
-    /// Of this import; of what it repeats, the last report.
+    /// Of this import, and not stored so.
     fresh: Vec<Witness>,
 }
 
 impl Evidence {
     fn of(store: &Store, fresh: Vec<Witness>) -> Result<Self, IngestError> {
-        let fresh: BTreeMap<String, Witness> =
-            fresh.into_iter().map(|witness| (witness.id.clone(), witness)).collect();
-        let (replaced, kept) =
-            stored_witnesses(store)?.into_iter().partition(|witness| fresh.contains_key(&witness.id));
-        Ok(Self { kept, replaced, fresh: fresh.into_values().collect() })
+        // Which of two reports counts must not depend on which export came first.
+        let mut known: BTreeMap<String, Witness> = BTreeMap::new();
+        for witness in fresh {
+            if known.get(&witness.id).is_none_or(|earlier| outranks(&witness, earlier)) {
+                known.insert(witness.id.clone(), witness);
+            }
+        }
+        let (mut kept, mut replaced) = (Vec::new(), Vec::new());
+        for stored in stored_witnesses(store)? {
+            match known.get(&stored.id) {
+                Some(fresh) if outranks(fresh, &stored) => replaced.push(stored),
+                _ => {
+                    known.remove(&stored.id);
+                    kept.push(stored);
+                }
+            }
+        }
+        Ok(Self { kept, replaced, fresh: known.into_values().collect() })
     }
 
     fn derive(&self) -> Derived {

@@ -9,7 +9,7 @@ use satchel_pam::{
 use crate::plan::{
     body::Body,
     conversation::{Report, ReportedNode},
-    evidence::Witness,
+    evidence::{self, Witness},
 };
 
 /// Who reads the export.
@@ -86,8 +86,9 @@ impl Reader {
         let message = conversation
             .zip(record.message.as_deref())
             .map(|(conversation, key)| ids::message_id(conversation, key).to_string());
+        let key = format!("{}\n{}", record.id, evidence::subject(&record.claim));
         Witness {
-            id: ids::evidence_id(&self.platform, account.as_deref(), &record.id).to_string(),
+            id: ids::evidence_id(&self.platform, account.as_deref(), &key).to_string(),
             platform: self.platform.clone(),
             at: record.at.unwrap_or(newest),
             conversation: conversation.map(|id| id.to_string()),

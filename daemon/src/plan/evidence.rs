@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 /// A piece of evidence as the store keeps it: keys resolved, times filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Witness {
-    /// UUIDv5 of platform, account and the provider's id.
+    /// UUIDv5 of platform, account, the provider's id and what it speaks of.
     pub id: String,
     /// PAM platform.
     pub platform: String,
@@ -74,6 +74,40 @@ pub fn items_of(claim: &Claim) -> Vec<&Item> {
 /// Every memory that `claim` speaks of.
 pub fn memories_of(claim: &Claim) -> Vec<String> {
     items_of(claim).into_iter().map(memory_id).collect()
+}
+
+/// What `claim` is about: its list, and the memories that it speaks of. Two exports may tell of one place differently, as when
+/// a conversation was moved into a project in between; both stand then, whichever came first.
+pub fn subject(claim: &Claim) -> String {
+    let stream = match claim {
+        Claim::Statement(_) => "statement".to_owned(),
+        Claim::Snapshot { series, .. } => format!("snapshot {series}"),
+        Claim::Edit { log, edit: Edit::Add(_), .. } => format!("add {log}"),
+        Claim::Edit { log, edit: Edit::Replace { line, target, .. }, .. } => {
+            format!("replace {log} {line:?} {target:?}")
+        }
+        Claim::Edit { log, edit: Edit::Remove { line, target }, .. } => {
+            format!("remove {log} {line:?} {target:?}")
+        }
+    };
+    let memories = memories_of(claim);
+    std::iter::once(stream).chain(memories).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether `one` counts before `other`, which has the same id, whichever came first: the report of the newer importer, then
+/// the later one, then the one that says more.
+pub fn outranks(one: &Witness, other: &Witness) -> bool {
+    let rank = |witness: &Witness| {
+        let said = serde_json::to_string(witness).unwrap_or_default();
+        (version(&witness.extractor), witness.at, said.len(), said)
+    };
+    one != other && rank(one) > rank(other)
+}
+
+/// The numbers of `name/x.y.z`.
+fn version(extractor: &str) -> Vec<u64> {
+    let numbers = extractor.rsplit('/').next().unwrap_or_default();
+    numbers.split('.').map(|number| number.parse().unwrap_or(0)).collect()
 }
 
 /// Replays all evidence.

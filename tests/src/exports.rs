@@ -1,0 +1,105 @@
+//! Small exports of every provider: the inputs of the importers' own fixtures, as folders or packed as people download them.
+
+use std::{
+    fs::{self, File},
+    io::{self, Cursor, Seek, Write},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result};
+use zip::{ZipWriter, write::SimpleFileOptions};
+
+/// An export, and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sample {
+    /// The importer.
+    pub provider: &'static str,
+    /// What its fixture is about.
+    pub behaviour: String,
+    /// The folder with its files.
+    pub input: PathBuf,
+}
+
+/// The samples of all importers.
+///
+/// # Errors
+/// When an importer has none.
+pub fn samples() -> Result<Vec<Sample>> {
+    let mut all = Vec::new();
+    for built_in in satchel_plugins::BUILT_IN {
+        for fixture in satchel_importer::testkit::fixtures(&fixtures(built_in.name))? {
+            let behaviour = fixture.file_name().context("a name")?.to_string_lossy().into_owned();
+            all.push(Sample { provider: built_in.name, behaviour, input: fixture.join("input") });
+        }
+    }
+    Ok(all)
+}
+
+/// The input of one fixture.
+#[must_use]
+pub fn sample(provider: &str, behaviour: &str) -> PathBuf {
+    fixtures(provider).join(behaviour).join("input")
+}
+
+fn fixtures(provider: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins").join(provider).join("fixtures")
+}
+
+/// Packs what is in `folder` into the archive `zip`; a folder named as an archive becomes one inside it.
+///
+/// # Errors
+/// When the file system refuses.
+pub fn pack(folder: &Path, zip: &Path) -> Result<()> {
+    let mut writer = ZipWriter::new(File::create(zip)?);
+    add(folder, "", &mut writer)?;
+    writer.finish()?;
+    Ok(())
+}
+
+/// Copies what is in `folder` into the folder `to`; a folder named as an archive becomes one there.
+///
+/// # Errors
+/// When the file system refuses.
+pub fn copy(folder: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for child in children(folder)? {
+        let place = to.join(child.file_name().context("a name")?);
+        if archive(&child) {
+            pack(&child, &place)?;
+        } else if child.is_dir() {
+            copy(&child, &place)?;
+        } else {
+            fs::copy(&child, &place)?;
+        }
+    }
+    Ok(())
+}
+
+fn add<W: Write + Seek>(folder: &Path, prefix: &str, writer: &mut ZipWriter<W>) -> Result<()> {
+    for child in children(folder)? {
+        let name = format!("{prefix}{}", child.file_name().context("a name")?.to_string_lossy());
+        if archive(&child) {
+            let mut inner = ZipWriter::new(Cursor::new(Vec::new()));
+            add(&child, "", &mut inner)?;
+            writer.start_file(name, SimpleFileOptions::default())?;
+            writer.write_all(inner.finish()?.get_ref())?;
+        } else if child.is_dir() {
+            add(&child, &format!("{name}/"), writer)?;
+        } else {
+            writer.start_file(name, SimpleFileOptions::default())?;
+            io::copy(&mut File::open(&child)?, writer)?;
+        }
+    }
+    Ok(())
+}
+
+fn archive(path: &Path) -> bool {
+    path.is_dir() && path.extension().is_some_and(|extension| extension == "zip")
+}
+
+fn children(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut children: Vec<PathBuf> =
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    children.sort();
+    Ok(children)
+}

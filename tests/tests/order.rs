@@ -1,0 +1,157 @@
+//! The end state is a function of what was imported, not of the order in which it arrived.
+
+use std::{fs, path::PathBuf};
+
+use anyhow::{Result, ensure};
+use satchel_importer::testkit::first_difference;
+use satchel_tests::{
+    archive::{Archive, State, demo},
+    exports::samples,
+    generate::Dice,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Shuffles that are tried beside the given order and its reverse.
+const SHUFFLES: u64 = 2;
+
+/// Every small export that there is: all providers, full and slim, older and newer, whole and broken.
+fn all(made: &TempDir) -> Result<Vec<PathBuf>> {
+    let mut exports: Vec<PathBuf> = samples()?.into_iter().map(|sample| sample.input).collect();
+    exports.extend([demo().join("chatgpt-export"), demo().join("claude-export")]);
+    exports.extend(statements(made)?);
+    Ok(exports)
+}
+
+/// Three exports, of three platforms, in which a person is said to keep bees.
+fn statements(made: &TempDir) -> Result<[PathBuf; 3]> {
+    let file = |name: &str, value: Value| -> Result<PathBuf> {
+        let folder = made.path().join(name);
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join("conversations.json"), serde_json::to_vec(&value)?)?;
+        Ok(folder)
+    };
+    let chatgpt = json!([{
+        "title": "Hives", "create_time": 1_751_360_400.0, "update_time": 1_751_360_500.0, "current_node": "u1",
+        "conversation_id": "68148099-7a10-800f-9c51-000000000001",
+        "mapping": {
+            "root": {"id": "root", "message": null, "parent": null, "children": ["mem"]},
+            "mem": {"id": "mem", "parent": "root", "children": ["u1"], "message": {
+                "id": "mem", "author": {"role": "assistant"}, "create_time": 1_751_360_401.0, "recipient": "all",
+                "content": {"content_type": "model_editable_context",
+                    "model_set_context": "1. [2025-05-02]. Keeps bees.\n2. [2025-05-03]. Has a van."},
+                "metadata": {"is_visually_hidden_from_conversation": true}}},
+            "u1": {"id": "u1", "parent": "mem", "children": [], "message": {
+                "id": "u1", "author": {"role": "user"}, "create_time": 1_751_360_402.0, "recipient": "all",
+                "content": {"content_type": "text", "parts": ["Hello"]}, "metadata": {}}},
+        },
+    }]);
+    let edit = json!({"type": "tool_use", "id": "toolu_1", "name": "memory_user_edits",
+        "input": {"command": "add", "control": "keeps  BEES."}});
+    let claude = json!([{
+        "uuid": "aaaaaaaa-0000-4000-8000-000000000077", "name": "Honey", "account": {"uuid": "account-1"},
+        "created_at": "2025-06-01T08:00:00Z", "updated_at": "2025-06-01T08:01:00Z",
+        "chat_messages": [
+            {"uuid": "m-1", "sender": "human", "created_at": "2025-06-01T08:00:00Z", "text": "Remember it",
+                "content": [{"type": "text", "text": "Remember it"}]},
+            {"uuid": "m-2", "sender": "assistant", "created_at": "2025-06-01T08:01:00Z", "text": "Done", "content": [
+                edit,
+                {"type": "tool_result", "tool_use_id": "toolu_1", "name": "memory_user_edits", "is_error": false,
+                    "content": [{"type": "text", "text": "Added memory #1"}]},
+                {"type": "text", "text": "Done"}]},
+        ],
+    }]);
+    let memu = json!([{"memory_id": "mem-7", "agent_id": "agent", "user_id": "user",
+        "updated_at": "2025-07-03T09:30:00Z", "profile_content": ["Keeps bees.", "Lives on a hill"]}]);
+    Ok([file("chatgpt-bees", chatgpt)?, file("claude-bees", claude)?, file("memu-bees", memu)?])
+}
+
+/// What a new data directory holds after these exports, in this order; the memories as their bytes too.
+fn arrive(exports: &[PathBuf]) -> Result<(String, State)> {
+    let dir = tempfile::tempdir()?;
+    let archive = Archive::open(&dir.path().join("data"))?;
+    for export in exports {
+        archive.import(export)?;
+    }
+    let bundle = dir.path().join("bundle");
+    archive.export(&bundle)?;
+    let text = fs::read_to_string(bundle.join("memory-store.json"))?;
+    let memories = text.split_once("\"memories\"").map(|(_, rest)| rest).unwrap_or_default();
+    let memories = memories.split_once("\"conversations_index\"").map_or(memories, |(memories, _)| memories);
+    Ok((memories.to_owned(), State::of(&bundle)?))
+}
+
+fn shuffled(exports: &[PathBuf], seed: u64) -> Vec<PathBuf> {
+    let mut dice = Dice::new(seed);
+    let mut rest = exports.to_vec();
+    let mut order = Vec::with_capacity(rest.len());
+    while !rest.is_empty() {
+        let at = usize::try_from(dice.below(rest.len() as u64)).unwrap_or(0);
+        order.push(rest.swap_remove(at));
+    }
+    order
+}
+
+fn same(one: &(String, State), other: &(String, State), order: &[PathBuf]) -> Result<()> {
+    let place = |what: &str| format!("{what} differ when the exports arrive as {order:#?}");
+    for (what, left, right) in [
+        ("memories", &one.1.memories, &other.1.memories),
+        ("relations", &one.1.relations, &other.1.relations),
+    ] {
+        let difference = first_difference(&json!(left), &json!(right));
+        ensure!(difference.is_none(), "{}: {}", place(what), difference.unwrap_or_default());
+    }
+    let difference = first_difference(&json!(one.1.conversations), &json!(other.1.conversations));
+    ensure!(difference.is_none(), "{}: {}", place("conversations"), difference.unwrap_or_default());
+    ensure!(one.0 == other.0, "{}", place("the bytes of the memories"));
+    Ok(())
+}
+
+#[test]
+fn all_exports_in_any_order_end_in_the_same_state() -> Result<()> {
+    let made = tempfile::tempdir()?;
+    let exports = all(&made)?;
+    ensure!(exports.len() > 150, "only {} exports were found", exports.len());
+    let first = arrive(&exports)?;
+    ensure!(first.1.memories.len() > 30 && first.1.conversations.len() > 100, "too little was imported");
+    let backwards: Vec<PathBuf> = exports.iter().rev().cloned().collect();
+    same(&first, &arrive(&backwards)?, &backwards)?;
+    for seed in 0..SHUFFLES {
+        let order = shuffled(&exports, seed);
+        same(&first, &arrive(&order)?, &order)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_statement_on_three_platforms_is_one_memory_with_all_its_sources() -> Result<()> {
+    let made = tempfile::tempdir()?;
+    let exports = statements(&made)?;
+    let [one, two, three] = exports.clone();
+    let mut states = Vec::new();
+    for order in [[&one, &two, &three], [&three, &two, &one], [&two, &one, &three], [&three, &one, &two]] {
+        let order: Vec<PathBuf> = order.into_iter().cloned().collect();
+        states.push(arrive(&order)?);
+    }
+    for state in &states[1..] {
+        same(&states[0], state, &exports)?;
+    }
+    let bees: Vec<&Value> = states[0]
+        .1
+        .memories
+        .iter()
+        .filter(|memory| memory["content"].as_str().is_some_and(|text| text.to_lowercase().contains("bees")))
+        .collect();
+    ensure!(bees.len() == 1, "one memory was expected: {bees:#?}");
+    let bees = bees[0];
+    ensure!(bees["provenance"]["platform"] == "claude", "the earliest source stands first: {bees:#?}");
+    let text = bees["metadata"].to_string();
+    for platform in ["chatgpt", "claude", "memu"] {
+        ensure!(text.contains(&format!("\"{platform}\"")), "{platform} is no source: {bees:#?}");
+    }
+    let alone = arrive(&[one])?.1.memories;
+    let confidence = |memory: &Value| memory["confidence"]["current"].as_f64().unwrap_or_default();
+    let once = alone.iter().find(|memory| memory["id"] == bees["id"]).map(confidence).unwrap_or_default();
+    ensure!(confidence(bees) > once, "three sources are more than one: {once} and {}", confidence(bees));
+    Ok(())
+}
