@@ -1,9 +1,10 @@
-//! Signed PAM bundles of what the store holds at one revision, and the ledger of those that were made.
+//! Exports of what the store holds at one revision, as signed PAM bundles or in another program's shapes, and their ledger.
 
 mod bundle;
 mod keys;
 pub mod memu;
 mod target;
+mod view;
 
 use std::{
     fs::File,
@@ -23,10 +24,23 @@ use crate::clock::Clock;
 pub struct ExportRequest {
     /// A path that ends in `.zip`, or a folder that is absent or empty.
     pub output: PathBuf,
+    /// In whose shapes.
+    pub format: Format,
     /// With conversations.
     pub conversations: bool,
-    /// With the bytes of attachments.
+    /// With the bytes of attachments; of PAM only.
     pub attachments: bool,
+}
+
+/// In whose shapes an export is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// A signed PAM 1.0 bundle.
+    #[default]
+    Pam,
+    /// The lists and conversations of MemU.
+    Memu,
 }
 
 /// What the ledger keeps of an export.
@@ -36,6 +50,9 @@ pub struct ExportRecord {
     pub export_id: String,
     /// `full`.
     pub export_type: String,
+    /// Exports that were made before there was a choice are PAM.
+    #[serde(default)]
+    pub format: Format,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_export_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,7 +66,7 @@ pub struct ExportRecord {
     pub conversations: u64,
     /// Memories that may not leave, and so did not.
     pub withheld: u64,
-    /// PAM `integrity.checksum`.
+    /// PAM `integrity.checksum`; empty in other formats, as the next two.
     pub checksum: String,
     /// The SHA-256 of the manifest.
     pub manifest_sha256: String,
@@ -120,7 +137,7 @@ impl Exports {
         Self(Arc::new(Inner { store, clock, keys }))
     }
 
-    /// Writes a full bundle of the store as it is now. It is whole and durable when this returns, or not there.
+    /// Writes a full export of the store as it is now. It is whole and durable when this returns, or not there.
     ///
     /// # Errors
     /// When the output is taken, the file system refuses, or the store cannot be read.
@@ -130,7 +147,10 @@ impl Exports {
         let id = Uuid::new_v4().to_string();
         let revision = self.0.store.revision();
         let job = bundle::Job { store: &self.0.store, request, id, revision, now, signer: &signer };
-        let record = job.write()?;
+        let record = match request.format {
+            Format::Pam => job.write()?,
+            Format::Memu => view::write(&job)?,
+        };
         self.remember(&record)?;
         Ok(record)
     }
@@ -189,6 +209,22 @@ impl Exports {
 
 fn parse(bytes: &[u8]) -> Result<ExportRecord, ExportError> {
     serde_json::from_slice(bytes).map_err(|_| ExportError::Unencodable { what: "a stored export's record" })
+}
+
+/// Reads page after page and shows every row.
+fn pages<T>(
+    mut next: impl FnMut(Option<&Cursor>) -> Result<Page<T>, ExportError>,
+    mut see: impl FnMut(T) -> Result<(), ExportError>,
+) -> Result<(), ExportError> {
+    let mut after = None;
+    loop {
+        let page = next(after.as_ref())?;
+        page.items.into_iter().try_for_each(&mut see)?;
+        after = page.next;
+        if after.is_none() {
+            return Ok(());
+        }
+    }
 }
 
 fn zip_folder(root: &Path, file: &File) -> io::Result<()> {

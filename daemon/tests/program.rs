@@ -214,3 +214,20 @@ fn what_it_keeps_is_its_users_alone() {
     }
     assert_eq!(open_to_others(&data), Vec::<PathBuf>::new());
 }
+
+#[test]
+fn an_export_in_memus_shapes_is_asked_for_by_name() {
+    let home = Home::new();
+    let memory = home.file("memory.json", r#"{"profile": ["Keeps two goats"], "event": ["Sold cheese"]}"#);
+    assert_eq!(code(&home.run(&["import", &memory])), Some(0));
+    let out = home.path().join("view");
+    let output = home.run(&["export", "--format", "memu", "--json", "--output", out.to_str().unwrap()]);
+    assert_eq!(code(&output), Some(0), "{}", stderr(&output));
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(told.contains(r#""format": "memu""#) && told.contains(r#""checksum": null"#), "{told}");
+    let written = fs::read_to_string(out.join("memories.json")).unwrap();
+    assert!(written.contains("Keeps two goats") && written.contains("Sold cheese"), "{written}");
+    let refused = home.run(&["export", "--format", "memu", "--attachments", "--output", "elsewhere"]);
+    assert_eq!(code(&refused), Some(4), "{}", stderr(&refused));
+    assert_eq!(code(&home.run(&["export", "--format", "word", "--output", "elsewhere"])), Some(2));
+}

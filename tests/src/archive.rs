@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use satchel_daemon::{
     clock::{Clock, SystemClock},
-    export::{ExportRecord, ExportRequest, Exports},
+    export::{ExportRecord, ExportRequest, Exports, Format},
     ingest::{ImportRequest, Imports, Phase, receipt::ImportRecord},
     intake::Limits,
     plugins::Plugins,
@@ -96,7 +96,16 @@ impl Archive {
     /// # Errors
     /// When the export fails.
     pub fn export(&self, output: &Path) -> Result<ExportRecord> {
-        let request = ExportRequest { output: output.to_owned(), conversations: true, attachments: false };
+        self.export_as(Format::Pam, output)
+    }
+
+    /// Writes a full export in another program's shapes.
+    ///
+    /// # Errors
+    /// When the export fails.
+    pub fn export_as(&self, format: Format, output: &Path) -> Result<ExportRecord> {
+        let output = output.to_owned();
+        let request = ExportRequest { output, format, conversations: true, attachments: false };
         Ok(self.exports.create(&request)?)
     }
 

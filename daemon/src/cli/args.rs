@@ -235,12 +235,24 @@ pub struct ExportArgs {
     /// A name ending in .zip, or a folder that is empty or absent
     #[arg(long, short, value_name = "OUT", value_hint = ValueHint::AnyPath)]
     pub output: PathBuf,
+    /// In whose shapes
+    #[arg(long, value_enum, default_value = "pam", value_name = "FORMAT")]
+    pub format: FormatWord,
     /// Memories only
     #[arg(long)]
     pub no_conversations: bool,
-    /// With the bytes of attachments
+    /// With the bytes of attachments; of pam only
     #[arg(long)]
     pub attachments: bool,
+}
+
+/// In whose shapes an export is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatWord {
+    /// A signed bundle of Portable AI Memory 1.0
+    Pam,
+    /// The lists and conversations of MemU, unsigned
+    Memu,
 }
 
 /// `exports …`.

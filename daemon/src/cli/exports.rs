@@ -1,10 +1,12 @@
 //! `export` and `exports …`.
 
-use satchel_proto::v1::{CreateExportRequest, Export, ExportType, GetExportRequest, ListExportsRequest};
+use satchel_proto::v1::{
+    CreateExportRequest, Export, ExportFormat, ExportType, GetExportRequest, ListExportsRequest,
+};
 
 use super::{
     Context,
-    args::{ExportArgs, Exports, Paging},
+    args::{ExportArgs, Exports, FormatWord, Paging},
     error::CliError,
     exit::Exit,
     facts::Facts,
@@ -16,9 +18,10 @@ use super::{
     table::{Cell, Column, Table},
     text,
     time::Calendar,
+    words,
 };
 
-/// Writes a full bundle.
+/// Writes a full export.
 ///
 /// # Errors
 /// As the daemon refuses.
@@ -26,13 +29,18 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &ExportArgs
     let absolute = std::path::absolute(&args.output);
     let output =
         absolute.map_err(|source| CliError::File { action: "find", path: args.output.clone(), source })?;
+    let format = match args.format {
+        FormatWord::Pam => ExportFormat::Pam,
+        FormatWord::Memu => ExportFormat::Memu,
+    };
     let request = CreateExportRequest {
         r#type: ExportType::Full.into(),
         output: text_of(output)?,
         without_conversations: args.no_conversations,
         attachments: args.attachments,
+        format: format.into(),
     };
-    let spinner = context.out.spinner("writing the bundle");
+    let spinner = context.out.spinner("writing the export");
     let answer = link.exports().create_export(request).await;
     spinner.finish_and_clear();
     let export = answer?.into_inner().export.unwrap_or_default();
@@ -98,6 +106,7 @@ fn table(exports: &[Export], calendar: &Calendar) -> Table {
     let ids = text::ShortIds::new(exports.iter().map(|export| export.id.as_str()));
     let mut table = Table::new([
         Column::new("id"),
+        Column::new("format").spare(3),
         Column::new("made"),
         Column::right("memories"),
         Column::right("conversations").spare(2),
@@ -107,6 +116,7 @@ fn table(exports: &[Export], calendar: &Calendar) -> Table {
     for export in exports {
         table.row([
             Cell::painted(&ids.of(&export.id), Paint::Id),
+            Cell::new(&words::export_format(export.format)),
             Cell::painted(&calendar.short(export.created_at.as_ref()), Paint::Dim),
             Cell::new(&text::number(export.memories)),
             Cell::new(&text::number(export.conversations)),
@@ -120,6 +130,7 @@ fn table(exports: &[Export], calendar: &Calendar) -> Table {
 fn facts(export: &Export, calendar: &Calendar) -> Facts {
     let mut facts = Facts::new();
     facts.painted("export", &export.id, Paint::Id);
+    facts.add("format", &words::export_format(export.format));
     facts.add("made", &calendar.minute(export.created_at.as_ref()));
     facts.add("where", &export.path);
     facts.add("size", &text::bytes(export.size_bytes));
@@ -133,8 +144,10 @@ fn facts(export: &Export, calendar: &Calendar) -> Facts {
     facts.add("conversations", &text::number(export.conversations));
     facts.add("relations", &text::number(export.relations));
     facts.add("revision", &text::number(export.revision));
-    facts.add("checksum", &export.checksum);
-    facts.add("signed by", &export.signer);
+    if signed(export) {
+        facts.add("checksum", &export.checksum);
+        facts.add("signed by", &export.signer);
+    }
     facts
 }
 
@@ -145,13 +158,21 @@ fn written(export: &Export, calendar: &Calendar, look: Look) -> String {
         text::count(export.conversations, "conversation", "conversations")
     );
     let mark = look.paint(Paint::Good, "✓");
-    let hint =
-        format!("`satchel verify {}` checks it, on any machine", quoted(&text::one_line(&export.path)));
+    let hint = if signed(export) {
+        format!("`satchel verify {}` checks it, on any machine", quoted(&text::one_line(&export.path)))
+    } else {
+        "nothing in it is signed; a bundle that anyone can check is `--format pam`".to_owned()
+    };
     format!(
         "{mark} exported {what}\n\n{}\n{}\n",
         facts(export, calendar).render(look),
         look.paint(Paint::Dim, &hint)
     )
+}
+
+/// Whether the format has a signature: PAM.
+fn signed(export: &Export) -> bool {
+    !export.signer.is_empty()
 }
 
 /// A path as one types it in a shell.
@@ -168,6 +189,7 @@ mod tests {
     fn export() -> Export {
         Export {
             id: "a80c1122-0000-4000-8000-000000000001".to_owned(),
+            format: ExportFormat::Pam.into(),
             memories: 9,
             withheld: 1,
             conversations: 3,
@@ -188,6 +210,7 @@ mod tests {
 ✓ exported 9 memories, 3 conversations
 
 export         a80c1122-0000-4000-8000-000000000001
+format         pam
 made           2026-03-12 11:20
 where          /home/ana/my backup.zip
 size           48 kB
@@ -205,10 +228,26 @@ signed by      z6Mkabc
     }
 
     #[test]
+    fn an_unsigned_export_names_no_check_that_it_would_fail() {
+        let view = Export {
+            format: ExportFormat::Memu.into(),
+            checksum: String::new(),
+            signer: String::new(),
+            ..export()
+        };
+        let shown = written(&view, &time::fixed(), Look::plain(80));
+        assert!(
+            shown.contains("format         memu\n") && shown.contains("nothing in it is signed"),
+            "{shown}"
+        );
+        assert!(!["verify", "checksum", "signed by"].iter().any(|word| shown.contains(word)), "{shown}");
+    }
+
+    #[test]
     fn exports_are_listed() {
         let expected = "\
-ID        MADE        MEMORIES  CONVERSATIONS   SIZE  WHERE
-a80c1122  40 min ago         9              3  48 kB  /home/ana/my backup.zip
+ID        FORMAT  MADE        MEMORIES  CONVERSATIONS   SIZE  WHERE
+a80c1122  pam     40 min ago         9              3  48 kB  /home/ana/my backup.zip
 ";
         assert_eq!(table(&[export()], &time::fixed()).render(Look::plain(90)), expected);
     }

@@ -12,13 +12,13 @@ use satchel_pam::{
     time::Timestamp,
 };
 use satchel_store::{
-    ConversationQuery, ConversationRecord, Cursor, MemoryOrder, MemoryQuery, MemoryRecord, Page, Revision,
-    Store,
+    ConversationQuery, ConversationRecord, MemoryOrder, MemoryQuery, MemoryRecord, Revision, Store,
 };
 
 use super::{
-    ExportError, ExportRecord, ExportRequest,
+    ExportError, ExportRecord, ExportRequest, Format,
     keys::Signer,
+    pages,
     target::{Target, Written},
 };
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Rows that are read at once.
-const PAGE: usize = 500;
+pub(super) const PAGE: usize = 500;
 /// Microseconds of a second; PAM's dates of an export have none below it.
 const SECOND: i64 = 1_000_000;
 
@@ -71,11 +71,10 @@ impl Job<'_> {
         }
         let manifest = self.manifest(&mut target)?;
         let bytes = target.publish()?;
-        let path =
-            std::fs::canonicalize(&self.request.output).unwrap_or_else(|_| self.request.output.clone());
         Ok(ExportRecord {
             export_id: self.id.clone(),
             export_type: "full".into(),
+            format: Format::Pam,
             base_export_id: None,
             since: None,
             export_date: self.date().to_string(),
@@ -88,22 +87,28 @@ impl Job<'_> {
             manifest_sha256: manifest.sha256.to_string(),
             signer: PublicKey::of(&self.signer.key).multibase(),
             revision: self.revision.get(),
-            path: path.display().to_string(),
+            path: self.place(),
             bytes,
         })
     }
 
-    fn date(&self) -> Timestamp {
+    pub(super) fn date(&self) -> Timestamp {
         Timestamp::saturating(self.now - self.now.rem_euclid(SECOND))
     }
 
     /// Walks all memories of the revision in the order of their ids.
-    fn each_memory(
+    pub(super) fn each_memory(
         &self,
         see: impl FnMut(MemoryRecord) -> Result<(), ExportError>,
     ) -> Result<(), ExportError> {
         let query = MemoryQuery { order: MemoryOrder::IdAscending, ..MemoryQuery::default() };
         pages(|after| Ok(self.store.memories(&query, after, PAGE, self.revision)?), see)
+    }
+
+    /// Where the export lies once it is published.
+    pub(super) fn place(&self) -> String {
+        let output = &self.request.output;
+        std::fs::canonicalize(output).unwrap_or_else(|_| output.clone()).display().to_string()
     }
 
     fn survey(&self) -> Result<Survey, ExportError> {
@@ -321,20 +326,4 @@ fn attachment_hashes(body: &[u8]) -> Vec<Sha256Digest> {
     let Ok(body) = crate::plan::body::Body::decode(body) else { return Vec::new() };
     let refs = body.attachments.into_iter().filter_map(|file| file.reference);
     refs.filter_map(|path| format!("sha256:{}", path.strip_prefix("attachments/")?).parse().ok()).collect()
-}
-
-/// Reads page after page and shows every row.
-fn pages<T>(
-    mut next: impl FnMut(Option<&Cursor>) -> Result<Page<T>, ExportError>,
-    mut see: impl FnMut(T) -> Result<(), ExportError>,
-) -> Result<(), ExportError> {
-    let mut after = None;
-    loop {
-        let page = next(after.as_ref())?;
-        page.items.into_iter().try_for_each(&mut see)?;
-        after = page.next;
-        if after.is_none() {
-            return Ok(());
-        }
-    }
 }

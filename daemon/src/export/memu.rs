@@ -9,12 +9,12 @@ mod conversations;
 mod memories;
 
 pub use conversations::{conversation, save_answer};
-pub use memories::{Lists, Sources, lists, others};
+pub use memories::{Lists, Others, Sources, lists};
 
 use serde_json::{Map, Value};
 
 /// The platform whose fields are written back as they were read.
-const PLATFORM: &str = "memu";
+pub const PLATFORM: &str = "memu";
 
 /// The lists of a memory object: as bare names, and as columns.
 const LISTS: [(&str, &str); 3] =

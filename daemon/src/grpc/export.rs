@@ -1,4 +1,4 @@
-//! `ExportService`: makes, lists, hands out and checks bundles.
+//! `ExportService`: makes, lists and hands out exports, and checks bundles.
 
 use std::{
     fs::File,
@@ -15,10 +15,10 @@ use super::{
     Core,
     call::{bounded, fill, required},
     status::{Fault, Kind},
-    wire::export::{export_to_wire, report_to_wire},
+    wire::export::{export_to_wire, format_from_wire, report_to_wire},
 };
 use crate::{
-    export::{ExportRecord, ExportRequest},
+    export::{ExportRecord, ExportRequest, Format},
     verify,
 };
 
@@ -90,13 +90,19 @@ impl ExportService for Bundles {
 }
 
 fn create(core: &Core, request: v1::CreateExportRequest) -> Result<v1::CreateExportResponse, Fault> {
-    let v1::CreateExportRequest { r#type, output, without_conversations, attachments } = request;
+    let v1::CreateExportRequest { r#type, output, without_conversations, attachments, format } = request;
     match v1::ExportType::try_from(r#type) {
         Ok(v1::ExportType::Unspecified | v1::ExportType::Full) => {}
         Err(_) => return Err(Fault::field("type", format!("holds {type}, which is no known value"))),
     }
     absolute("output", &output)?;
-    let request = ExportRequest { output: output.into(), conversations: !without_conversations, attachments };
+    // Zero is what is sent by those who know no formats, and means PAM.
+    let format = if format == 0 { Format::Pam } else { format_from_wire("format", format)? };
+    if attachments && format != Format::Pam {
+        return Err(Fault::field("attachments", "must be false, as this format has no attachments"));
+    }
+    let request =
+        ExportRequest { output: output.into(), format, conversations: !without_conversations, attachments };
     let export = export_to_wire(core.exports.create(&request)?);
     Ok(v1::CreateExportResponse { export: Some(export), header: Some(core.header()) })
 }

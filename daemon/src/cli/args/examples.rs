@@ -100,7 +100,8 @@ pub(super) const EXPORT: &str = "\
 Examples:
   satchel export --output ~/backup/memories.zip
   satchel export --output ~/backup/2026-03 --attachments
-  satchel export --output memories.zip --no-conversations";
+  satchel export --output memories.zip --no-conversations
+  satchel export --output ~/memu-files --format memu";
 
 pub(super) const EXPORTS: &str = "\
 Example:

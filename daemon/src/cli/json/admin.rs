@@ -28,7 +28,8 @@ pub(crate) struct Export<'a> {
     pub memories: u64,
     pub conversations: u64,
     pub relations: u64,
-    pub checksum: &'a str,
+    /// Of PAM only, as `signer` and `manifest_sha256`.
+    pub checksum: Option<&'a str>,
     pub revision: u64,
     pub path: &'a str,
     pub export_date: &'a str,
@@ -36,6 +37,7 @@ pub(crate) struct Export<'a> {
     pub bytes: u64,
     pub signer: Option<&'a str>,
     pub manifest_sha256: Option<&'a str>,
+    pub format: String,
 }
 
 impl<'a> Export<'a> {
@@ -48,7 +50,7 @@ impl<'a> Export<'a> {
             memories: export.memories,
             conversations: export.conversations,
             relations: export.relations,
-            checksum: &export.checksum,
+            checksum: filled(&export.checksum),
             revision: export.revision,
             path: &export.path,
             export_date: &export.export_date,
@@ -56,6 +58,7 @@ impl<'a> Export<'a> {
             bytes: export.size_bytes,
             signer: filled(&export.signer),
             manifest_sha256: filled(&export.manifest_sha256),
+            format: words::export_format(export.format),
         }
     }
 }

@@ -238,6 +238,7 @@ fn exports_plugins_and_status_have_their_keys() {
             "bytes",
             "signer",
             "manifest_sha256",
+            "format",
         ]
     );
     assert_eq!((&json(&shown)["export_type"], &json(&shown)["since"]), (&"full".into(), &Value::Null));

@@ -9,6 +9,8 @@ use super::{Object, PLATFORM, put};
 const SUMMARY_CHARACTERS: usize = 100;
 /// What Satchel adds to a message's metadata.
 const OWN_KEYS: [&str; 3] = ["active_path", "created_at_source", "hidden"];
+/// What Satchel adds to a conversation's metadata.
+const OWN_HEADER_KEYS: [&str; 3] = ["created_at_source", "current_message", "updated_at_source"];
 
 /// A conversation with its messages in their order, as MemU's API answers it; `user` is the person where it does not say.
 ///
@@ -19,7 +21,11 @@ pub fn conversation(header: &ConversationHeader, messages: &[Message], user: &st
     let native = header.provider.name == PLATFORM;
     let mut object = raw(header.raw_metadata.as_ref());
     object.remove("save_answer");
-    object.remove("created_at_source");
+    // Without a time of its own a conversation of MemU had none; MemU's shape wants one of all others.
+    let dated = !native || !object.contains_key("created_at_source");
+    for key in OWN_HEADER_KEYS {
+        object.remove(key);
+    }
     let part = |role| {
         let mut these = header.participants.iter().filter(|participant| participant.role == role);
         these.find_map(|participant| participant.provider_id.clone())
@@ -30,7 +36,7 @@ pub fn conversation(header: &ConversationHeader, messages: &[Message], user: &st
     put(&mut object, "agent_id", agent);
     let person = part(Role::User).or_else(|| header.provider.account_id.clone());
     put(&mut object, "user_id", person.or_else(|| (!native).then(|| user.to_owned())));
-    if !object.contains_key("created_at") {
+    if dated && !object.contains_key("created_at") {
         put(&mut object, "created_at", Some(header.temporal.created_at.to_string()));
     }
     let list: Vec<Value> = if native {

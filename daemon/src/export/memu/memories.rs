@@ -31,6 +31,8 @@ pub struct Lists {
     pub rows: Vec<Object>,
     /// The memories that stand in either.
     pub taken: BTreeSet<String>,
+    /// Those that conversations led to: they stand in the results of these.
+    pub concluded: BTreeSet<String>,
 }
 
 /// Whose list it is: `user_id`, `agent_id`, `memory_id`.
@@ -55,30 +57,42 @@ struct Entry<'a> {
 #[must_use]
 pub fn lists(witnesses: &[Witness], sources: &Sources<'_>) -> Lists {
     let mut owners: BTreeMap<Owner, BTreeMap<String, List<'_>>> = BTreeMap::new();
+    let mut found = Lists::default();
     for witness in witnesses.iter().filter(|witness| witness.platform == PLATFORM) {
         for item in items_of(&witness.claim) {
-            note(witness.at, item, &mut owners);
+            let origin = origin(item);
+            if origin.contains_key("index") || origin.contains_key("whole") {
+                note(witness.at, item, origin, &mut owners);
+            } else {
+                found.concluded.insert(memory_id(item));
+            }
         }
     }
-    let mut found = Lists::default();
     for (owner, lists) in &owners {
         found.add(owner, lists, sources);
     }
     found
 }
 
-fn note<'a>(at: i64, item: &'a Item, owners: &mut BTreeMap<Owner, BTreeMap<String, List<'a>>>) {
-    let metadata = item.metadata.as_ref().map(RawObject::to_map).unwrap_or_default();
-    let Some(Value::Object(origin)) = metadata.get(PLATFORM) else { return };
+/// What the importer noted beside an item.
+fn origin(item: &Item) -> Object {
+    let mut metadata = item.metadata.as_ref().map(RawObject::to_map).unwrap_or_default();
+    match metadata.remove(PLATFORM) {
+        Some(Value::Object(origin)) => origin,
+        _ => Object::new(),
+    }
+}
+
+fn note<'a>(
+    at: i64,
+    item: &'a Item,
+    origin: Object,
+    owners: &mut BTreeMap<Owner, BTreeMap<String, List<'a>>>,
+) {
     let text = |key: &str| origin.get(key).and_then(Value::as_str).map(ToOwned::to_owned);
     let (Some(kind), index) = (text("content_type"), origin.get("index").and_then(Value::as_u64)) else {
         return;
     };
-    let whole = origin.get("whole") == Some(&Value::Bool(true));
-    if index.is_none() && !whole {
-        // What a conversation led to; it stands in the conversation's result.
-        return;
-    }
     let owner = [text("user_id"), text("agent_id"), text("memory_id")];
     let list = owners.entry(owner).or_default().entry(kind).or_default();
     if at > list.at || (list.entries.is_empty() && list.whole.is_none()) {
@@ -89,7 +103,7 @@ fn note<'a>(at: i64, item: &'a Item, owners: &mut BTreeMap<Owner, BTreeMap<Strin
     }
     match index {
         Some(index) => {
-            list.entries.insert((index, &item.content), Entry { item, origin: origin.clone() });
+            list.entries.insert((index, &item.content), Entry { item, origin });
         }
         None => list.whole = Some(item),
     }
@@ -214,42 +228,55 @@ fn joined(values: &[Value]) -> String {
     texts.join("\n")
 }
 
-/// What other assistants hold, as one memory object of the person `user`: none if there is nothing.
+/// What other assistants hold, gathered memory by memory.
 ///
 /// Circumstances, projects and goals are events; what a model concluded stays in `mind`; all else is the profile.
-#[must_use]
-pub fn others<'m>(
-    memories: impl Iterator<Item = &'m Memory>,
-    taken: &BTreeSet<String>,
-    user: &str,
-) -> Option<Object> {
-    let leaves = |memory: &&Memory| {
-        memory.status == Status::Active && memory.exportable() && !taken.contains(&memory.id)
-    };
-    let mut lists: [Vec<Value>; 3] = Default::default();
-    let mut times: BTreeSet<Timestamp> = BTreeSet::new();
-    for memory in memories.filter(leaves) {
-        let [profile, event, mind] = &mut lists;
+#[derive(Debug, Default)]
+pub struct Others {
+    lists: [Vec<Value>; 3],
+    times: Option<(Timestamp, Timestamp)>,
+}
+
+impl Others {
+    /// Takes a memory in, if it is active and may leave.
+    pub fn add(&mut self, memory: &Memory) {
+        if memory.status != Status::Active || !memory.exportable() {
+            return;
+        }
+        let [profile, event, mind] = &mut self.lists;
         let list = match memory.memory_type {
             MemoryType::Context | MemoryType::Project | MemoryType::Goal => event,
             MemoryType::Custom if memory.custom_type.as_deref() == Some("mind") => mind,
             _ => profile,
         };
         list.push(memory.content.clone().into());
-        times.insert(memory.temporal.created_at);
-        times.extend(memory.temporal.updated_at);
+        let first = memory.temporal.created_at;
+        let last = memory.temporal.updated_at.unwrap_or(first).max(first);
+        let (earliest, latest) = self.times.unwrap_or((first, last));
+        self.times = Some((earliest.min(first), latest.max(last)));
     }
-    let (first, last) = (times.first()?, times.last()?);
-    let mut object = Object::new();
-    put(&mut object, "memory_id", Some(format!("satchel-{user}")));
-    put(&mut object, "agent_id", Some("satchel"));
-    put(&mut object, "user_id", Some(user));
-    put(&mut object, "created_at", Some(first.to_string()));
-    put(&mut object, "updated_at", Some(last.to_string()));
-    for ((_, column), list) in LISTS.into_iter().zip(lists) {
-        object.insert(column.to_owned(), list.into());
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.lists.iter().map(Vec::len).sum()
     }
-    Some(object)
+
+    /// One memory object of the person `user`: none if there is nothing.
+    #[must_use]
+    pub fn object(self, user: &str) -> Option<Object> {
+        let (first, last) = self.times?;
+        let mut object = Object::new();
+        put(&mut object, "memory_id", Some(format!("satchel-{user}")));
+        put(&mut object, "agent_id", Some("satchel"));
+        put(&mut object, "user_id", Some(user));
+        put(&mut object, "created_at", Some(first.to_string()));
+        put(&mut object, "updated_at", Some(last.to_string()));
+        for ((_, column), list) in LISTS.into_iter().zip(self.lists) {
+            object.insert(column.to_owned(), list.into());
+        }
+        Some(object)
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::{
     scalar::{cut, enum_pair, required_time_from_wire, time_to_wire},
 };
 use crate::{
-    export::ExportRecord,
+    export::{ExportRecord, Format},
     verify::{Finding, Report, Signed},
 };
 
@@ -25,6 +25,11 @@ enum_pair!(signed_to_wire, signed_from_wire, Signed, v1::SignatureState, [
     Invalid => Invalid,
     Absent => Absent,
     Unsupported => Unsupported,
+]);
+
+enum_pair!(format_to_wire, format_from_wire, Format, v1::ExportFormat, [
+    Pam => Pam,
+    Memu => Memu,
 ]);
 
 enum_pair!(severity_to_wire, severity_from_wire, Severity, v1::Severity, [
@@ -65,6 +70,7 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
     let ExportRecord {
         export_id,
         export_type: _,
+        format,
         base_export_id: _,
         since: _,
         export_date,
@@ -84,6 +90,7 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
         id: export_id,
         // Incremental ones come with their base and their `since`.
         r#type: v1::ExportType::Full.into(),
+        format: format_to_wire(format),
         revision,
         export_date,
         memories,
@@ -102,11 +109,12 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
 /// Reads an export.
 ///
 /// # Errors
-/// A type that is not full, and a missing time.
+/// A type that is not full, an unknown format, and a missing time.
 pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
     let v1::Export {
         id,
         r#type,
+        format,
         revision,
         export_date,
         memories,
@@ -126,6 +134,7 @@ pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
     Ok(ExportRecord {
         export_id: id,
         export_type: FULL.to_owned(),
+        format: format_from_wire("format", format)?,
         base_export_id: None,
         since: None,
         export_date,
@@ -184,11 +193,13 @@ mod tests {
         fn an_export_comes_back(
             texts in vec(".{0,12}", 6),
             numbers in any::<[u64; 6]>(),
+            memu in any::<bool>(),
             at_micros in 0..4_000_000_000_000_000_i64,
         ) {
             let record = ExportRecord {
                 export_id: texts[0].clone(),
                 export_type: FULL.to_owned(),
+                format: if memu { Format::Memu } else { Format::Pam },
                 base_export_id: None,
                 since: None,
                 export_date: texts[1].clone(),

@@ -151,12 +151,13 @@ fn what_other_assistants_hold_is_sorted_by_type() {
         memory("a", MemoryType::Preference, Status::Active),
         memory("b", MemoryType::Goal, Status::Active),
         memory("c", MemoryType::Fact, Status::Retracted),
-        memory("d", MemoryType::Fact, Status::Active),
     ];
-    let taken = BTreeSet::from(["d".to_owned()]);
-    let object = others(memories.iter(), &taken, "nora").expect("there is something");
+    let mut all = Others::default();
+    memories.iter().for_each(|memory| all.add(memory));
+    assert_eq!(all.count(), 2);
+    let object = all.object("nora").expect("there is something");
     assert_eq!(object["profile_content"], json!(["A"]));
     assert_eq!(object["event_content"], json!(["B"]));
     assert_eq!((&object["mind_content"], &object["user_id"]), (&json!([]), &json!("nora")));
-    assert_eq!(others(memories[2..].iter(), &taken, "nora"), None);
+    assert_eq!(Others::default().object("nora"), None);
 }

@@ -1,0 +1,189 @@
+//! Writes a store in MemU's shapes: reads the facts that the view wants, and puts what it answers into files.
+
+use std::{cell::RefCell, collections::BTreeMap, io::Write, path::Path};
+
+use satchel_pam::memory::Status;
+use satchel_store::{ConversationQuery, ConversationRecord, Store};
+
+use super::{
+    ExportError, ExportRecord, Format,
+    bundle::{Job, PAGE},
+    memu::{self, Lists, Object, Others, Sources},
+    pages,
+    target::Target,
+};
+use crate::plan::{
+    assemble::{Places, shown_header},
+    evidence::{Witness, items_of, memory_id},
+};
+
+/// The models under which the importer keeps MemU's vectors.
+const MODELS: [&str; 2] = ["text-embedding-ada-002", "unknown"];
+
+/// What was written.
+#[derive(Default)]
+struct Written {
+    memories: u64,
+    withheld: u64,
+    conversations: u64,
+}
+
+/// Writes `memories.json`, `memory_contents.json`, `conversations.json` and `answers.json`.
+pub(super) fn write(job: &Job<'_>) -> Result<ExportRecord, ExportError> {
+    let mut target = Target::create(&job.request.output, &job.id)?;
+    let mut written = Written::default();
+    memories(job, &mut target, &mut written)?;
+    if job.request.conversations {
+        conversations(job, &mut target, &mut written)?;
+    }
+    let bytes = target.publish()?;
+    Ok(ExportRecord {
+        export_id: job.id.clone(),
+        export_type: "full".into(),
+        format: Format::Memu,
+        base_export_id: None,
+        since: None,
+        export_date: job.date().to_string(),
+        at_micros: job.now,
+        memories: written.memories,
+        relations: 0,
+        conversations: written.conversations,
+        withheld: written.withheld,
+        checksum: String::new(),
+        manifest_sha256: String::new(),
+        signer: String::new(),
+        revision: job.revision.get(),
+        path: job.place(),
+        bytes,
+    })
+}
+
+fn memories(job: &Job<'_>, target: &mut Target, written: &mut Written) -> Result<(), ExportError> {
+    let Lists { mut memories, rows, mut taken, concluded } = lists(job.store)?;
+    written.memories = taken.len() as u64;
+    if job.request.conversations {
+        taken.extend(concluded);
+    }
+    let mut others = Others::default();
+    job.each_memory(|record| {
+        if !record.memory.exportable() {
+            written.withheld += 1;
+        } else if !taken.contains(&record.memory.id) {
+            others.add(&record.memory);
+        }
+        Ok(())
+    })?;
+    written.memories += others.count() as u64;
+    memories.extend(others.object(&job.signer.owner));
+    file(job, target, "memories.json", &memories)?;
+    if rows.is_empty() { Ok(()) } else { file(job, target, "memory_contents.json", &rows) }
+}
+
+/// What MemU's evidence gives. All of it is held at once, as at the end of an import.
+fn lists(store: &Store) -> Result<Lists, ExportError> {
+    let mut witnesses: Vec<Witness> = Vec::new();
+    for record in store.evidence_all() {
+        let witness: Witness = serde_json::from_slice(&record?.json)
+            .map_err(|_| ExportError::Unencodable { what: "a stored piece of evidence" })?;
+        if witness.platform == memu::PLATFORM {
+            witnesses.push(witness);
+        }
+    }
+    let mut shown: BTreeMap<String, Option<String>> = BTreeMap::new();
+    for item in witnesses.iter().flat_map(|witness| items_of(&witness.claim)) {
+        let id = memory_id(item);
+        let text = match store.memory(&id, None)? {
+            Some(record) if record.memory.status != Status::Active || !record.memory.exportable() => None,
+            Some(record) => Some(record.memory.content),
+            // An import has stored its evidence and is about to store what follows from it.
+            None => Some(item.content.clone()),
+        };
+        shown.insert(id, text);
+    }
+    let failed = RefCell::new(None);
+    let vector = |id: &str| {
+        vector(store, id).unwrap_or_else(|error| {
+            failed.replace(Some(error));
+            None
+        })
+    };
+    let lists =
+        memu::lists(&witnesses, &Sources { shown: &|id| shown.get(id).cloned().flatten(), vector: &vector });
+    failed.into_inner().map_or(Ok(lists), Err)
+}
+
+fn vector(store: &Store, memory: &str) -> Result<Option<Vec<f64>>, ExportError> {
+    for model in MODELS {
+        if let Some(record) = store.embedding(memory, model)? {
+            return Ok(record.embedding.vector);
+        }
+    }
+    Ok(None)
+}
+
+fn conversations(job: &Job<'_>, target: &mut Target, written: &mut Written) -> Result<(), ExportError> {
+    let mut answers = Vec::new();
+    let query = ConversationQuery::default();
+    target.file("conversations.json", |out| {
+        let mut array = Array::new(job, out);
+        pages(
+            |after| Ok(job.store.conversations(&query, after, PAGE, job.revision)?),
+            |summary| {
+                let Some(record) = job.store.conversation(&summary.id, Some(job.revision))? else {
+                    return Ok(());
+                };
+                answers.extend(memu::save_answer(&record.header));
+                array.put(&conversation(job, &record)?)
+            },
+        )?;
+        written.conversations = array.objects;
+        array.close()
+    })?;
+    if answers.is_empty() { Ok(()) } else { file(job, target, "answers.json", &answers) }
+}
+
+fn conversation(job: &Job<'_>, record: &ConversationRecord) -> Result<Object, ExportError> {
+    let places = Places::of(record);
+    let mut messages = Vec::with_capacity(record.heads.len());
+    for (head, body) in record.heads.iter().zip(job.store.all_bodies(record)) {
+        let (_, bytes) = body?;
+        let message = places.message(head, &bytes);
+        messages.push(message.map_err(|_| ExportError::Unencodable { what: "a stored message" })?);
+    }
+    Ok(memu::conversation(&shown_header(record), &messages, &job.signer.owner))
+}
+
+fn file(job: &Job<'_>, target: &mut Target, name: &str, objects: &[Object]) -> Result<(), ExportError> {
+    target.file(name, |out| {
+        let mut array = Array::new(job, out);
+        objects.iter().try_for_each(|object| array.put(object))?;
+        array.close()
+    })?;
+    Ok(())
+}
+
+/// A JSON array that is written object by object, a line each.
+struct Array<'a> {
+    out: &'a mut dyn Write,
+    output: &'a Path,
+    objects: u64,
+}
+
+impl<'a> Array<'a> {
+    fn new(job: &'a Job<'_>, out: &'a mut dyn Write) -> Self {
+        Self { out, output: &job.request.output, objects: 0 }
+    }
+
+    fn put(&mut self, object: &Object) -> Result<(), ExportError> {
+        let before: &[u8] = if self.objects == 0 { b"[\n" } else { b",\n" };
+        self.objects += 1;
+        let written = self.out.write_all(before);
+        let written = written.and_then(|()| Ok(serde_json::to_writer(&mut *self.out, object)?));
+        written.map_err(ExportError::write(self.output))
+    }
+
+    fn close(self) -> Result<(), ExportError> {
+        let end: &[u8] = if self.objects == 0 { b"[]\n" } else { b"\n]\n" };
+        self.out.write_all(end).map_err(ExportError::write(self.output))
+    }
+}
