@@ -4,6 +4,7 @@
 
 mod job;
 mod ledger;
+mod leftover;
 mod memories;
 mod normalise;
 pub mod receipt;

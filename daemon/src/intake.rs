@@ -6,10 +6,12 @@
 mod archive;
 mod bundle;
 mod entry;
+mod glimpse;
 mod source;
 mod tree;
 
 pub use bundle::{Bundle, Unread};
+pub use glimpse::{Glimpse, HEAD_BYTES};
 pub use source::{Source, SourceStamp};
 
 use std::{io, path::PathBuf};

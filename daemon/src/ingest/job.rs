@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::{
-    ImportRequest, IngestError, Inner, JobView, Phase, REASON, ledger, memories,
+    ImportRequest, IngestError, Inner, JobView, Phase, REASON, ledger, leftover, memories,
     receipt::{Counts, ImportRecord, ImportStatus},
     run::Run,
     write::Writer,
@@ -31,8 +31,6 @@ use crate::{
 
 /// Microseconds between two views of a running job; people do not read faster.
 const SHOW_EVERY: i64 = 100_000;
-/// Names that a message lists before it says how many more there are.
-const NAMED: usize = 8;
 
 pub(super) struct Task {
     pub(super) inner: Arc<Inner>,
@@ -92,12 +90,14 @@ impl Task {
             if bundle.unread().iter().all(|unread| !unread.archive) || !bundle.list().is_empty() {
                 // An importer that could not even look may have known the files.
                 let status = if notes.is_empty() { ImportStatus::Unrecognized } else { ImportStatus::Failed };
-                let reason = Some(unrecognized(&bundle, &notes));
+                let reason = Some(leftover::reason(&bundle, &notes));
                 self.end(ImportRecord { status, reason, ..self.blank(&source.name) });
             }
             return Ok(());
         }
-        notes.extend(left_over(&bundle, &found));
+        let claimed: BTreeSet<&str> =
+            found.iter().flat_map(|found| found.detection.files.iter().map(String::as_str)).collect();
+        notes.extend(leftover::warnings(&bundle, |path| claimed.contains(path)));
         let whole = if source.folder() { None } else { self.hash_file(&source)? };
         for one in found {
             self.import_one(&source, &bundle, one, whole.as_deref(), std::mem::take(&mut notes))?;
@@ -433,49 +433,4 @@ fn add_uncounted(record: &mut ImportRecord, summary: &Summary) {
         counts.found += more;
         counts.skipped += more;
     }
-}
-
-fn unrecognized(bundle: &Bundle, notes: &[Warning]) -> String {
-    let names: Vec<&str> = bundle.list().iter().map(|entry| entry.path.as_str()).collect();
-    let mut reason = match names.as_slice() {
-        [] => "there is no file in it".to_owned(),
-        names => format!("no importer knows these files: {}", listed(names)),
-    };
-    for unread in bundle.unread().iter().take(NAMED) {
-        reason.push_str(&format!("; {:?} was left out, as {}", unread.name, unread.reason));
-    }
-    for note in notes {
-        reason.push_str(&format!("; {}: {}", note.locator, note.message));
-    }
-    reason
-}
-
-/// Files that no importer claimed are named, so that nothing is left out in silence.
-fn left_over(bundle: &Bundle, found: &[Found]) -> Vec<Warning> {
-    let claimed: BTreeSet<&str> =
-        found.iter().flat_map(|found| found.detection.files.iter().map(String::as_str)).collect();
-    let rest: Vec<&str> = bundle
-        .list()
-        .iter()
-        .map(|entry| entry.path.as_str())
-        .filter(|path| !claimed.contains(path))
-        .collect();
-    let mut notes = Vec::new();
-    if !rest.is_empty() {
-        let message = format!("not read, as no importer knows them: {}", listed(&rest));
-        notes.push(Warning { locator: "files".into(), message });
-    }
-    notes.extend(bundle.unread().iter().filter(|unread| !unread.archive).map(|unread| Warning {
-        locator: unread.name.clone(),
-        message: format!("not read: {}", unread.reason),
-    }));
-    notes
-}
-
-fn listed(names: &[&str]) -> String {
-    let mut list = names.iter().take(NAMED).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
-    if names.len() > NAMED {
-        list.push_str(&format!(" and {} more", names.len() - NAMED));
-    }
-    list
 }

@@ -1,0 +1,72 @@
+//! Names what no importer knows, with what was seen of it, so that nothing is left out in silence.
+
+use std::{collections::BTreeMap, io::Read as _};
+
+use satchel_host::Files as _;
+use satchel_pam::record::Warning;
+
+use crate::intake::{Bundle, Glimpse, HEAD_BYTES};
+
+/// Names that a message lists before it says how many more there are.
+const NAMED: usize = 8;
+/// Files that are looked at; a folder may hold a hundred thousand photos.
+const LOOKED_AT: usize = 2_000;
+
+/// What the files that `claimed` leaves are, a warning for each kind; and what could not be read at all.
+pub(super) fn warnings(bundle: &Bundle, claimed: impl Fn(&str) -> bool) -> Vec<Warning> {
+    let kinds = kinds(bundle, claimed).into_iter().map(|(kind, names)| Warning {
+        locator: "files".into(),
+        message: format!("not read, as no importer knows them: {}", shown(kind.as_ref(), &names)),
+    });
+    let unread = bundle.unread().iter().filter(|unread| !unread.archive).map(|unread| Warning {
+        locator: unread.name.clone(),
+        message: format!("not read: {}", unread.reason),
+    });
+    kinds.chain(unread).collect()
+}
+
+/// Why nothing in `bundle` was recognised: what there is instead.
+pub(super) fn reason(bundle: &Bundle, notes: &[Warning]) -> String {
+    let kinds = kinds(bundle, |_| false);
+    let mut reason = if kinds.is_empty() {
+        "there is no file in it".to_owned()
+    } else {
+        let kinds: Vec<String> =
+            kinds.iter().take(NAMED).map(|(kind, names)| shown(kind.as_ref(), names)).collect();
+        format!("no importer knows these files: {}", kinds.join("; "))
+    };
+    for unread in bundle.unread().iter().take(NAMED) {
+        reason.push_str(&format!("; {:?} was left out, as {}", unread.name, unread.reason));
+    }
+    for note in notes {
+        reason.push_str(&format!("; {}: {}", note.locator, note.message));
+    }
+    reason
+}
+
+/// The names of the files that `claimed` leaves, by what they seem to be; none: not looked at.
+fn kinds(bundle: &Bundle, claimed: impl Fn(&str) -> bool) -> BTreeMap<Option<Glimpse>, Vec<&str>> {
+    let mut kinds: BTreeMap<Option<Glimpse>, Vec<&str>> = BTreeMap::new();
+    let rest = bundle.list().iter().map(|entry| entry.path.as_str()).filter(|path| !claimed(path));
+    for (at, path) in rest.enumerate() {
+        let kind = (at < LOOKED_AT).then(|| look(bundle, path)).flatten();
+        kinds.entry(kind).or_default().push(path);
+    }
+    kinds
+}
+
+fn look(bundle: &Bundle, path: &str) -> Option<Glimpse> {
+    let mut head = Vec::with_capacity(HEAD_BYTES);
+    let reader = bundle.open(path, 0).ok()?;
+    reader.take(HEAD_BYTES as u64).read_to_end(&mut head).ok()?;
+    Some(Glimpse::of(&head))
+}
+
+/// The first names, and what they are.
+fn shown(kind: Option<&Glimpse>, names: &[&str]) -> String {
+    let mut list = names.iter().take(NAMED).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    if names.len() > NAMED {
+        list.push_str(&format!(" and {} more", names.len() - NAMED));
+    }
+    kind.map_or_else(|| format!("{list} (not looked at)"), |kind| format!("{list} ({kind})"))
+}

@@ -1,0 +1,178 @@
+//! What a file seems to be, by its first bytes, for people who wonder why nothing reads it.
+
+use std::fmt;
+
+/// Bytes of a head that are looked at.
+pub const HEAD_BYTES: usize = 4 << 10;
+/// Keys or columns that are named.
+const NAMED: usize = 8;
+/// Characters of one of them.
+const NAME_CHARACTERS: usize = 40;
+/// How deep the first object may lie in lists.
+const LISTS: usize = 1;
+
+/// What was seen. Files that show alike are equal.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Glimpse {
+    /// Nothing.
+    Empty,
+    /// JSON: the keys of the first object, as far as the head reaches.
+    Json(Vec<String>),
+    /// Lines of cells under a head.
+    Table(Vec<String>),
+    /// A page.
+    Html,
+    /// Other text.
+    Text,
+    /// By its type, such as `image/jpeg`.
+    Known(&'static str),
+    /// Anything else.
+    Binary,
+}
+
+impl Glimpse {
+    /// Looks at the first bytes of a file.
+    #[must_use]
+    pub fn of(head: &[u8]) -> Self {
+        if head.is_empty() {
+            return Self::Empty;
+        }
+        let kind = infer::get(head).map(|kind| kind.mime_type());
+        if let Some(kind) = kind.filter(|kind| !kind.starts_with("text/")) {
+            return Self::Known(kind);
+        }
+        let Some(text) = text(head) else { return Self::Binary };
+        let text = text.trim_start_matches('\u{feff}').trim_start();
+        let start: String = text.chars().take(15).collect::<String>().to_ascii_lowercase();
+        if text.starts_with(['{', '[']) {
+            return Self::Json(keys(text));
+        }
+        if ["<!doctype html", "<html"].iter().any(|tag| start.starts_with(tag)) {
+            return Self::Html;
+        }
+        columns(text).map_or(Self::Text, Self::Table)
+    }
+}
+
+impl fmt::Display for Glimpse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("empty"),
+            Self::Json(keys) if keys.is_empty() => f.write_str("JSON"),
+            Self::Json(keys) => write!(f, "JSON with the keys {}", keys.join(", ")),
+            Self::Table(columns) => write!(f, "table with the columns {}", columns.join(", ")),
+            Self::Html => f.write_str("HTML page"),
+            Self::Text => f.write_str("text"),
+            Self::Known(kind) => f.write_str(kind),
+            Self::Binary => f.write_str("bytes of no known type"),
+        }
+    }
+}
+
+/// The head as text, if it is; the last character may be cut.
+fn text(head: &[u8]) -> Option<&str> {
+    let text = match std::str::from_utf8(head) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&head[..error.valid_up_to()]).ok()?
+        }
+        Err(_) => return None,
+    };
+    (!text.contains('\0')).then_some(text)
+}
+
+/// The keys of the first object that lies at the root or in a list there.
+fn keys(text: &str) -> Vec<String> {
+    let mut keys = Vec::new();
+    let (mut lists, mut objects) = (0_usize, 0_usize);
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '}', '[', ']', '"']) {
+        let sign = rest.as_bytes()[at];
+        rest = &rest[at + 1..];
+        match sign {
+            b'{' => objects += 1,
+            b'[' => lists += 1,
+            b']' => lists = lists.saturating_sub(1),
+            b'}' if objects <= 1 => return keys,
+            b'}' => objects -= 1,
+            _ => {
+                let Some(end) = closing(rest) else { return keys };
+                let (name, after) = (&rest[..end], &rest[end + 1..]);
+                let named = objects == 1 && lists <= LISTS && after.trim_start().starts_with(':');
+                if named && keys.len() < NAMED {
+                    keys.push(shown(name));
+                }
+                rest = after;
+            }
+        }
+    }
+    keys
+}
+
+/// Where the string that `rest` begins in ends.
+fn closing(rest: &str) -> Option<usize> {
+    let mut escaped = false;
+    rest.bytes().position(|byte| {
+        let end = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        end
+    })
+}
+
+/// The cells of the first line, where the line after it has as many.
+fn columns(text: &str) -> Option<Vec<String>> {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let (head, row) = (lines.next()?, lines.next()?);
+    let separator = [',', ';', '\t'].into_iter().max_by_key(|separator| head.matches(*separator).count())?;
+    let cells = |line: &str| line.matches(separator).count();
+    let table = cells(head) > 0 && cells(row) >= cells(head);
+    table.then(|| head.split(separator).take(NAMED).map(|cell| shown(cell.trim_matches('"'))).collect())
+}
+
+fn shown(name: &str) -> String {
+    format!("{:?}", name.chars().take(NAME_CHARACTERS).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    #[test]
+    fn files_show_what_they_are() {
+        let cases: [(&[u8], &str); 12] = [
+            (b"", "empty"),
+            (b"\xff\xd8\xff\xe0\0\x10JFIF", "image/jpeg"),
+            (b"%PDF-1.7\n", "application/pdf"),
+            (br#"{"a": {"x": 1}, "b": [{"y": 2}], "c": "d"#, r#"JSON with the keys "a", "b", "c""#),
+            (br#"[{"id": "{[\"", "text": 1}, {"more": 2}]"#, r#"JSON with the keys "id", "text""#),
+            (b"[1, 2]", "JSON"),
+            ("\u{feff}name,time\nAna,3\n".as_bytes(), r#"table with the columns "name", "time""#),
+            (b"Dear Ana, thank you.\nYours\n", "text"),
+            (b"  <!DOCTYPE html><p>", "HTML page"),
+            ("ni\u{f1}o".as_bytes().get(..3).unwrap_or_default(), "text"),
+            (b"\xfe\x00\x01\x02", "bytes of no known type"),
+            (b"a\0b", "bytes of no known type"),
+        ];
+        for (head, expected) in cases {
+            assert_eq!(Glimpse::of(head).to_string(), expected, "{:?}", String::from_utf8_lossy(head));
+        }
+    }
+
+    #[test]
+    fn only_some_keys_are_named_and_those_are_cut() {
+        let keys: Vec<String> = (0..20).map(|at| format!("\"{at}{}\": 1", "x".repeat(90))).collect();
+        let shown = Glimpse::of(format!("{{{}}}", keys.join(",")).as_bytes()).to_string();
+        assert!(shown.len() < 420 && shown.matches("xxx\"").count() == NAMED, "{shown}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_looked_at_without_harm(head in vec(any::<u8>(), 0..200), text in r#"[\[\]{}":,\\a]{0,60}"#) {
+            for head in [head.as_slice(), text.as_bytes()] {
+                prop_assert!(!Glimpse::of(head).to_string().is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! A folder as people have it: exports of several providers, two of one, and photos and bills between them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::ingest::receipt::{ImportRecord, ImportStatus};
+use satchel_tests::{
+    archive::{Archive, only},
+    exports::{copy, pack, sample},
+};
+use serde_json::Value;
+
+/// Where an export lies in the folder.
+enum Lies {
+    /// In an archive of this name, as it was downloaded.
+    Packed(&'static str),
+    /// In a folder of this name, unpacked.
+    Unpacked(&'static str),
+    /// Between everything else.
+    Loose,
+}
+
+use Lies::{Loose, Packed, Unpacked};
+
+/// Exports of all providers. What a sample itself holds beside them belongs to the rest.
+const EXPORTS: [(&str, &str, Lies); 14] = [
+    ("chatgpt", "shards-with-manifest", Packed("chatgpt-2026-05-01.zip")),
+    ("chatgpt", "slim-nodes", Unpacked("new chatgpt export")),
+    ("claude", "batched-archives", Packed("data-2026-08-01-batch-0000.zip")),
+    ("claude", "branching", Unpacked("claude/last year")),
+    ("copilot", "oldest-first", Loose),
+    ("deepseek", "whole-export", Loose),
+    ("deepseek", "single-conversation", Unpacked("saved chats")),
+    ("gemini", "takeout-in-parts", Loose),
+    ("gemini", "workspace-conversations", Unpacked("work")),
+    ("grok", "projects-and-tasks", Packed("a0000000-0000-4000-8000-00000000000a.zip")),
+    ("memu", "rows-in-one-dump", Unpacked("memu")),
+    ("mistral", "tools-and-references", Packed("chat-export-1772530000.zip")),
+    ("mistral", "files-and-canvases", Unpacked("le chat")),
+    ("perplexity", "turns", Unpacked("perplexity")),
+];
+
+/// What nobody exported from an assistant, by name.
+const OTHERS: [(&str, &[u8]); 9] = [
+    ("beach.jpg", b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0"),
+    ("photos/sea.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01"),
+    ("bill.pdf", b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj"),
+    ("recipes.json", br#"[{"dish": "soup", "steps": ["boil"]}, {"dish": "bread", "steps": []}]"#),
+    ("claude/settings.json", br#"{"theme": "dark", "conversations": 3}"#),
+    ("accounts.csv", b"Name,Amount,Date\nRent,900,2026-01-01\n"),
+    ("letter.txt", b"Dear Ana, the hives are well.\n"),
+    ("song.mp3", b"ID3\x04\0\0\0\0\0\0"),
+    ("empty.json", b""),
+];
+
+fn place(export: &(&str, &str, Lies), folder: &Path) -> Result<()> {
+    let input = sample(export.0, export.1);
+    match export.2 {
+        Packed(name) => pack(&input, &folder.join(name)),
+        Unpacked(name) => copy(&input, &folder.join(name)),
+        Loose => copy(&input, folder),
+    }
+}
+
+fn downloads(folder: &Path) -> Result<PathBuf> {
+    for export in &EXPORTS {
+        fs::create_dir_all(folder)?;
+        place(export, folder)?;
+    }
+    for (name, bytes) in OTHERS {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().context("a folder")?)?;
+        fs::write(path, bytes)?;
+    }
+    fs::write(folder.join("broken.zip"), b"PK\x03\x04 and then nothing")?;
+    Ok(folder.to_owned())
+}
+
+/// The exports by provider and format, and how often each.
+fn kinds(imports: &[ImportRecord]) -> BTreeMap<(String, String), usize> {
+    let mut kinds = BTreeMap::new();
+    for import in imports {
+        let kind = (import.provider.clone().unwrap_or_default(), import.importer.clone().unwrap_or_default());
+        *kinds.entry(kind).or_default() += 1;
+    }
+    kinds
+}
+
+#[test]
+fn a_folder_of_downloads_is_taken_apart() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let whole = Archive::open(&dir.path().join("whole"))?;
+    let imports = whole.import(&downloads(&dir.path().join("Downloads"))?)?;
+    let (failed, read): (Vec<_>, Vec<_>) =
+        imports.into_iter().partition(|import| import.status == ImportStatus::Failed);
+    ensure!(failed.len() == 1 && failed[0].source.contains("broken.zip"), "{failed:#?}");
+
+    // Each alone gives as many exports of the same formats, and all together the same conversations and memories.
+    let apart = Archive::open(&dir.path().join("apart"))?;
+    let mut alone = Vec::new();
+    for (at, export) in EXPORTS.iter().enumerate() {
+        let folder = dir.path().join(format!("alone-{at}"));
+        fs::create_dir_all(&folder)?;
+        place(export, &folder)?;
+        let imports = apart.import(&folder)?;
+        ensure!(!imports.is_empty(), "{}: {} gave nothing", export.0, export.1);
+        alone.extend(imports);
+    }
+    assert_eq!(kinds(&read), kinds(&alone));
+    for import in read.iter().chain(&alone) {
+        let stored = matches!(import.status, ImportStatus::Completed | ImportStatus::CompletedWithSkips);
+        ensure!(stored, "{import:#?}");
+        for counts in [import.conversations, import.messages, import.memories] {
+            ensure!(counts.balanced(), "{import:#?}");
+        }
+    }
+    let providers: BTreeSet<&str> = read.iter().filter_map(|import| import.provider.as_deref()).collect();
+    assert_eq!(providers.len(), satchel_plugins::BUILT_IN.len(), "{providers:?}");
+    let (whole, apart) = (whole.state()?, apart.state()?);
+    assert_eq!(whole.memories, apart.memories);
+    let names = |state: &BTreeMap<String, Value>| state.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&whole.conversations), names(&apart.conversations));
+    for (name, conversation) in &whole.conversations {
+        assert_eq!(conversation, &apart.conversations[name], "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_no_importer_knows_is_listed_with_what_was_seen() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let archive = Archive::open(&dir.path().join("data"))?;
+    let imports = archive.import(&downloads(&dir.path().join("Downloads"))?)?;
+    let told: Vec<String> =
+        imports.iter().flat_map(|import| &import.warnings).map(|warning| warning.message.clone()).collect();
+    let seen = [
+        ("beach.jpg", "image/jpeg"),
+        ("photos/sea.png", "image/png"),
+        ("bill.pdf", "application/pdf"),
+        ("recipes.json", "JSON with the keys \"dish\", \"steps\""),
+        ("claude/settings.json", "JSON with the keys \"theme\", \"conversations\""),
+        ("accounts.csv", "table with the columns \"Name\", \"Amount\", \"Date\""),
+        ("letter.txt", "text"),
+        ("song.mp3", "audio/mpeg"),
+        ("empty.json", "empty"),
+    ];
+    assert_eq!(seen.len(), OTHERS.len());
+    for (name, what) in seen {
+        let name = format!("{name:?}");
+        let line = told.iter().find(|line| line.contains(&name));
+        let line = line.with_context(|| format!("{name} is not named: {told:#?}"))?;
+        ensure!(line.contains(what), "{name} should show as {what}: {line}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_folder_without_any_export_says_what_is_in_it() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let folder = dir.path().join("Photos");
+    fs::create_dir_all(&folder)?;
+    for (name, bytes) in [OTHERS[0], OTHERS[3]] {
+        fs::write(folder.join(name), bytes)?;
+    }
+    let archive = Archive::open(&dir.path().join("data"))?;
+    let import = only(archive.import(&folder)?)?;
+    assert_eq!(import.status, ImportStatus::Unrecognized);
+    let reason = import.reason.context("a reason")?;
+    for word in ["\"beach.jpg\" (image/jpeg)", "\"recipes.json\" (JSON with the keys \"dish\", \"steps\")"] {
+        ensure!(reason.contains(word), "{reason}");
+    }
+    Ok(())
+}
