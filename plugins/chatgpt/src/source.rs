@@ -34,7 +34,7 @@ impl Source {
 
     /// The list at `pointer`, one member of the root, or where there is none the root.
     pub(crate) fn below(bundle: &Bundle, path: &str, pointer: &'static str) -> Result<Self, ImportError> {
-        let wrapped = is_wrapped(bundle, path, name_of(pointer))?;
+        let wrapped = is_wrapped(bundle, path, pointer)?;
         Ok(Self { path: path.to_owned(), pointer: if wrapped { pointer } else { "" }, start: None })
     }
 
@@ -70,8 +70,9 @@ fn name_of(pointer: &str) -> &str {
     pointer.trim_start_matches('/')
 }
 
-/// Whether the root of the file is an object with a list `name`.
-fn is_wrapped(bundle: &Bundle, path: &str, name: &str) -> Result<bool, ImportError> {
+/// Whether the root of the file is an object with a list at `pointer`.
+fn is_wrapped(bundle: &Bundle, path: &str, pointer: &str) -> Result<bool, ImportError> {
+    let name = name_of(pointer);
     for bytes in HEADS {
         let mut held = Ok(false);
         JsonArray::new(path).sample(bundle, bytes, |element| {
@@ -79,7 +80,10 @@ fn is_wrapped(bundle: &Bundle, path: &str, name: &str) -> Result<bool, ImportErr
             false
         })?;
         match held {
-            Ok(true) => return Ok(true),
+            // The first element of a list may hold such a list too, as Perplexity's threads do: it is not the root's.
+            Ok(true) => {
+                return Ok(JsonArray::new(path).pointer(pointer).sample(bundle, bytes, |_| false).is_ok());
+            }
             Ok(false) => break,
             // The head ends before the object says what it is.
             Err(_) => {}
