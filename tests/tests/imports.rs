@@ -63,6 +63,26 @@ fn receipts_balance_and_agree_with_an_independent_count() -> Result<()> {
 }
 
 #[test]
+fn generated_exports_of_every_provider_are_read_whole() -> Result<()> {
+    for (provider, generate) in satchel_tests::generate::ALL {
+        let dir = tempfile::tempdir()?;
+        let export = dir.path().join("export");
+        let counts = generate(&export, 400_000, 5)?;
+        let import = only(Archive::open(&dir.path().join("data"))?.import(&export)?)?;
+        balanced(&import)?;
+        let found = (import.provider.as_deref(), import.status);
+        assert_eq!(found, (Some(provider), ImportStatus::Completed), "{import:?}");
+        ensure!(import.warnings.is_empty(), "{provider}: {:?}", import.warnings);
+        let new = (import.conversations.new, import.messages.new);
+        if !["chatgpt", "claude"].contains(&provider) {
+            // Of those two thoughts and roots are counted otherwise; `receipts_balance` has them.
+            assert_eq!(new, (counts.conversations, counts.messages), "{provider}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn importing_twice_changes_nothing() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let archive = Archive::open(&dir.path().join("data"))?;

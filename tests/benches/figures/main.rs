@@ -16,6 +16,12 @@ use anyhow::Result;
 const RUNS: usize = 5;
 
 fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, word, provider, folder, cache] = arguments.as_slice()
+        && word == plugin::ALONE
+    {
+        return plugin::alone(provider, Path::new(folder), Path::new(cache)).map(drop);
+    }
     // `cargo test --benches` calls this too, and only wants to know that it builds.
     if !std::env::args().any(|argument| argument == "--bench") {
         return Ok(());
@@ -27,8 +33,7 @@ fn main() -> Result<()> {
     say(&format!("generating {megabytes} MB exports"));
     satchel_tests::generate::chatgpt(&chatgpt, megabytes * 1_000_000, 1)?;
     satchel_tests::generate::claude(&claude, megabytes * 1_000_000, 1)?;
-    plugin::figures("chatgpt", &chatgpt)?;
-    plugin::figures("claude", &claude)?;
+    importers(folder.path(), megabytes)?;
     program::first_start(folder.path())?;
     program::import("chatgpt", &chatgpt, folder.path())?;
     program::import("claude", &claude, folder.path())?;
@@ -37,6 +42,18 @@ fn main() -> Result<()> {
     program::import("chatgpt x5", &large, folder.path())?;
     program::verify(folder.path(), megabytes * 1_000)?;
     program::answer(folder.path())?;
+    Ok(())
+}
+
+/// Each importer over its own format, one after the other, so that only one export lies on the disk.
+fn importers(folder: &Path, megabytes: u64) -> Result<()> {
+    let cache = folder.join("importers");
+    for (provider, generate) in satchel_tests::generate::ALL {
+        let export = folder.join("export");
+        generate(&export, megabytes * 1_000_000, 1)?;
+        plugin::figures(provider, &export, &cache)?;
+        std::fs::remove_dir_all(&export)?;
+    }
     Ok(())
 }
 
@@ -56,5 +73,6 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 #[expect(clippy::cast_precision_loss, reason = "sizes of files")]
 fn megabytes(path: &Path) -> Result<f64> {
-    Ok(std::fs::metadata(path.join("conversations.json"))?.len() as f64 / 1e6)
+    let sizes = native::files(path)?.into_iter().map(|file| Ok(std::fs::metadata(file)?.len()));
+    Ok(sizes.sum::<std::io::Result<u64>>()? as f64 / 1e6)
 }

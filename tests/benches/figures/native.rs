@@ -1,10 +1,15 @@
-//! The peer of an importer: `serde_json` over the whole file, natively, into types of the same content.
+//! The peers of an importer, native and over whole files: `serde_json` into values, and into types of the same content; the
+//! `csv` crate for tables; `html5gum` for pages.
 
-use std::{borrow::Cow, collections::BTreeMap, path::Path};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Result;
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 #[derive(Deserialize)]
 struct ChatGpt<'a> {
@@ -78,7 +83,7 @@ struct Content<'a> {
 #[serde(untagged)]
 enum Part<'a> {
     Text(#[serde(borrow)] Cow<'a, str>),
-    Other(BTreeMap<String, serde_json::Value>),
+    Other(BTreeMap<String, Value>),
     Nothing(Option<()>),
 }
 
@@ -136,15 +141,68 @@ struct Block<'a> {
     citations: Option<&'a RawValue>,
 }
 
-/// Reads and parses the file; answers the bytes of text seen, so that nothing is optimised away.
-pub(crate) fn parse(provider: &str, folder: &Path) -> Result<usize> {
-    let bytes = std::fs::read(folder.join("conversations.json"))?;
-    if provider == "chatgpt" {
-        let all: Vec<ChatGpt<'_>> = serde_json::from_slice(&bytes)?;
-        return Ok(all.iter().map(weigh_chatgpt).sum());
+/// A way to read all files of a folder natively; it answers how much was seen, so that nothing is optimised away.
+pub(crate) type Peer = fn(&Path) -> Result<usize>;
+
+/// Who reads the same bytes as an importer, by what they are called.
+pub(crate) fn peers(provider: &str) -> Vec<(&'static str, Peer)> {
+    let values: (&str, Peer) = ("serde_json::Value", values);
+    match provider {
+        "chatgpt" => vec![values, ("typed serde_json", typed_chatgpt)],
+        "claude" => vec![values, ("typed serde_json", typed_claude)],
+        "copilot" => vec![("csv", cells)],
+        _ => vec![values],
     }
+}
+
+fn typed_chatgpt(folder: &Path) -> Result<usize> {
+    let bytes = std::fs::read(folder.join("conversations.json"))?;
+    let all: Vec<ChatGpt<'_>> = serde_json::from_slice(&bytes)?;
+    Ok(all.iter().map(weigh_chatgpt).sum())
+}
+
+fn typed_claude(folder: &Path) -> Result<usize> {
+    let bytes = std::fs::read(folder.join("conversations.json"))?;
     let all: Vec<Claude<'_>> = serde_json::from_slice(&bytes)?;
     Ok(all.iter().map(weigh_claude).sum())
+}
+
+/// Every JSON file as a tree of values; a page has no such peer, so it is only tokenized.
+fn values(folder: &Path) -> Result<usize> {
+    let mut seen = 0;
+    for file in files(folder)? {
+        let bytes = std::fs::read(&file)?;
+        seen += if file.extension().is_some_and(|extension| extension == "html") {
+            html5gum::Tokenizer::new(std::str::from_utf8(&bytes)?).flatten().count()
+        } else {
+            let value: Value = serde_json::from_slice(&bytes)?;
+            std::hint::black_box(&value).as_array().map_or(1, Vec::len)
+        };
+    }
+    Ok(seen)
+}
+
+/// Every cell of every table.
+fn cells(folder: &Path) -> Result<usize> {
+    let mut seen = 0;
+    for file in files(folder)? {
+        for record in csv::Reader::from_path(&file)?.into_records() {
+            seen += record?.iter().map(str::len).sum::<usize>();
+        }
+    }
+    Ok(seen)
+}
+
+/// All files below `folder`.
+pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() { folders.push(path) } else { found.push(path) }
+        }
+    }
+    Ok(found)
 }
 
 fn text(value: Option<&Cow<'_, str>>) -> usize {

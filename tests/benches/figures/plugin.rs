@@ -1,46 +1,64 @@
-//! An importer alone: bytes of a file in, typed records on the host out, beside native `serde_json` over the same bytes.
+//! An importer alone: bytes of files in, typed records on the host out, beside native readers of the same bytes.
 
-use std::{path::Path, sync::Arc, time::Instant};
+use std::{ffi::OsString, path::Path, sync::Arc, time::Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::intake::{Limits as IntakeLimits, Source};
 use satchel_host::{CancelToken, Emitted, Host, HostOptions, Limits, Verdict};
 
-use crate::{RUNS, median, megabytes, native, say};
+use crate::{RUNS, median, megabytes, native, process, say};
 
-/// Prints the ratio of the importer to native whole-file parsing, runs taking turns.
-pub(crate) fn figures(provider: &str, folder: &Path) -> Result<()> {
-    let host = Host::new(HostOptions::default())?;
+/// The word that makes this program run one importer and nothing else, so that its memory can be measured.
+pub(crate) const ALONE: &str = "--importer";
+
+/// Prints the ratio of the importer to its native peers, runs taking turns, and its private memory.
+pub(crate) fn figures(provider: &str, folder: &Path, cache: &Path) -> Result<()> {
+    let size = megabytes(folder)?;
+    let peers = native::peers(provider);
+    let (mut wasm, mut native) = (Vec::new(), vec![Vec::new(); peers.len()]);
+    // The first run compiles the importer into the cache; it is not measured.
+    alone(provider, folder, cache)?;
+    for _ in 0..RUNS {
+        for ((_, peer), seconds) in peers.iter().zip(&mut native) {
+            let start = Instant::now();
+            ensure!(peer(folder)? > 0, "the peer read nothing");
+            seconds.push(start.elapsed().as_secs_f64());
+        }
+        wasm.push(alone(provider, folder, cache)?);
+    }
+    let arguments: [OsString; 4] = [ALONE.into(), provider.into(), folder.into(), cache.into()];
+    let cost = process::run(&std::env::current_exe()?, &arguments)?;
+    let wasm = median(wasm);
+    let mut line = format!(
+        "{provider}: importer in wasm to typed records {:.0} MB/s, {} MiB private memory",
+        size / wasm,
+        cost.private_mib
+    );
+    for ((name, _), seconds) in peers.iter().zip(native) {
+        let seconds = median(seconds);
+        line.push_str(&format!("; native {name} {:.0} MB/s, ratio {:.2}", size / seconds, seconds / wasm));
+    }
+    say(&line);
+    Ok(())
+}
+
+/// Runs the importer once and answers the seconds that its records took, the loading of the component left out.
+pub(crate) fn alone(provider: &str, folder: &Path, cache: &Path) -> Result<f64> {
+    let host = Host::new(HostOptions { cache_dir: Some(cache.to_owned()) })?;
     let built_in =
         satchel_plugins::BUILT_IN.iter().find(|one| one.name == provider).context("no such importer")?;
     let plugin = host.load(built_in.wasm)?;
     let bundle = Source::at(folder)?.open(&IntakeLimits::default())?;
     let detection = plugin.detect(Arc::new(bundle.clone()))?.into_iter().next().context("not recognised")?;
-    let size = megabytes(folder)?;
-    let (mut wasm, mut peer) = (Vec::new(), Vec::new());
-    for _ in 0..RUNS {
-        let start = Instant::now();
-        let text = native::parse(provider, folder)?;
-        peer.push(start.elapsed().as_secs_f64());
-        anyhow::ensure!(text > 0, "the peer read nothing");
-        let start = Instant::now();
-        let mut messages = 0;
-        let files = Arc::new(bundle.subset(&detection.files));
-        plugin.run(files, &detection.format, &Limits::default(), &CancelToken::new(), &mut |emitted| {
-            if let Emitted::Conversation(conversation) = emitted {
-                messages += conversation.messages.len();
-            }
-            Verdict::Proceed
-        })?;
-        wasm.push(start.elapsed().as_secs_f64());
-        anyhow::ensure!(messages > 0, "the importer read nothing");
-    }
-    let (wasm, peer) = (median(wasm), median(peer));
-    say(&format!(
-        "{provider}: importer in wasm to typed records {:.0} MB/s, native serde_json {:.0} MB/s, ratio {:.2}",
-        size / wasm,
-        size / peer,
-        peer / wasm
-    ));
-    Ok(())
+    let start = Instant::now();
+    let mut messages = 0;
+    let files = Arc::new(bundle.subset(&detection.files));
+    plugin.run(files, &detection.format, &Limits::default(), &CancelToken::new(), &mut |emitted| {
+        if let Emitted::Conversation(conversation) = emitted {
+            messages += conversation.messages.len();
+        }
+        Verdict::Proceed
+    })?;
+    ensure!(messages > 0, "the importer read nothing");
+    Ok(start.elapsed().as_secs_f64())
 }

@@ -1,0 +1,50 @@
+//! Copilot: the table of the privacy dashboard, newest row first.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufWriter, Write},
+    path::Path,
+};
+
+use super::{Counts, answer, dice::Dice, iso, question};
+
+/// Where the newest row stands, in seconds; rows go back in time from there.
+const NEWEST: u64 = 1_780_000_000;
+
+/// Writes a Copilot export of about `bytes` into `folder`.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub fn copilot(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
+    fs::create_dir_all(folder)?;
+    let mut dice = Dice::new(seed ^ 0xc0b1);
+    let mut out = BufWriter::new(File::create(folder.join("copilot-activity-history.csv"))?);
+    let head = "\u{feff}Conversation,Time,Author,Message\r\n";
+    out.write_all(head.as_bytes())?;
+    let (mut counts, mut written, mut second) = (Counts::default(), head.len() as u64, NEWEST);
+    while written < bytes {
+        let title =
+            format!("{} {}", dice.text(20).replace(['\n', '"', ','], " ").trim(), counts.conversations);
+        for _ in 0..dice.log_normal(4.0, 0.9, 1, 40) {
+            second -= 1 + dice.below(600);
+            let time = iso(second).replace(".000000Z", "");
+            for (author, text) in [("AI", answer(&mut dice)), ("Human", question(&mut dice))] {
+                let row = format!("{},{time},{author},\"{}\"\r\n", cell(&title), text.replace('"', "\"\""));
+                out.write_all(row.as_bytes())?;
+                written += row.len() as u64;
+                counts.messages += 1;
+            }
+        }
+        counts.conversations += 1;
+    }
+    out.flush()?;
+    Ok(counts)
+}
+
+fn cell(text: &str) -> String {
+    if text.contains([',', '"', '\n']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}

@@ -1,0 +1,119 @@
+//! Throws that are the same for the same seed, and texts made of them.
+
+/// A small deterministic generator (`SplitMix64`).
+pub struct Dice(u64);
+
+impl Dice {
+    /// The same seed gives the same throws.
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1))
+    }
+
+    /// Any number.
+    pub fn throw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`, which is not 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.throw() % bound
+    }
+
+    /// Like [`Dice::below`], as a floating-point number.
+    pub(super) fn decimal(&mut self, bound: u32) -> f64 {
+        u32::try_from(self.below(u64::from(bound))).map_or(0.0, f64::from)
+    }
+
+    /// True in `percent` of all throws.
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    pub(super) fn uuid(&mut self) -> String {
+        let (one, two) = (self.throw(), self.throw());
+        format!(
+            "{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}",
+            one >> 32,
+            one >> 16 & 0xffff,
+            one & 0xfff,
+            two >> 52,
+            two & 0xffff_ffff_ffff
+        )
+    }
+
+    /// A length around `median`, spread by `sigma`, as lengths of texts are.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "small numbers"
+    )]
+    pub(super) fn log_normal(&mut self, median: f64, sigma: f64, least: u64, most: u64) -> u64 {
+        let unit = |dice: &mut Self| (dice.below(1 << 30) as f64 + 1.0) / (f64::from(1 << 30) + 1.0);
+        let (one, two) = (unit(self), unit(self));
+        let normal = (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * two).cos();
+        ((median * (sigma * normal).exp()) as u64).clamp(least, most)
+    }
+
+    /// About `length` bytes of prose, now and then with code or a picture character.
+    pub(super) fn text(&mut self, length: u64) -> String {
+        let words = WORDS[usize::try_from(self.below(100)).unwrap_or(0).saturating_sub(55).min(1)
+            + usize::from(self.chance(15))];
+        let mut text = String::new();
+        while (text.len() as u64) < length {
+            let word = words[usize::try_from(self.below(words.len() as u64)).unwrap_or(0)];
+            text.push_str(word);
+            match self.below(40) {
+                0 => text.push_str(".\n\n"),
+                1 => text.push_str(", \"so\" \u{1f680} "),
+                2 if length > 800 => text.push_str(CODE),
+                _ if words == WORDS[2] => {}
+                _ => text.push(' '),
+            }
+        }
+        text
+    }
+}
+
+pub(super) const CODE: &str =
+    "\n```python\nimport math\nfor n in range(10):\n    print(\"n\\t\", math.sqrt(n), {'a': [1, 2]})\n```\n";
+const WORDS: [&[&str]; 3] = [
+    &[
+        "the", "garden", "of", "a", "small", "house", "needs", "water", "and", "light", "when", "seeds",
+        "grow", "between", "stones", "while", "people", "read", "letters", "about", "trains", "music",
+        "bread", "storage", "engine", "journal", "memory",
+    ],
+    &[
+        "o",
+        "jardim",
+        "não",
+        "precisa",
+        "de",
+        "água",
+        "até",
+        "amanhã",
+        "porque",
+        "a",
+        "estação",
+        "começa",
+        "você",
+        "também",
+        "lê",
+        "cartas",
+        "sobre",
+        "música",
+        "pão",
+        "coração",
+        "memória",
+        "função",
+        "página",
+    ],
+    &[
+        "花", "园", "需", "要", "水", "和", "光", "当", "种", "子", "在", "石", "头", "之", "间", "生", "长",
+        "人", "们", "读", "信", "音", "乐", "面", "包", "记", "忆",
+    ],
+];

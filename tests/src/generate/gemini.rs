@@ -1,0 +1,122 @@
+//! Gemini: the activity of Takeout, newest row first, as a list and as a page.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use serde_json::json;
+
+use super::{Counts, answer, array, dice::Dice, iso, question};
+
+/// Where the newest row stands, in seconds; rows go back in time from there.
+const NEWEST: u64 = 1_780_000_000;
+/// Silence between two conversations, in seconds; the importer ends one after half an hour.
+const SILENCE: u64 = 7_200;
+
+/// Writes a Takeout of Gemini's activity as a list, of about `bytes`, into `folder`.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub fn gemini(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
+    let (mut rows, mut dice) = (Rows::default(), Dice::new(seed ^ 0x6e31));
+    let path = activity(folder)?.join("MyActivity.json");
+    array(&path, bytes, &mut dice, |dice, _| {
+        let second = rows.next(dice);
+        json!({"header": "Gemini Apps", "title": format!("Prompted {}", question(dice)),
+            "titleUrl": "https://gemini.google.com/app", "time": iso(second).replace(".000000Z", ".123Z"),
+            "products": ["Gemini Apps"], "activityControls": ["Gemini Apps Activity"],
+            "safeHtmlItem": [{"html": html(&answer(dice))}]})
+    })?;
+    Ok(rows.counts)
+}
+
+/// Writes a Takeout of Gemini's activity as a page, of about `bytes`, into `folder`.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub fn gemini_pages(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
+    let (mut rows, mut dice) = (Rows::default(), Dice::new(seed ^ 0x6e32));
+    let mut out = BufWriter::new(File::create(activity(folder)?.join("MyActivity.html"))?);
+    out.write_all(HEAD.as_bytes())?;
+    let mut written = HEAD.len() as u64;
+    while written < bytes {
+        let second = rows.next(&mut dice);
+        let asked = escape(&question(&mut dice)).replace('\n', "<br>");
+        let card = format!(
+            "{CARD}Prompted&nbsp;{asked}<br>{}<br>{}{SIDE}{CAPTION}\n",
+            clock(second),
+            html(&answer(&mut dice))
+        );
+        out.write_all(card.as_bytes())?;
+        written += card.len() as u64;
+    }
+    out.write_all(b"</div></body></html>")?;
+    out.flush()?;
+    Ok(rows.counts)
+}
+
+/// Times that go back, in groups that the importer takes for conversations.
+struct Rows {
+    second: u64,
+    left: u64,
+    counts: Counts,
+}
+
+impl Default for Rows {
+    fn default() -> Self {
+        Self { second: NEWEST, left: 0, counts: Counts::default() }
+    }
+}
+
+impl Rows {
+    /// The time of the next row, a question with its answer.
+    fn next(&mut self, dice: &mut Dice) -> u64 {
+        if self.left == 0 {
+            self.left = dice.log_normal(4.0, 0.9, 1, 40);
+            self.second -= SILENCE;
+            self.counts.conversations += 1;
+        }
+        self.left -= 1;
+        self.second -= 1 + dice.below(600);
+        self.counts.messages += 2;
+        self.second
+    }
+}
+
+fn activity(folder: &Path) -> io::Result<PathBuf> {
+    let folder = folder.join("Takeout/My Activity/Gemini Apps");
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+/// A text as the site marks it up.
+fn html(text: &str) -> String {
+    let paragraphs = text.split("\n\n").filter(|paragraph| !paragraph.trim().is_empty());
+    paragraphs.fold(String::new(), |page, paragraph| page + "<p>" + &escape(paragraph) + "</p>")
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// `2026-05-28T20:26:40` as the page writes it: `May 28, 2026, 8:26:40 PM UTC`.
+fn clock(second: u64) -> String {
+    let iso = iso(second);
+    let part =
+        |from: usize, to: usize| iso.get(from..to).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    let month = MONTHS[usize::try_from(part(5, 7)).unwrap_or(1).clamp(1, 12) - 1];
+    let hour = part(11, 13);
+    let (half, twelfth) = (if hour < 12 { "AM" } else { "PM" }, (hour + 11) % 12 + 1);
+    let (minute, second) = (part(14, 16), part(17, 19));
+    format!("{month} {}, {}, {twelfth}:{minute:02}:{second:02}\u{202f}{half} UTC", part(8, 10), part(0, 4))
+}
+
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const HEAD: &str =
+    "<html><head><meta charset=\"UTF-8\"><title>My Activity</title></head><body><div class=\"mdl-grid\">\n";
+const CARD: &str = "<div class=\"outer-cell mdl-cell mdl-cell--12-col mdl-shadow--2dp\"><div class=\"mdl-grid\"><div class=\"header-cell mdl-cell mdl-cell--12-col\"><p class=\"mdl-typography--title\">Gemini Apps<br></p></div><div class=\"content-cell mdl-cell mdl-cell--6-col mdl-typography--body-1\">";
+const SIDE: &str = "</div><div class=\"content-cell mdl-cell mdl-cell--6-col mdl-typography--body-1 mdl-typography--text-right\"></div>";
+const CAPTION: &str = "<div class=\"content-cell mdl-cell mdl-cell--12-col mdl-typography--caption\"><b>Products:</b><br>&emsp;Gemini Apps<br><b>Why is this here?</b><br>&emsp;This activity was saved to your account.</div></div></div>";

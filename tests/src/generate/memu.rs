@@ -1,0 +1,48 @@
+//! MemU: conversations as its API answers them, and the memories of some agents.
+
+use std::{fs, io, path::Path};
+
+use serde_json::{Value, json};
+
+use super::{Counts, answer, array, dice::Dice, iso, question};
+
+/// Agents that remember something.
+const AGENTS: u64 = 20;
+
+/// Writes MemU files of about `bytes` into `folder`.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub fn memu(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
+    fs::create_dir_all(folder)?;
+    let mut dice = Dice::new(seed ^ 0x3e30);
+    let mut memories = Vec::new();
+    for agent in 0..AGENTS {
+        let mut lines = || -> Vec<String> {
+            (0..8).map(|at| format!("{at} {}", dice.text(60).replace('\n', " ").trim())).collect()
+        };
+        memories.push(json!({"memory_id": format!("memory-{agent}"), "agent_id": format!("agent-{agent}"),
+            "user_id": "mara", "created_at": "2025-07-01T10:00:00Z", "updated_at": "2025-07-03T09:30:00Z",
+            "profile_content": lines(), "event_content": lines(), "mind_content": lines()}));
+    }
+    fs::write(folder.join("memories.json"), Value::from(memories).to_string())?;
+    array(&folder.join("conversations.json"), bytes, &mut dice, conversation)
+}
+
+fn conversation(dice: &mut Dice, counts: &mut Counts) -> Value {
+    let mut second = 1_751_000_000 + dice.below(2_000_000);
+    let begun = iso(second);
+    let mut messages = Vec::new();
+    for _ in 0..dice.log_normal(4.0, 0.9, 1, 40) {
+        for role in ["user", "assistant"] {
+            second += 1 + dice.below(300);
+            let content = if role == "user" { question(dice) } else { answer(dice) };
+            messages.push(json!({"message_id": dice.uuid(), "role": role, "content": content,
+                "message_index": messages.len(), "created_at": iso(second)}));
+        }
+    }
+    counts.messages += messages.len() as u64;
+    json!({"conversation_id": dice.uuid(), "agent_id": format!("agent-{}", dice.below(AGENTS)), "user_id": "mara",
+        "session_id": dice.uuid(), "created_at": begun, "turn_count": messages.len(), "messages": messages,
+        "pipeline_result": {"modification_result": answer(dice), "update_result": {"profile_updated": true}}})
+}
