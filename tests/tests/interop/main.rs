@@ -1,6 +1,9 @@
-//! Others can read and check what we write: the official SDK, and the thirty lines of Python in the README.
+//! Others can read and check what we write: the official SDK, and the thirty lines of Python in the README. And what the SDK
+//! reads of an export, we hold too.
 
 #![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
+
+mod convert;
 
 use std::{
     fs,

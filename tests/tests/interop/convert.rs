@@ -1,0 +1,283 @@
+//! `pam convert` of the official SDK over the importers' own fixtures: whatever it extracts correctly, we hold too.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::{self, Write as _},
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_tests::{
+    archive::{Archive, State},
+    exports::{Sample, samples},
+};
+use serde_json::Value;
+
+/// The providers that the SDK reads.
+const PROVIDERS: [&str; 5] = ["chatgpt", "claude", "copilot", "gemini", "grok"];
+/// Keys of what the SDK makes up, and of what says how a thing is, not what it says.
+const NOT_CONTENT: [&str; 6] = ["id", "type", "provider_id", "ref", "size_bytes", "mime_type"];
+/// Lines of memories that the SDK writes about the account: a name and an address are nothing that somebody stated, and
+/// the importers take an account's id only.
+const ACCOUNT: [&str; 3] = ["Owner profile from", "Name: ", "Email: "];
+
+/// What is compared.
+const KINDS: [&str; 7] =
+    ["conversations", "messages", "texts", "citations", "attachments", "tool calls", "memories"];
+
+/// How much of one kind the SDK found, how much of that we hold, and how much we hold.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    sdk: usize,
+    held: usize,
+    ours: usize,
+}
+
+/// The comparison of one provider.
+#[derive(Default)]
+struct Tally {
+    exports: usize,
+    counts: BTreeMap<&'static str, Count>,
+    missing: Vec<String>,
+    /// Not held, but skipped or warned of in the receipt.
+    told: Vec<String>,
+}
+
+impl Tally {
+    /// Adds what came of one export, whose receipt names `issues` skips and warnings. What we leave out on purpose has to stand
+    /// there, each thing by itself.
+    fn add(&mut self, one: Self, issues: usize) {
+        self.exports += 1;
+        for (kind, count) in one.counts {
+            let sum = self.counts.entry(kind).or_default();
+            *sum =
+                Count { sdk: sum.sdk + count.sdk, held: sum.held + count.held, ours: sum.ours + count.ours };
+        }
+        let whole = |line: &&String| !["conversations", "messages"].iter().any(|kind| line.starts_with(kind));
+        let things: BTreeSet<&String> = one.missing.iter().filter(whole).collect();
+        if things.len() <= issues { self.told.extend(one.missing) } else { self.missing.extend(one.missing) }
+    }
+
+    fn note(&mut self, kind: &'static str, held: bool, what: impl FnOnce() -> String) {
+        let count = self.counts.entry(kind).or_default();
+        count.sdk += 1;
+        count.held += usize::from(held);
+        if !held {
+            self.missing.push(format!("{kind}: {}", what()));
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} exports", self.exports)?;
+        for kind in KINDS {
+            let Count { sdk, held, ours } = self.counts.get(kind).copied().unwrap_or_default();
+            write!(f, ", {kind} {held}/{sdk} (ours {ours})")?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn what_pam_convert_extracts_we_hold_too() -> Result<()> {
+    let Some(python) = super::python()? else { return Ok(()) };
+    let dir = tempfile::tempdir()?;
+    let samples: Vec<Sample> = samples()?
+        .into_iter()
+        .filter(|sample| PROVIDERS.contains(&sample.provider))
+        // These are of somebody else; what the SDK takes them for is its mistake.
+        .filter(|sample| !sample.behaviour.ends_with("left-alone"))
+        .collect();
+    let converted = convert(&python, &samples, &dir.path().join("bundles"))?;
+    let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
+    for (at, sample) in samples.iter().enumerate() {
+        let Some(bundles) = converted.get(&at) else { continue };
+        let archive = Archive::open(&dir.path().join(format!("data-{at}")))?;
+        let imports = archive.import(&sample.input)?;
+        let issues = imports.iter().map(|import| import.skipped.len() + import.warnings.len()).sum();
+        let (ours, mut tally) = (archive.state()?, Tally::default());
+        own(&ours, &mut tally);
+        for bundle in bundles {
+            compare(&sample.behaviour, &State::of(bundle)?, &ours, &mut tally);
+        }
+        tallies.entry(sample.provider).or_default().add(tally, issues);
+    }
+    let mut report = String::from("what `pam convert` extracts and we hold, of what it extracts:\n");
+    for (provider, tally) in &tallies {
+        writeln!(report, "  {provider}: {tally}")?;
+        tally
+            .told
+            .iter()
+            .try_for_each(|line| writeln!(report, "    left out, as the receipt says: {line}"))?;
+    }
+    eprintln!("{report}");
+    ensure!(tallies.len() == PROVIDERS.len(), "the SDK read nothing of some provider");
+    let missing: Vec<&String> = tallies.values().flat_map(|tally| &tally.missing).collect();
+    ensure!(missing.is_empty(), "{report}not held: {missing:#?}");
+    Ok(())
+}
+
+/// Runs `pam convert` on every folder of every sample; answers the bundles that came of each.
+fn convert(python: &Path, samples: &[Sample], out: &Path) -> Result<BTreeMap<usize, Vec<PathBuf>>> {
+    let mut wanted = String::new();
+    for (at, sample) in samples.iter().enumerate() {
+        let mut folders = vec![sample.input.clone()];
+        while let Some(folder) = folders.pop() {
+            writeln!(wanted, "{at}\t{}", folder.display())?;
+            for entry in fs::read_dir(&folder)? {
+                let path = entry?.path();
+                folders.extend(Some(path).filter(|path| path.is_dir() && !path.ends_with("__MACOSX")));
+            }
+        }
+    }
+    let mut child = Command::new(python)
+        .args(["-c", include_str!("convert.py")])
+        .arg(out)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    child.stdin.take().context("a pipe")?.write_all(wanted.as_bytes())?;
+    let output = child.wait_with_output()?;
+    ensure!(output.status.success(), "{}", super::told(&output));
+    let mut bundles: BTreeMap<usize, Vec<PathBuf>> = BTreeMap::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let Some(ended) = line.strip_prefix('\u{1e}') else { continue };
+        let ended: Value = serde_json::from_str(ended)?;
+        let (Some(at), Some(bundle), true) =
+            (ended["at"].as_str(), ended["bundle"].as_str(), ended["error"].is_null())
+        else {
+            continue;
+        };
+        bundles.entry(at.parse()?).or_default().push(bundle.into());
+    }
+    Ok(bundles)
+}
+
+fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+    value[key].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Counts what we hold.
+fn own(state: &State, tally: &mut Tally) {
+    let mut add = |kind, number| tally.counts.entry(kind).or_default().ours += number;
+    add("conversations", state.conversations.len());
+    add("memories", state.memories.len());
+    for message in state.conversations.values().flat_map(|conversation| list(conversation, "messages")) {
+        add("messages", 1);
+        let mut texts = Vec::new();
+        leaves(&message["content"], &mut texts);
+        add("texts", usize::from(texts.iter().any(|text| text.len() > 4)));
+        add("citations", list(message, "citations").len());
+        add("attachments", list(message, "attachments").len());
+        add("tool calls", list(message, "tool_calls").len());
+    }
+}
+
+fn compare(name: &str, sdk: &State, ours: &State, tally: &mut Tally) {
+    for conversation in sdk.conversations.values() {
+        let id = &conversation["provider"]["conversation_id"];
+        let same = |one: &&Value| one["provider"]["conversation_id"] == *id;
+        let mut pool: Vec<&Value> = ours.conversations.values().filter(same).collect();
+        let found = !pool.is_empty();
+        if !found {
+            // The SDK makes ids up where it finds none.
+            pool = ours.conversations.values().collect();
+        }
+        let before = tally.missing.len();
+        let pool: Vec<&Value> = pool.into_iter().flat_map(|one| list(one, "messages")).collect();
+        for message in list(conversation, "messages") {
+            compare_message(name, message, &pool, tally);
+        }
+        let whole = found || tally.missing.len() == before;
+        tally.note("conversations", whole, || format!("{name}: {id}"));
+    }
+    let all: Vec<Words> = ours.memories.iter().chain(ours.conversations.values()).map(Words::of).collect();
+    for memory in &sdk.memories {
+        let content = memory["content"].as_str().unwrap_or_default();
+        for line in content.lines().filter(|line| !ACCOUNT.iter().any(|own| line.starts_with(own))) {
+            // The SDK puts a label of its own before a value.
+            let value = line.split_once(": ").map_or(line, |(_, value)| value);
+            let held = all.iter().any(|words| words.hold(line) || words.hold(value));
+            tally.note("memories", held, || format!("{name}: {line:?}"));
+        }
+    }
+}
+
+fn compare_message(name: &str, message: &Value, pool: &[&Value], tally: &mut Tally) {
+    let id = message["provider_message_id"].as_str();
+    let family: Vec<&Value> = match id {
+        Some(id) => pool.iter().copied().filter(|one| of_family(one, id)).collect(),
+        None => pool.to_vec(),
+    };
+    let text = message["content"]["text"].as_str().filter(|text| !text.trim().is_empty());
+    let says = ["citations", "attachments", "tool_calls"].iter().any(|key| !list(message, key).is_empty());
+    if family.iter().all(|one| one["is_thought"] == true) && text.is_none() && !says {
+        // Without an id that the export holds and without a word, nothing was extracted.
+        return;
+    }
+    let at = || format!("{name}: message {id:?}");
+    let words: Vec<Words> = family.iter().map(|one| Words::of(one)).collect();
+    let held = |value: &str| words.iter().any(|words| words.hold(value));
+    tally.note("messages", id.map_or(text.is_none_or(held), |_| !family.is_empty()), at);
+    if let Some(text) = text {
+        tally.note("texts", held(text), || format!("{} {text:?}", at()));
+    }
+    for (kind, key) in
+        [("citations", "citations"), ("attachments", "attachments"), ("tool calls", "tool_calls")]
+    {
+        for item in list(message, key) {
+            let mut texts = Vec::new();
+            leaves(item, &mut texts);
+            if !texts.is_empty() {
+                tally.note(kind, texts.iter().all(|text| held(text)), || format!("{} {item}", at()));
+            }
+        }
+    }
+}
+
+/// Whether `message` may have come of the provider's message `id`: thoughts are messages of their own without such an id.
+fn of_family(message: &Value, id: &str) -> bool {
+    message["provider_message_id"] == id || message["is_thought"] == true
+}
+
+/// The texts and numbers in a value.
+fn leaves(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::Null | Value::Bool(_) => {}
+        Value::Number(number) => texts.push(number.to_string()),
+        Value::String(text) => texts.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|item| leaves(item, texts)),
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(key, _)| !NOT_CONTENT.contains(&key.as_str()))
+            .for_each(|(_, value)| leaves(value, texts)),
+    }
+}
+
+/// Every word that stands in one of our records, wherever in it.
+struct Words(BTreeSet<String>);
+
+impl Words {
+    fn of(value: &Value) -> Self {
+        let mut words = BTreeSet::new();
+        words_of(&value.to_string().replace("\\n", " ").replace("\\t", " "), &mut words);
+        Self(words)
+    }
+
+    /// Whether all words of `text` are among these. The part of an address that signs it does not count.
+    fn hold(&self, text: &str) -> bool {
+        let address = text.starts_with("http").then(|| text.split(['?', '#']).next()).flatten();
+        let mut words = BTreeSet::new();
+        words_of(address.unwrap_or(text), &mut words);
+        words.is_subset(&self.0)
+    }
+}
+
+fn words_of(text: &str, words: &mut BTreeSet<String>) {
+    let split = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.extend(split.map(str::to_lowercase));
+}
