@@ -83,7 +83,7 @@ fn simple_number(number: f64) -> String {
     }
     let text = format!("{:e}", number.abs());
     let (mantissa, exponent) = text.split_once('e').unwrap();
-    let digits = mantissa.replace('.', "");
+    let digits = even_digits(number, mantissa.replace('.', ""));
     let count = i32::try_from(digits.len()).unwrap();
     let point: i32 = exponent.parse::<i32>().unwrap() + 1;
     let at = |place: i32| usize::try_from(place).unwrap();
@@ -99,6 +99,25 @@ fn simple_number(number: f64) -> String {
         format!("{}{fraction}e{sign}{}", &digits[..1], (point - 1).abs())
     };
     if number < 0.0 { format!("-{body}") } else { body }
+}
+
+/// Where a number lies just between two texts of the same length, ECMAScript takes the even one, Rust the greater.
+fn even_digits(number: f64, digits: String) -> String {
+    let exact = format!("{:.60e}", number.abs()).split('e').next().unwrap().replace('.', "");
+    let (head, tail) = exact.split_at(digits.len());
+    let between = tail.starts_with('5') && tail[1..].bytes().all(|digit| digit == b'0');
+    let even = head.bytes().last().is_some_and(|digit| digit % 2 == 0);
+    if between && even { head.to_owned() } else { digits }
+}
+
+#[test]
+fn a_number_between_two_texts_takes_the_even_one() {
+    for (number, text) in
+        [(1_326_503_387_696_765.25, "1326503387696765.2"), (1_326_503_387_696_765.75, "1326503387696765.8")]
+    {
+        assert_eq!(String::from_utf8(jcs::to_vec(&Value::from(number)).unwrap()).unwrap(), text);
+        assert_eq!(simple_number(number), text);
+    }
 }
 
 /// The same value with the keys of every object written in reverse.
