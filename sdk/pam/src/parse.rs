@@ -13,6 +13,7 @@ mod embeddings;
 mod fields;
 mod memory;
 mod path;
+mod raw_memories;
 mod root;
 mod sink;
 mod store;
@@ -49,13 +50,33 @@ pub fn store_reading(bytes: &[u8]) -> StoreReading {
     store::read(bytes)
 }
 
+/// Reads what is whole of a memory store that may be cut or broken: an entry that cannot be read, or has a key twice, is
+/// left out and named, and those beside it are read. For importing; a verdict is [`store_reading`]'s.
+#[must_use]
+pub fn salvage_store(bytes: &[u8]) -> (StoreReading, Remains) {
+    store::salvage(bytes)
+}
+
+/// Reads what is whole of a conversation document; as [`salvage_store`].
+#[must_use]
+pub fn salvage_conversation(bytes: &[u8]) -> (Option<Conversation>, Vec<Issue>, Remains) {
+    conversation::salvage(bytes)
+}
+
+/// Reads what is whole of an embeddings document; as [`salvage_store`].
+#[must_use]
+pub fn salvage_embeddings(bytes: &[u8]) -> (Option<EmbeddingsDocument>, Vec<Issue>, Remains) {
+    embeddings::salvage(bytes)
+}
+
 /// Reads one memory, such as an element of `memories`.
 #[must_use]
 pub fn memory(bytes: &[u8]) -> (Option<Memory>, Vec<Issue>) {
     memory::read_alone(bytes)
 }
 
-/// The `schema` of a document's root, without reading the rest; none if there is no such text before a mistake.
+/// The `schema` of a document's root, without reading the rest; none if there is no such text. Mistakes inside the values of
+/// other keys do not matter.
 #[must_use]
 pub fn schema_of(bytes: &[u8]) -> Option<String> {
     root::schema_of(bytes)
@@ -74,6 +95,34 @@ pub struct StoreReading {
     pub checksum: ChecksumReading,
     /// Entries of `memories`, readable or not.
     pub count: u64,
+}
+
+/// What a document holds that could not be read.
+#[derive(Clone, Debug, Default)]
+pub struct Remains {
+    /// Entries of its lists, in the order of the document.
+    pub left_out: Vec<LeftOut>,
+    /// Where the text ends early, or goes on as no JSON; what comes after is not known.
+    pub broken: Option<JsonError>,
+}
+
+/// An entry that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The list: `memories`, `relations`, `conversations_index`, `messages` or `embeddings`.
+    pub list: &'static str,
+    /// Its place in it, from 0.
+    pub index: usize,
+    /// What is wrong, with JSON paths.
+    pub reason: String,
+}
+
+impl LeftOut {
+    /// The JSON path of the entry.
+    #[must_use]
+    pub fn path(&self) -> String {
+        format!("$.{}[{}]", self.list, self.index)
+    }
 }
 
 /// Which reading of `memories` the declared checksum fits.

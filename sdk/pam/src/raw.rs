@@ -101,6 +101,22 @@ impl RawObject {
     }
 }
 
+impl RawObject {
+    /// The same object without one key: what [`RawObject::with`] added is taken off to the byte.
+    #[must_use]
+    pub fn without(&self, key: &str) -> Self {
+        let text = self.as_str();
+        let Some((start, end)) = member_span(text, key) else { return self.clone() };
+        let (before, after) = (text[..start].trim_end(), text[end..].trim_start());
+        let rest = match (before.strip_suffix(','), after.strip_prefix(',')) {
+            (Some(before), _) => [before, after].concat(),
+            (None, Some(after)) => [before, after.trim_start()].concat(),
+            (None, None) => [before, after].concat(),
+        };
+        Self(rest.into())
+    }
+}
+
 /// The empty object.
 impl Default for RawObject {
     fn default() -> Self {
@@ -220,6 +236,16 @@ fn splice(text: &str, key: &str, value: &str) -> String {
 
 /// Where the value of a top-level key stands, with the white space before it.
 fn value_span(text: &str, wanted: &str) -> Option<(usize, usize)> {
+    spans(text, wanted).map(|(_, start, end)| (start, end))
+}
+
+/// Where a top-level key stands, to the end of its value.
+fn member_span(text: &str, wanted: &str) -> Option<(usize, usize)> {
+    spans(text, wanted).map(|(key, _, end)| (key, end))
+}
+
+/// Where a top-level key begins, where its colon ends, and where its value ends.
+fn spans(text: &str, wanted: &str) -> Option<(usize, usize, usize)> {
     let mut lexer = Lexer::new(text, MAX_DEPTH);
     let (mut depth, mut start) = (0_usize, None);
     while let Ok(Some(token)) = lexer.next() {
@@ -228,16 +254,17 @@ fn value_span(text: &str, wanted: &str) -> Option<(usize, usize)> {
             Token::EndObject | Token::EndArray => depth = depth.saturating_sub(1),
             Token::Key(quoted) => {
                 if depth == 1 && quoted.decode(&mut false) == wanted {
-                    start = Some(lexer.offset());
+                    let inside = quoted.text.as_ptr().addr() - text.as_ptr().addr();
+                    start = Some((inside - 1, lexer.offset()));
                 }
                 continue;
             }
             Token::String(_) | Token::Number(_) | Token::Bool(_) | Token::Null => {}
         }
         if depth == 1
-            && let Some(start) = start
+            && let Some((key, start)) = start
         {
-            return Some((start, lexer.offset()));
+            return Some((key, start, lexer.offset()));
         }
     }
     None

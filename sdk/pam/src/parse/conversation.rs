@@ -1,12 +1,13 @@
 //! Reads conversation documents.
 
 use super::{
+    LeftOut, Remains,
     fields::Fields,
     json_issue,
     path::Path,
     root::{self, Heading, Part, Walk},
     sink::{Sink, UNKNOWN_KEY, Version},
-    store::conversation_temporal,
+    store::{conversation_temporal, extend},
     values,
 };
 use crate::{
@@ -39,19 +40,35 @@ struct Document {
     import_metadata: Option<ImportMetadata>,
     /// Required fields that stood there, readable or not.
     present: Vec<&'static str>,
+    remains: Remains,
 }
 
 pub(super) fn read(bytes: &[u8]) -> (Option<Conversation>, Vec<Issue>) {
+    let (document, issues, _) = read_with(bytes, false);
+    (document, issues)
+}
+
+pub(super) fn salvage(bytes: &[u8]) -> (Option<Conversation>, Vec<Issue>, Remains) {
+    read_with(bytes, true)
+}
+
+fn read_with(bytes: &[u8], salvage: bool) -> (Option<Conversation>, Vec<Issue>, Remains) {
     let mut sink = Sink::default();
     let text = match root::text(bytes, &mut sink) {
         Ok(text) => text,
-        Err(issue) => return (None, vec![issue]),
+        Err(issue) => return (None, vec![issue], Remains::default()),
     };
-    let mut walk = Walk::new(text, LISTS);
+    let mut walk = Walk::new(text, LISTS, salvage);
     let mut document = Document::default();
     if let Err(problem) = document.fill(&mut walk, &mut sink) {
         sink.push(json_issue(&problem));
-        return (None, sink.finish(Version::Ours).0);
+        if !salvage {
+            return (None, sink.finish(Version::Ours).0, Remains::default());
+        }
+        document.remains.broken = Some(problem);
+    }
+    if salvage {
+        document.messages.get_or_insert_default();
     }
     document.finish(sink, walk.ambiguous)
 }
@@ -68,7 +85,15 @@ impl Document {
                 }
                 Part::Item(_, index, node) => {
                     let message = message(&node, &list.index(index), "R-25.1", sink);
-                    self.messages.get_or_insert_default().extend(message);
+                    let message = message.filter(|_| !walk.twice);
+                    if !extend(self.messages.get_or_insert_default(), message) {
+                        let reason = sink.reason();
+                        self.remains.left_out.push(LeftOut { list: "messages", index, reason });
+                    }
+                }
+                Part::Broken(list, index, problem) => {
+                    sink.push(json_issue(&problem));
+                    self.remains.left_out.push(LeftOut { list, index, reason: problem.to_string() });
                 }
                 Part::Field(key, node) => {
                     self.present.extend(REQUIRED.iter().copied().find(|required| *required == key));
@@ -110,7 +135,7 @@ impl Document {
         }
     }
 
-    fn finish(self, mut sink: Sink, ambiguous: bool) -> (Option<Conversation>, Vec<Issue>) {
+    fn finish(self, mut sink: Sink, ambiguous: bool) -> (Option<Conversation>, Vec<Issue>, Remains) {
         let version = self.heading.judge(SCHEMA, &mut sink);
         for key in REQUIRED.iter().filter(|key| !self.present.contains(key)) {
             sink.error("R-25.1", &Path::ROOT.key(key), "is missing");
@@ -139,7 +164,7 @@ impl Document {
             messages,
             unknown,
         });
-        (document, issues)
+        (document, issues, self.remains)
     }
 }
 

@@ -1,12 +1,13 @@
 //! Reads embeddings documents.
 
 use super::{
+    LeftOut, Remains,
     fields::Fields,
     json_issue,
     path::Path,
     root::{self, Heading, Part, Walk},
     sink::{Sink, Version},
-    store::storage_kind,
+    store::{extend, storage_kind},
     values,
 };
 use crate::{
@@ -21,19 +22,32 @@ const LISTS: &[&str] = &["embeddings"];
 struct Document {
     heading: Heading,
     embeddings: Option<Vec<Embedding>>,
+    remains: Remains,
 }
 
 pub(super) fn read(bytes: &[u8]) -> (Option<EmbeddingsDocument>, Vec<Issue>) {
+    let (document, issues, _) = read_with(bytes, false);
+    (document, issues)
+}
+
+pub(super) fn salvage(bytes: &[u8]) -> (Option<EmbeddingsDocument>, Vec<Issue>, Remains) {
+    read_with(bytes, true)
+}
+
+fn read_with(bytes: &[u8], salvage: bool) -> (Option<EmbeddingsDocument>, Vec<Issue>, Remains) {
     let mut sink = Sink::default();
     let text = match root::text(bytes, &mut sink) {
         Ok(text) => text,
-        Err(issue) => return (None, vec![issue]),
+        Err(issue) => return (None, vec![issue], Remains::default()),
     };
-    let mut walk = Walk::new(text, LISTS);
+    let mut walk = Walk::new(text, LISTS, salvage);
     let mut document = Document::default();
     if let Err(problem) = document.fill(&mut walk, &mut sink) {
         sink.push(json_issue(&problem));
-        return (None, sink.finish(Version::Ours).0);
+        if !salvage {
+            return (None, sink.finish(Version::Ours).0, Remains::default());
+        }
+        document.remains.broken = Some(problem);
     }
     document.finish(sink, walk.ambiguous)
 }
@@ -47,7 +61,15 @@ impl Document {
                 Part::List(_) => self.embeddings = Some(Vec::new()),
                 Part::Item(_, index, node) => {
                     let embedding = embedding(&node, &list.index(index), "R-12.7", sink);
-                    self.embeddings.get_or_insert_default().extend(embedding);
+                    let embedding = embedding.filter(|_| !walk.twice);
+                    if !extend(self.embeddings.get_or_insert_default(), embedding) {
+                        let reason = sink.reason();
+                        self.remains.left_out.push(LeftOut { list: "embeddings", index, reason });
+                    }
+                }
+                Part::Broken(list, index, problem) => {
+                    sink.push(json_issue(&problem));
+                    self.remains.left_out.push(LeftOut { list, index, reason: problem.to_string() });
                 }
                 Part::Field(key, node) if key == "embeddings" => {
                     sink.error("R-12.7", &list, format!("is {}, not a list", node.kind()));
@@ -62,7 +84,7 @@ impl Document {
         Ok(())
     }
 
-    fn finish(self, mut sink: Sink, ambiguous: bool) -> (Option<EmbeddingsDocument>, Vec<Issue>) {
+    fn finish(self, mut sink: Sink, ambiguous: bool) -> (Option<EmbeddingsDocument>, Vec<Issue>, Remains) {
         let version = self.heading.judge(SCHEMA, &mut sink);
         if self.embeddings.is_none() {
             sink.error("R-12.7", &Path::ROOT.key("embeddings"), "is missing");
@@ -74,7 +96,7 @@ impl Document {
             unknown,
             ..EmbeddingsDocument::new(embeddings)
         });
-        (document, issues)
+        (document, issues, self.remains)
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) enum Part<'a> {
     Field(Cow<'a, str>, Node<'a>),
     /// The next item of a list that is walked.
     Item(&'static str, usize, Node<'a>),
+    /// An item that is no JSON; only where what is whole is read in spite of it.
+    Broken(&'static str, usize, JsonError),
     /// The start of such a list.
     List(&'static str),
 }
@@ -34,30 +36,35 @@ pub(super) struct Walk<'a> {
     lists: &'static [&'static str],
     within: Option<(&'static str, usize)>,
     seen: BTreeSet<Cow<'a, str>>,
-    started: bool,
     /// A key stood twice, somewhere: the document is refused.
     pub(super) ambiguous: bool,
+    /// Whether what is whole is read although something else is broken.
+    salvage: bool,
+    /// A key stood twice in the item that came last.
+    pub(super) twice: bool,
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(text: &'a str, lists: &'static [&'static str]) -> Self {
-        let lexer = Lexer::new(text, MAX_DEPTH);
-        Self { lexer, lists, within: None, seen: BTreeSet::new(), started: false, ambiguous: false }
+    pub(super) fn new(text: &'a str, lists: &'static [&'static str], salvage: bool) -> Self {
+        Self {
+            lexer: Lexer::new(text, MAX_DEPTH),
+            lists,
+            within: None,
+            seen: BTreeSet::new(),
+            ambiguous: false,
+            salvage,
+            twice: false,
+        }
     }
 
     pub(super) fn next(&mut self, sink: &mut Sink) -> Result<Option<Part<'a>>, JsonError> {
-        if !self.started {
-            self.started = true;
-            if self.lexer.next()? != Some(Token::BeginObject) {
-                return Err(JsonError { offset: 0, problem: Problem::Expected("an object") });
-            }
+        if self.lexer.offset() == 0 && self.lexer.next()? != Some(Token::BeginObject) {
+            return Err(JsonError { offset: 0, problem: Problem::Expected("an object") });
         }
         if let Some((list, index)) = self.within {
-            let path = Path::ROOT;
-            let path = path.key(list);
-            if let Some(node) = self.value(&path.index(index), sink)? {
+            if let Some(part) = self.item(list, index, sink)? {
                 self.within = Some((list, index + 1));
-                return Ok(Some(Part::Item(list, index, node)));
+                return Ok(Some(part));
             }
             self.within = None;
         }
@@ -80,13 +87,39 @@ impl<'a> Walk<'a> {
             return Ok(Some(Part::List(list)));
         }
         let node = self.value(&path, sink)?;
+        self.ambiguous |= self.twice;
         Ok(node.map(|node| Part::Field(key.clone(), node)))
+    }
+
+    /// The next item of a list; none at its end.
+    fn item(
+        &mut self,
+        list: &'static str,
+        index: usize,
+        sink: &mut Sink,
+    ) -> Result<Option<Part<'a>>, JsonError> {
+        let root = Path::ROOT;
+        let path = root.key(list);
+        let mark = self.lexer.mark();
+        sink.begin_record();
+        match self.value(&path.index(index), sink) {
+            Ok(node) => {
+                self.ambiguous |= self.twice && !self.salvage;
+                Ok(node.map(|node| Part::Item(list, index, node)))
+            }
+            Err(problem)
+                if self.salvage && problem.problem != Problem::CutOff && self.lexer.pass_over(mark) =>
+            {
+                Ok(Some(Part::Broken(list, index, problem)))
+            }
+            Err(problem) => Err(problem),
+        }
     }
 
     fn value(&mut self, path: &Path<'_>, sink: &mut Sink) -> Result<Option<Node<'a>>, JsonError> {
         let mut notes = Notes::default();
         let node = tree::next_value(&mut self.lexer, &mut notes)?;
-        self.ambiguous |= report(&notes, path, sink);
+        self.twice = report(&notes, path, sink);
         Ok(node)
     }
 }
@@ -177,16 +210,19 @@ pub(super) fn schema_of(bytes: &[u8]) -> Option<String> {
     };
     let text = text(&bytes[..end], &mut sink).ok()?;
     let mut lexer = Lexer::new(text, MAX_DEPTH);
-    let (mut depth, mut wanted) = (0_usize, false);
-    while let Ok(Some(token)) = lexer.next() {
-        match token {
-            Token::BeginObject | Token::BeginArray => depth += 1,
-            Token::EndObject | Token::EndArray => depth = depth.saturating_sub(1),
-            Token::Key(key) => wanted = depth == 1 && key.decode(&mut false) == "schema",
-            Token::String(value) if wanted && depth == 1 => {
-                return Some(value.decode(&mut false).into_owned());
-            }
-            Token::String(_) | Token::Number(_) | Token::Bool(_) | Token::Null => {}
+    if lexer.next() != Ok(Some(Token::BeginObject)) {
+        return None;
+    }
+    while let Ok(Some(Token::Key(key))) = lexer.next() {
+        let mark = lexer.mark();
+        if key.decode(&mut false) == "schema"
+            && let Ok(Some(Token::String(value))) = lexer.next()
+        {
+            return Some(value.decode(&mut false).into_owned());
+        }
+        // What is wrong or too deep in another value does not make it another document.
+        if !lexer.pass_over(mark) {
+            return None;
         }
     }
     None

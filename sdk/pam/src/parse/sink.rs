@@ -20,7 +20,12 @@ const UNDECIDED: &str = "A-29";
 pub(super) struct Sink {
     issues: Issues,
     unknown: Vec<(String, Value)>,
+    /// What is wrong with the record that is read now.
+    said: Vec<String>,
 }
+
+/// Errors of one record that say why it was left out.
+const MOST_SAID: usize = 3;
 
 /// What the version of a document says about unknown keys and names.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,7 +44,21 @@ impl Sink {
     }
 
     pub(super) fn error(&mut self, rule: &'static str, path: &Path<'_>, message: impl Into<String>) {
-        self.push(Issue::error(rule, path.to_string(), message));
+        let issue = Issue::error(rule, path.to_string(), message);
+        if self.said.len() < MOST_SAID && rule != UNDECIDED {
+            self.said.push(format!("{} {}", issue.path, issue.message));
+        }
+        self.push(issue);
+    }
+
+    /// Forgets what was wrong with the record before.
+    pub(super) fn begin_record(&mut self) {
+        self.said.clear();
+    }
+
+    /// What is wrong with the record since [`Sink::begin_record`].
+    pub(super) fn reason(&self) -> String {
+        self.said.join("; ")
     }
 
     pub(super) fn warning(&mut self, rule: &'static str, path: &Path<'_>, message: impl Into<String>) {

@@ -1,25 +1,20 @@
 //! Reads memory stores, and what only their text can tell about checksum and signature.
 
 use super::{
-    ChecksumReading, StoreReading,
+    LeftOut, Remains, StoreReading,
     fields::Fields,
     json_issue, memory,
     path::Path,
+    raw_memories::RawMemories,
     root::{self, Heading, Part, Walk},
     sink::{Sink, Version},
     values,
 };
 use crate::{
-    checksum::Builder,
     conversation::ConversationTemporal,
     embedding::StorageKind,
-    jcs::{self, JcsError},
-    json::{
-        JsonError,
-        tree::{self, Node, Notes},
-    },
+    json::{JsonError, tree::Node},
     memory::Memory,
-    normal::normal_node,
     relation::{Relation, RelationType},
     sign::{Literal, Signed},
     store::{
@@ -49,19 +44,37 @@ struct Store<'a> {
     signature: Option<SignatureBlock>,
     signed: Signed,
     raw: RawMemories<'a>,
+    remains: Remains,
 }
 
 pub(super) fn read(bytes: &[u8]) -> StoreReading {
+    read_with(bytes, false).0
+}
+
+pub(super) fn salvage(bytes: &[u8]) -> (StoreReading, Remains) {
+    read_with(bytes, true)
+}
+
+fn read_with(bytes: &[u8], salvage: bool) -> (StoreReading, Remains) {
     let mut sink = Sink::default();
+    let refused = |issues| (StoreReading { issues, ..StoreReading::default() }, Remains::default());
     let text = match root::text(bytes, &mut sink) {
         Ok(text) => text,
-        Err(issue) => return StoreReading { issues: vec![issue], ..StoreReading::default() },
+        Err(issue) => return refused(vec![issue]),
     };
-    let mut walk = Walk::new(text, LISTS);
+    let mut walk = Walk::new(text, LISTS, salvage);
     let mut store = Store::default();
     if let Err(problem) = store.fill(&mut walk, &mut sink) {
         sink.push(json_issue(&problem));
-        return StoreReading { issues: sink.finish(Version::Ours).0, ..StoreReading::default() };
+        if !salvage {
+            return refused(sink.finish(Version::Ours).0);
+        }
+        store.remains.broken = Some(problem);
+    }
+    if salvage {
+        // What is missing is among the issues; whose the memories are does not make them less whole.
+        store.owner.get_or_insert_default();
+        store.memories.get_or_insert_default();
     }
     store.finish(sink, walk.ambiguous)
 }
@@ -72,7 +85,14 @@ impl<'a> Store<'a> {
             match part {
                 Part::List("memories") => self.memories = Some(Vec::new()),
                 Part::List(_) => {}
-                Part::Item(list, index, node) => self.item(list, index, &node, sink),
+                Part::Item(list, index, node) => self.item(list, index, &node, walk.twice, sink),
+                Part::Broken(list, index, problem) => {
+                    sink.push(json_issue(&problem));
+                    if list == "memories" {
+                        self.raw.push(&Node::Null);
+                    }
+                    self.remains.left_out.push(LeftOut { list, index, reason: problem.to_string() });
+                }
                 Part::Field(key, node) => {
                     if !self.heading.take(&key, &node, sink) {
                         self.field(&key, &node, sink);
@@ -83,18 +103,27 @@ impl<'a> Store<'a> {
         Ok(())
     }
 
-    fn item(&mut self, list: &str, index: usize, node: &Node<'a>, sink: &mut Sink) {
+    /// `twice`: the item has some key twice, so what it says is open.
+    fn item(&mut self, list: &'static str, index: usize, node: &Node<'a>, twice: bool, sink: &mut Sink) {
         let root = Path::ROOT;
         let path = root.key(list);
         let path = path.index(index);
-        match list {
+        let known = match list {
             "memories" => {
                 self.raw.push(node);
-                let memory = memory::read(node, &path, "R-4.1", sink);
-                self.memories.get_or_insert_default().extend(memory);
+                let memory = memory::read(node, &path, "R-4.1", sink).filter(|_| !twice);
+                extend(self.memories.get_or_insert_default(), memory)
             }
-            "relations" => self.relations.extend(relation(node, &path, "R-13.1", sink)),
-            _ => self.conversations_index.extend(index_entry(node, &path, "R-14.3", sink)),
+            "relations" => {
+                extend(&mut self.relations, relation(node, &path, "R-13.1", sink).filter(|_| !twice))
+            }
+            _ => {
+                let entry = index_entry(node, &path, "R-14.3", sink).filter(|_| !twice);
+                extend(&mut self.conversations_index, entry)
+            }
+        };
+        if !known {
+            self.remains.left_out.push(LeftOut { list, index, reason: sink.reason() });
         }
     }
 
@@ -142,7 +171,7 @@ impl<'a> Store<'a> {
         }
     }
 
-    fn finish(self, mut sink: Sink, ambiguous: bool) -> StoreReading {
+    fn finish(self, mut sink: Sink, ambiguous: bool) -> (StoreReading, Remains) {
         let version = self.heading.judge(SCHEMA, &mut sink);
         let root = Path::ROOT;
         if self.memories.is_none() {
@@ -151,7 +180,7 @@ impl<'a> Store<'a> {
         if self.owner.is_none() && self.signed.owner_id.is_none() {
             sink.error("R-3.3", &root.key("owner"), "is missing");
         }
-        let count = self.raw.texts.len() as u64;
+        let count = self.raw.count();
         let checksum = self.raw.judge(self.signed.checksum.as_deref());
         let (issues, unknown) = sink.finish(version);
         let whole = version != Version::Foreign && !ambiguous;
@@ -176,81 +205,18 @@ impl<'a> Store<'a> {
                 signature: self.signature,
                 unknown,
             });
-        StoreReading { document, issues, signed: self.signed, checksum, count }
+        (StoreReading { document, issues, signed: self.signed, checksum, count }, self.remains)
     }
 }
 
-/// The memories as they stand: hashed on the way as long as they come in id order.
-#[derive(Default)]
-struct RawMemories<'a> {
-    builder: Builder,
-    /// Text of each, for a second look.
-    texts: Vec<(String, &'a str)>,
-    unordered: bool,
-    problem: Option<JcsError>,
-    buffer: Vec<u8>,
+/// Adds what could be read; false if nothing could.
+pub(super) fn extend<T>(list: &mut Vec<T>, record: Option<T>) -> bool {
+    let known = record.is_some();
+    list.extend(record);
+    known
 }
 
-impl<'a> RawMemories<'a> {
-    fn push(&mut self, node: &Node<'a>) {
-        let Node::Object(object) = node else {
-            // No memory, so no checksum that could be right; the issue is reported where it is read.
-            self.problem.get_or_insert(JcsError::Value("an entry is not an object".to_owned()));
-            self.texts.push((String::new(), ""));
-            return;
-        };
-        let id = member(node, "id").unwrap_or_default();
-        self.unordered |= self.texts.last().is_some_and(|(previous, _)| *previous > id);
-        self.texts.push((id, object.text));
-        if self.unordered || self.problem.is_some() {
-            return;
-        }
-        self.buffer.clear();
-        match jcs::write_tree(&mut self.buffer, node) {
-            Ok(()) => self.builder.push_canonical(&self.buffer),
-            Err(problem) => self.problem = Some(problem),
-        }
-    }
-
-    fn judge(mut self, declared: Option<&str>) -> ChecksumReading {
-        let Some(declared) = declared else { return ChecksumReading::Absent };
-        if self.unordered {
-            // Stable: memories with one id stay as written.
-            self.texts.sort_by(|(left, _), (right, _)| left.cmp(right));
-            match again(&self.texts, |node| node) {
-                Ok(builder) => self.builder = builder,
-                Err(problem) => self.problem = Some(problem),
-            }
-        }
-        if let Some(problem) = self.problem {
-            return ChecksumReading::NotCanonical(problem.to_string());
-        }
-        let computed = self.builder.finish();
-        if computed.to_string() == declared {
-            return ChecksumReading::Spec;
-        }
-        let normal = again(&self.texts, normal_node).map(Builder::finish);
-        if normal.is_ok_and(|normal| normal.to_string() == declared) {
-            return ChecksumReading::SdkNormalForm;
-        }
-        ChecksumReading::Mismatch { computed }
-    }
-}
-
-/// Hashes the memories of these texts, each after `change`.
-fn again(texts: &[(String, &str)], change: fn(Node<'_>) -> Node<'_>) -> Result<Builder, JcsError> {
-    let (mut builder, mut buffer) = (Builder::new(), Vec::new());
-    for (_, text) in texts {
-        let node = tree::parse(text, super::MAX_DEPTH, &mut Notes::default())
-            .map_err(|problem| JcsError::Value(problem.to_string()))?;
-        buffer.clear();
-        jcs::write_tree(&mut buffer, &change(node))?;
-        builder.push_canonical(&buffer);
-    }
-    Ok(builder)
-}
-
-fn member(node: &Node<'_>, key: &str) -> Option<String> {
+pub(super) fn member(node: &Node<'_>, key: &str) -> Option<String> {
     match node {
         Node::Object(object) => string_of(object.get(key)),
         _ => None,

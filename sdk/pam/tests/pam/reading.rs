@@ -282,3 +282,83 @@ fn a_raw_object_takes_one_more_key() {
     );
     assert_eq!(RawObject::default().with("k\"", &json!([])).as_str(), "{\"k\\\"\":[]}");
 }
+
+fn store_of(memories: &[&str]) -> String {
+    format!(
+        r#"{{"schema":"portable-ai-memory","schema_version":"1.0","owner":{{"id":"o"}},"memories":[{}],"relations":[]}}"#,
+        memories.join(",")
+    )
+}
+
+fn ids(reading: &parse::StoreReading) -> Vec<&str> {
+    let document = reading.document.as_ref().unwrap();
+    document.memories.iter().map(|memory| memory.id.as_str()).collect()
+}
+
+#[test]
+fn salvaging_leaves_out_only_the_entry_that_is_broken() {
+    let memory = |id: &str| serde_json::to_string(&full::small_memory(id, "x")).unwrap();
+    let (first, last) = (memory("first"), memory("last"));
+    let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
+    let twice = memory_with(r#""id":"again""#);
+    for (broken, reason) in [
+        (deep.as_str(), "levels of nesting"),
+        (r#"{"a":NaN}"#, "NaN"),
+        (r#"{"a":1e999,"b":"]}"}"#, "too large"),
+        (r#"{"a":"\x"}"#, "escape"),
+        (r#"{"a":}"#, "a value expected"),
+        ("7", "not an object"),
+        ("{}", "$.memories[1].id is missing"),
+        (twice.as_str(), "stands twice"),
+    ] {
+        let text = store_of(&[&first, broken, &last]);
+        let (reading, remains) = parse::salvage_store(text.as_bytes());
+        assert_eq!(ids(&reading), ["first", "last"], "{broken}");
+        assert_eq!(remains.left_out.len(), 1, "{broken}");
+        assert_eq!(remains.left_out[0].path(), "$.memories[1]");
+        assert!(remains.left_out[0].reason.contains(reason), "{broken}: {}", remains.left_out[0].reason);
+        assert_eq!((remains.broken, reading.count), (None, 3));
+    }
+}
+
+#[test]
+fn salvaging_a_cut_store_gives_the_entries_before_the_cut_wherever_it_is() {
+    let memory = |id: &str| serde_json::to_string(&full::small_memory(id, "x")).unwrap();
+    let text = store_of(&[&memory("one"), &memory("two")]);
+    let whole = parse::salvage_store(text.as_bytes());
+    assert_eq!((ids(&whole.0), whole.1.broken), (vec!["one", "two"], None));
+    for end in 0..text.len() {
+        let (reading, remains) = parse::salvage_store(&text.as_bytes()[..end]);
+        assert!(remains.broken.is_some_and(|problem| problem.offset <= end), "cut at {end}");
+        if let Some(document) = reading.document {
+            let whole: Vec<_> =
+                ["one", "two"].iter().filter(|id| text[..end].contains(&memory(id))).copied().collect();
+            let found: Vec<_> = document.memories.iter().map(|memory| memory.id.as_str()).collect();
+            assert_eq!(found, whole, "cut at {end}");
+        }
+    }
+}
+
+#[test]
+fn salvaging_does_not_hang_on_lists_without_values() {
+    for list in ["[,1]", "[1,,2]", "[1}", "[}", "[1 2]", "[\"", "[:]", "[1,]"] {
+        let text = store_of(&[]).replace(r#""memories":[]"#, &format!(r#""memories":{list}"#));
+        let (reading, _) = parse::salvage_store(text.as_bytes());
+        assert!(reading.document.is_none_or(|document| document.memories.is_empty()), "{list}");
+    }
+}
+
+#[test]
+fn a_key_that_was_added_is_taken_off_to_the_byte() {
+    for text in ["{}", r#"{"a":1}"#, r#"{"a":{"k":2},"b":"k"}"#, r#"{ "a" : [1, 2] }"#] {
+        let object = RawObject::parse(text.to_owned()).unwrap();
+        let with = object.with("k", &json!({"x": [1]})).with("l", &json!(null));
+        let bare = with.without("l").without("k");
+        assert_eq!(bare.to_map(), object.to_map());
+        assert_eq!(bare.with("k", &json!(1)), object.with("k", &json!(1)), "{text}");
+        assert_eq!(object.without("absent"), object);
+    }
+    let object = RawObject::parse(r#"{"k":1, "a":2}"#.to_owned()).unwrap();
+    assert_eq!(object.without("k").as_str(), r#"{"a":2}"#);
+    assert_eq!(object.without("a").as_str(), r#"{"k":1}"#);
+}
