@@ -4,6 +4,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::{
+    change::MAX_ID_BYTES,
     codec::{Put, canonical_uuid},
     ledger::Ledger,
     record::ChangeKind,
@@ -34,6 +35,18 @@ pub(crate) type Id16 = [u8; 16];
 /// Returns the UUID's bytes of a canonical UUID, else the start of the id's SHA-256.
 pub(crate) fn id16(id: &str) -> Id16 {
     canonical_uuid(id).unwrap_or_else(|| first16(Sha256::digest(id)))
+}
+
+/// Returns the key of an object's id. Two ids can have one key, if somebody takes care: such a pair is refused.
+#[must_use]
+pub fn key_of(id: &str) -> [u8; 16] {
+    id16(id)
+}
+
+/// Returns whether an id of a record or a message is longer than keys have room for.
+#[must_use]
+pub fn id_too_long(id: &str) -> bool {
+    id.len() > MAX_ID_BYTES
 }
 
 /// Returns what stands in a key for a name that must not be read there once values are sealed.

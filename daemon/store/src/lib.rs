@@ -30,6 +30,7 @@ mod value;
 pub use blob::{BlobReader, BlobRef};
 pub use change::{Batch, Change, ConversationWrite, EvidenceWrite, MessageHead, MessageWrite, Origin};
 pub use error::StoreError;
+pub use keys::{id_too_long, key_of};
 pub use ledger::{Durability, Ledger, LedgerEntry, LedgerWrite};
 pub use query::{ConversationQuery, Cursor, MemoryOrder, MemoryQuery, Page, TimeRange};
 pub use read::{Bodies, EvidenceIter};

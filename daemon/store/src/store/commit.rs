@@ -24,6 +24,7 @@ use crate::{
     record::BodyPlace,
     report::Health,
     revision::Revision,
+    store::Store,
     value::INLINE,
 };
 
@@ -82,6 +83,18 @@ impl Inner {
     }
 }
 
+impl Store {
+    /// Whether these changes could stand in one batch, as far as sizes, ids and their keys say: what a stranger's document
+    /// asks for is looked at before it can fail a commit.
+    ///
+    /// # Errors
+    /// What [`Store::commit`] would refuse; what the engine refuses.
+    pub fn accepts(&self, changes: &[Change]) -> Result<(), StoreError> {
+        let engine = self.engine();
+        check(changes)?.iter().try_for_each(|(key, id)| collides(engine, *key, id))
+    }
+}
+
 struct Group<'a> {
     inner: &'a Inner,
     writer: &'a mut WriteSide,
@@ -92,7 +105,7 @@ struct Group<'a> {
 
 impl Group<'_> {
     fn add(&mut self, batch: Batch) -> Result<Revision, StoreError> {
-        let keys = check(&batch)?;
+        let keys = check(&batch.changes)?;
         if keys.iter().any(|(key, _)| self.touched.contains(key)) {
             self.finish(Durability::Now)?;
         }
@@ -211,10 +224,10 @@ impl Group<'_> {
 }
 
 /// Checks what can be checked without the store; returns the keys and ids that the batch touches.
-fn check(batch: &Batch) -> Result<Vec<(Key, String)>, StoreError> {
-    let mut keys = Vec::with_capacity(batch.changes.len());
-    let mut seen: HashMap<Key, usize> = HashMap::with_capacity(batch.changes.len());
-    for change in &batch.changes {
+fn check(changes: &[Change]) -> Result<Vec<(Key, String)>, StoreError> {
+    let mut keys = Vec::with_capacity(changes.len());
+    let mut seen: HashMap<Key, usize> = HashMap::with_capacity(changes.len());
+    for change in changes {
         let Some((kind, name, key, id)) = identity(change) else { continue };
         if id.len() > MAX_ID_BYTES {
             return Err(too_large(format!("the id of a {name}"), id.len(), MAX_ID_BYTES));
