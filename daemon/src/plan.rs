@@ -6,5 +6,6 @@
 pub mod assemble;
 pub mod body;
 pub mod conversation;
+pub mod document;
 pub mod evidence;
 pub mod tree;

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::plan::{
     assemble::{Places, shown_header},
-    evidence::{Witness, items_of, memory_id},
+    evidence::{Document, Witness, items_of, memory_id},
 };
 
 /// The models under which the importer keeps MemU's vectors.
@@ -83,7 +83,12 @@ fn memories(job: &Job<'_>, target: &mut Target, written: &mut Written) -> Result
 fn lists(store: &Store) -> Result<Lists, ExportError> {
     let mut witnesses: Vec<Witness> = Vec::new();
     for record in store.evidence_all() {
-        let witness: Witness = serde_json::from_slice(&record?.json)
+        let json = record?.json;
+        // What a PAM document brought is among the others: it is no list of MemU's.
+        if Document::is(&json) {
+            continue;
+        }
+        let witness: Witness = serde_json::from_slice(&json)
             .map_err(|_| ExportError::Unencodable { what: "a stored piece of evidence" })?;
         if witness.platform == memu::PLATFORM {
             witnesses.push(witness);

@@ -178,7 +178,12 @@ pub fn shown_header(record: &ConversationRecord) -> ConversationHeader {
     }
     if let Some(leaf) = leaf(record) {
         let raw = header.raw_metadata.take().unwrap_or_default();
-        header.raw_metadata = Some(raw.with("current_message", &leaf.into()));
+        let mut raw = raw.with("current_message", &leaf.into());
+        if record.current.as_deref() != Some(leaf) {
+            // No export named it; whoever reads the bundle has to know, for a newer message takes its place.
+            raw = raw.with("current_message_source", &"newest".into());
+        }
+        header.raw_metadata = Some(raw);
     }
     header
 }

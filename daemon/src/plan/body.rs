@@ -1,6 +1,6 @@
 //! What an export says of one message, whoever its neighbours are; and the union of two such reports.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use satchel_pam::{
     conversation::{Attachment, Citation, Content, Message, Role, ToolCall},
@@ -170,12 +170,35 @@ fn with(raw: Option<RawObject>, key: &str, value: &serde_json::Value) -> RawObje
     raw.unwrap_or_default().with(key, value)
 }
 
+/// JSON text without the white space between its tokens, which says nothing: documents are indented by whoever writes them.
+fn compact(text: &str) -> Cow<'_, str> {
+    let (mut quoted, mut escaped) = (false, false);
+    let mut spare = |c: char| {
+        let string = quoted;
+        quoted ^= c == '"' && !escaped;
+        escaped = c == '\\' && !escaped && string;
+        !string && matches!(c, ' ' | '\n' | '\r' | '\t')
+    };
+    match text.find(&mut spare) {
+        None => Cow::Borrowed(text),
+        Some(at) => {
+            // What was found is outside of any string.
+            let rest = text[at..].chars().filter(|c| !spare(*c));
+            Cow::Owned(text[..at].chars().chain(rest).collect())
+        }
+    }
+}
+
 /// The value with more in it; among equals the greater text, so that either order gives the same.
 pub(super) fn richer<T: Serialize + Clone + PartialEq>(one: &T, other: &T) -> T {
     if one == other {
         return one.clone();
     }
-    let text = |value: &T| serde_json::to_string(value).map_or((0, String::new()), |text| (text.len(), text));
+    let text = |value: &T| {
+        let text = serde_json::to_string(value).unwrap_or_default();
+        let text = compact(&text).into_owned();
+        (text.len(), text)
+    };
     let empty = |text: &(usize, String)| matches!(text.1.as_str(), "null" | "[]" | "\"\"" | "{}");
     let (left, right) = (text(one), text(other));
     match (empty(&left), empty(&right)) {
@@ -236,7 +259,7 @@ fn join(one: &Attachment, other: &Attachment) -> Attachment {
 /// All keys of both, in each the richer value.
 pub(super) fn union_of_raw(one: Option<&RawObject>, other: Option<&RawObject>) -> Option<RawObject> {
     let (one, other) = match (one, other) {
-        (Some(one), Some(other)) if one.as_str() != other.as_str() => (one, other),
+        (Some(one), Some(other)) if !same_json(one.as_str(), other.as_str()) => (one, other),
         (one, other) => return one.or(other).cloned(),
     };
     let (Some(left), Some(right)) = (keys(one), keys(other)) else {
@@ -245,12 +268,12 @@ pub(super) fn union_of_raw(one: Option<&RawObject>, other: Option<&RawObject>) -
     let mut all = left.clone();
     for (key, value) in &right {
         let known = all.entry(key.clone()).or_insert_with(|| value.clone());
-        if rank(value) > rank(known) {
+        if rank(&compact(value.get())) > rank(&compact(known.get())) {
             known.clone_from(value);
         }
     }
     let same = |some: &BTreeMap<String, Box<RawValue>>| {
-        some.len() == all.len() && some.iter().all(|(key, value)| all[key].get() == value.get())
+        some.len() == all.len() && some.iter().all(|(key, value)| same_json(all[key].get(), value.get()))
     };
     match (same(&left), same(&right)) {
         (true, false) => Some(one.clone()),
@@ -264,7 +287,39 @@ fn keys(raw: &RawObject) -> Option<BTreeMap<String, Box<RawValue>>> {
     serde_json::from_str(raw.as_str()).ok()
 }
 
-fn rank(value: &RawValue) -> (bool, usize, &str) {
-    let text = value.get();
+fn same_json(one: &str, other: &str) -> bool {
+    one == other || compact(one) == compact(other)
+}
+
+fn rank(text: &str) -> (bool, usize, &str) {
     (!matches!(text, "null" | "[]" | "\"\"" | "{}" | "false"), text.len(), text)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compact_text_has_no_white_space_but_in_strings() {
+        for (text, compacted) in [
+            (r#"{"a":1}"#, r#"{"a":1}"#),
+            ("{ \"a b\" : [1 ,\n\t2] }", r#"{"a b":[1,2]}"#),
+            (r#"{"a": "x \" y", "b\\": " "}"#, r#"{"a":"x \" y","b\\":" "}"#),
+            (r#"["\\", " \\\" ", 3]"#, r#"["\\"," \\\" ",3]"#),
+        ] {
+            assert_eq!(compact(text), compacted);
+        }
+    }
+
+    #[test]
+    fn white_space_between_tokens_is_no_difference() {
+        let raw = |text: &str| Some(RawObject::parse(text.to_owned()).unwrap());
+        let known = raw(r#"{"a": {"b": [1, 2]}}"#);
+        for other in [r#"{"a":{"b":[1,2]}}"#, "{\n  \"a\": {\n    \"b\": [1,\n 2]\n  }\n}"] {
+            assert_eq!(union_of_raw(known.as_ref(), raw(other).as_ref()), known);
+        }
+        let richer = raw(r#"{"a":{"b":[1,2]},"c":1}"#);
+        assert_eq!(union_of_raw(known.as_ref(), richer.as_ref()), richer);
+    }
 }

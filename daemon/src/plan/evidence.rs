@@ -4,6 +4,7 @@
 //! newest snapshot of a one-line list replaces the older ones, a log of edits is replayed. A memory is active if any stream
 //! holds it; absence from a newer snapshot of a longer list proves nothing, as providers cut those lists.
 
+mod document;
 mod memory;
 mod sightings;
 mod streams;
@@ -18,6 +19,8 @@ use satchel_pam::{
     relation::Relation,
 };
 use serde::{Deserialize, Serialize};
+
+pub use document::Document;
 
 /// A piece of evidence as the store keeps it: keys resolved, times filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -110,7 +113,17 @@ fn version(extractor: &str) -> Vec<u64> {
     numbers.split('.').map(|number| number.parse().unwrap_or(0)).collect()
 }
 
-/// Replays all evidence.
+/// Replays all evidence: what exports say, and the memories that PAM documents brought.
+pub fn derive_with<'a>(
+    all: impl IntoIterator<Item = &'a Witness>,
+    documents: impl IntoIterator<Item = &'a Document>,
+) -> Derived {
+    let mut derived = derive(all);
+    document::add(&mut derived, documents);
+    derived
+}
+
+/// Replays what exports say.
 pub fn derive<'a>(all: impl IntoIterator<Item = &'a Witness>) -> Derived {
     let mut witnesses: Vec<&Witness> = all.into_iter().collect();
     witnesses.sort_by(|one, other| (one.at, &one.id).cmp(&(other.at, &other.id)));

@@ -10,7 +10,8 @@ const SUMMARY_CHARACTERS: usize = 100;
 /// What Satchel adds to a message's metadata.
 const OWN_KEYS: [&str; 3] = ["active_path", "created_at_source", "hidden"];
 /// What Satchel adds to a conversation's metadata.
-const OWN_HEADER_KEYS: [&str; 3] = ["created_at_source", "current_message", "updated_at_source"];
+const OWN_HEADER_KEYS: [&str; 4] =
+    ["created_at_source", "current_message", "current_message_source", "updated_at_source"];
 
 /// A conversation with its messages in their order, as MemU's API answers it; `user` is the person where it does not say.
 ///

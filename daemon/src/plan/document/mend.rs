@@ -1,0 +1,234 @@
+//! Makes the records of a stranger's document such that they may stand in an export of ours.
+//!
+//! What breaks a rule of PAM is put right if there is a right, and its text as it stood is kept beside it under
+//! [`ORIGINAL_KEY`]: a memory is not lost over its label.
+
+use std::collections::BTreeSet;
+
+use satchel_pam::{
+    conversation::ConversationHeader,
+    hash::ContentHash,
+    issue::{Issue, Severity},
+    jcs,
+    memory::{Memory, MemoryType},
+    raw::RawObject,
+    validate,
+};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// Where `metadata` or `raw_metadata` keeps the values that were put right, by the names of their fields.
+pub const ORIGINAL_KEY: &str = "pam:original";
+/// Where a provider is named by nothing that could be a name.
+const UNKNOWN: &str = "unknown";
+/// PAM's bounds of a platform's name.
+const PLATFORM_LENGTH: std::ops::RangeInclusive<usize> = 2..=32;
+
+/// Values that were put right.
+#[derive(Default)]
+struct Originals(Map<String, Value>);
+
+impl Originals {
+    fn keep(&mut self, field: &str, value: &impl Serialize) {
+        self.0.insert(field.to_owned(), serde_json::to_value(value).unwrap_or_default());
+    }
+
+    /// What to tell of them.
+    fn notes(&self) -> Vec<String> {
+        self.0
+            .iter()
+            .map(|(field, value)| format!("{field} was {}; it is kept under {ORIGINAL_KEY:?}", shown(value)))
+            .collect()
+    }
+}
+
+/// Longest original that a note shows, in characters.
+const SHOWN: usize = 80;
+
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// Puts `memory` right and says what was wrong.
+///
+/// # Errors
+/// What is wrong, if there is no right: the memory cannot be taken.
+pub fn memory(memory: &mut Memory, path: &str) -> Result<Vec<String>, String> {
+    if broken(&validate::memory(memory, path)).is_none() {
+        return Ok(Vec::new());
+    }
+    let mut originals = Originals::default();
+    text(memory, &mut originals);
+    times(memory, &mut originals);
+    origin(memory, &mut originals);
+    figures(memory, &mut originals);
+    metadata(memory, &mut originals);
+    let notes = originals.notes();
+    if !originals.0.is_empty() {
+        let kept = memory.metadata.entry(ORIGINAL_KEY).or_insert_with(|| Value::Object(Map::new()));
+        match kept {
+            Value::Object(kept) => kept.extend(originals.0),
+            other => *other = Value::Object(originals.0),
+        }
+    }
+    match broken(&validate::memory(memory, path)) {
+        None => Ok(notes),
+        Some(issue) => Err(format!("{} {}", issue.path, issue.message)),
+    }
+}
+
+fn broken(issues: &[Issue]) -> Option<&Issue> {
+    issues.iter().find(|issue| issue.severity == Severity::Error)
+}
+
+fn text(memory: &mut Memory, originals: &mut Originals) {
+    let computed = ContentHash::of(&memory.content);
+    if computed != memory.content_hash {
+        originals.keep("content_hash", &memory.content_hash.to_string());
+        memory.content_hash = computed;
+    }
+    if memory.memory_type == MemoryType::Custom {
+        if memory.custom_type.as_deref().is_none_or(str::is_empty) {
+            originals.keep("custom_type", &memory.custom_type);
+            memory.custom_type = Some(UNKNOWN.to_owned());
+        }
+    } else if let Some(custom) = memory.custom_type.take() {
+        originals.keep("custom_type", &custom);
+    }
+    let mut seen = BTreeSet::new();
+    let good: Vec<String> =
+        memory.tags.iter().filter(|one| tag(one) && seen.insert(one.as_str())).cloned().collect();
+    if good != memory.tags {
+        originals.keep("tags", &memory.tags);
+        memory.tags = good;
+    }
+}
+
+fn times(memory: &mut Memory, originals: &mut Originals) {
+    let times = &mut memory.temporal;
+    if let Some(updated) = times.updated_at.filter(|updated| updated.micros() < times.created_at.micros()) {
+        originals.keep("temporal.updated_at", &updated);
+        times.updated_at = None;
+    }
+    if let (Some(from), Some(until)) = (times.valid_from, times.valid_until)
+        && until.micros() < from.micros()
+    {
+        originals.keep("temporal.valid_from", &from);
+        originals.keep("temporal.valid_until", &until);
+        (times.valid_from, times.valid_until) = (None, None);
+    }
+}
+
+fn origin(memory: &mut Memory, originals: &mut Originals) {
+    let provenance = &mut memory.provenance;
+    let name = platform(&provenance.platform);
+    if name != provenance.platform {
+        originals.keep("provenance.platform", &provenance.platform);
+        provenance.platform = name;
+    }
+    if let Some(extractor) = provenance.extractor.take_if(|name| !software(name)) {
+        originals.keep("provenance.extractor", &extractor);
+    }
+}
+
+fn figures(memory: &mut Memory, originals: &mut Originals) {
+    if let Some(confidence) = &mut memory.confidence {
+        for (field, score) in
+            [("confidence.initial", &mut confidence.initial), ("confidence.current", &mut confidence.current)]
+        {
+            if let Some(score) = score.take_if(|score| !(0.0..=1.0).contains(score)) {
+                originals.keep(field, &score);
+            }
+        }
+    }
+    if let Some(access) = &mut memory.access {
+        let whole = access.shared_with.clone();
+        for grant in &mut access.shared_with {
+            let mut seen = BTreeSet::new();
+            grant.permissions.retain(|permission| seen.insert(*permission));
+        }
+        access.shared_with.retain(|grant| !grant.entity.is_empty() && !grant.permissions.is_empty());
+        if access.shared_with != whole {
+            originals.keep("access.shared_with", &whole);
+        }
+    }
+}
+
+fn metadata(memory: &mut Memory, originals: &mut Originals) {
+    for key in ["language", "domain"] {
+        let odd = memory.metadata.get(key).is_some_and(|value| !value.is_string() && !value.is_null());
+        if odd && let Some(value) = memory.metadata.remove(key) {
+            originals.keep(&format!("metadata.{key}"), &value.to_string());
+        }
+    }
+    // What has no canonical form would take the checksum away from every memory beside it.
+    for (key, value) in &mut memory.metadata {
+        if jcs::to_vec(value).is_err() {
+            originals.keep(&format!("metadata.{key}"), &value.to_string());
+            *value = Value::String(value.to_string());
+        }
+    }
+}
+
+/// Puts the header of a conversation right and says what was wrong.
+pub fn header(header: &mut ConversationHeader) -> Vec<String> {
+    let mut originals = Originals::default();
+    let name = platform(&header.provider.name);
+    if name != header.provider.name {
+        originals.keep("provider.name", &header.provider.name);
+        header.provider.name = name;
+    }
+    if !header.tags.iter().all(|one| tag(one)) {
+        originals.keep("tags", &header.tags);
+        header.tags.retain(|one| tag(one));
+    }
+    if let Some(metadata) = &mut header.import_metadata
+        && let Some(importer) = metadata.importer.take_if(|name| !software(name))
+    {
+        originals.keep("import_metadata.importer", &importer);
+    }
+    let notes = originals.notes();
+    if !originals.0.is_empty() {
+        let raw: RawObject = header.raw_metadata.take().unwrap_or_default();
+        header.raw_metadata = Some(raw.with(ORIGINAL_KEY, &Value::Object(originals.0)));
+    }
+    notes
+}
+
+/// `name` as a platform's name in PAM.
+fn platform(name: &str) -> String {
+    let fits = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
+    if PLATFORM_LENGTH.contains(&name.len()) && name.bytes().all(fits) {
+        return name.to_owned();
+    }
+    let lower = name.trim().to_lowercase();
+    let slug: String = lower
+        .chars()
+        .map(|c| if c.is_ascii() && fits(c as u8) { c } else { '-' })
+        .take(*PLATFORM_LENGTH.end())
+        .collect();
+    let slug = slug.trim_matches('-');
+    if PLATFORM_LENGTH.contains(&slug.len()) { slug.to_owned() } else { UNKNOWN.to_owned() }
+}
+
+/// PAM's pattern of a tag.
+fn tag(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with(['_', '-'])
+        && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-'))
+}
+
+/// PAM's pattern of a program's name and version.
+fn software(text: &str) -> bool {
+    let Some((name, version)) = text.split_once('/') else { return false };
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    !name.is_empty()
+        && name.bytes().all(word)
+        && version.split('.').count() == 3
+        && version.split('.').all(digits)
+}

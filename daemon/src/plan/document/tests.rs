@@ -1,0 +1,137 @@
+use satchel_pam::parse;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A document with these messages, read as an import reads it.
+fn document(messages: &Value, raw: &Value) -> Conversation {
+    let text = json!({
+        "schema": "portable-ai-memory-conversation", "schema_version": "1.0", "id": "c",
+        "provider": {"name": "elsewhere"}, "temporal": {"created_at": "2026-01-01T00:00:00Z"},
+        "messages": messages, "raw_metadata": raw,
+    });
+    parse::conversation(text.to_string().as_bytes()).0.unwrap()
+}
+
+fn message(id: &str, more: &Value) -> Value {
+    let mut message = json!({"id": id, "role": "user", "created_at": "2026-01-01T00:00:00Z"});
+    message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    message
+}
+
+fn parents(messages: &Value) -> Vec<(String, Option<String>)> {
+    let mapped = conversation(document(messages, &json!({})));
+    mapped.nodes.into_iter().map(|node| (node.id, node.parent)).collect()
+}
+
+fn pair(id: &str, parent: Option<&str>) -> (String, Option<String>) {
+    (id.to_owned(), parent.map(str::to_owned))
+}
+
+#[test]
+fn messages_without_any_link_follow_each_other() {
+    let line = json!([
+        message("a", &json!({})),
+        message("b", &json!({"children_ids": []})),
+        message("c", &json!({}))
+    ]);
+    assert_eq!(parents(&line), [pair("a", None), pair("b", Some("a")), pair("c", Some("b"))]);
+}
+
+#[test]
+fn a_link_that_one_end_knows_is_a_link() {
+    let tree = json!([
+        message("a", &json!({"children_ids": ["b", "c", "a"]})),
+        message("b", &json!({"parent_id": "a"})),
+        message("c", &json!({})),
+        message("d", &json!({"parent_id": "gone"})),
+        message("e", &json!({"parent_id": ""})),
+    ]);
+    let expected = [
+        pair("a", None),
+        pair("b", Some("a")),
+        pair("c", Some("a")),
+        pair("d", Some("gone")),
+        pair("e", None),
+    ];
+    assert_eq!(parents(&tree), expected);
+}
+
+#[test]
+fn what_our_exports_add_is_taken_off_again() {
+    let messages = json!([
+        message("a", &json!({"raw_metadata": {"x": 1, "active_path": true}})),
+        message(
+            "b",
+            &json!({"parent_id": "a", "raw_metadata": {"created_at_source": "parent", "active_path": true}})
+        ),
+        message(
+            "c",
+            &json!({"parent_id": "a", "created_at": "2026-01-02T00:00:00Z", "raw_metadata": {"active_path": false}})
+        ),
+    ]);
+    let raw = json!({"y": 2, "created_at_source": "messages", "updated_at_source": "2025-01-01T00:00:00Z", "current_message": "b"});
+    let mapped = conversation(document(&messages, &raw));
+    let bare: Vec<_> = mapped
+        .nodes
+        .iter()
+        .map(|node| (node.body.raw_metadata.as_ref().map(RawObject::as_str), node.body.created_at.is_some()))
+        .collect();
+    assert_eq!(bare, [(Some("{\"x\":1}"), true), (None, false), (None, true)]);
+    let report = mapped.report;
+    assert_eq!(report.raw_metadata.as_ref().map(RawObject::as_str), Some("{\"y\":2}"));
+    assert_eq!((report.created_at, report.updated_at), (None, Some(1_735_689_600_000_000)));
+    assert_eq!(report.current.as_deref(), Some("b"));
+}
+
+#[test]
+fn a_leaf_is_held_fast_only_where_somebody_named_it() {
+    let messages = json!([
+        message("a", &json!({"raw_metadata": {"active_path": true}})),
+        message("b", &json!({"parent_id": "a", "raw_metadata": {"active_path": true}})),
+    ]);
+    let current = |raw: Value| conversation(document(&messages, &raw)).report.current;
+    assert_eq!(current(json!({"current_message": "b"})).as_deref(), Some("b"));
+    assert_eq!(current(json!({"current_message": "b", "current_message_source": "newest"})), None);
+    assert_eq!(current(json!({"current_message": "gone"})), None);
+    assert_eq!(current(json!({})).as_deref(), Some("b"), "by the path");
+}
+
+#[test]
+fn a_providers_own_fields_of_those_names_stay() {
+    let messages =
+        json!([message("a", &json!({"raw_metadata": {"active_path": "yes", "created_at_source": 7}}))]);
+    let mapped = conversation(document(&messages, &json!({"current_message": 3})));
+    assert_eq!(
+        mapped.nodes[0].body.raw_metadata.as_ref().map(RawObject::as_str),
+        Some(r#"{"active_path":"yes","created_at_source":7}"#)
+    );
+    assert_eq!(mapped.report.raw_metadata.as_ref().map(RawObject::as_str), Some(r#"{"current_message":3}"#));
+}
+
+#[test]
+fn a_memory_is_not_lost_over_its_label() {
+    let text = json!({
+        "id": "m", "type": "fact", "custom_type": "x", "content": "Keeps bees",
+        "content_hash": format!("sha256:{}", "0".repeat(64)), "tags": ["Good One", "fine", "fine"],
+        "temporal": {"created_at": "2026-01-02T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z"},
+        "provenance": {"platform": "Open AI", "extractor": "mine"}, "confidence": {"current": 3.0},
+        "metadata": {"big": 9_007_199_254_740_993_u64, "language": 5},
+    });
+    let (memory, _) = parse::memory(text.to_string().as_bytes());
+    let mut memory = memory.unwrap();
+    let notes = mend::memory(&mut memory, "$").unwrap();
+    assert_eq!(notes.len(), 9, "{notes:?}");
+    assert_eq!(
+        (memory.tags.as_slice(), memory.provenance.platform.as_str()),
+        (&["fine".to_owned()][..], "open-ai")
+    );
+    assert_eq!(memory.metadata[mend::ORIGINAL_KEY]["provenance.extractor"], "mine");
+    let again = memory.clone();
+    assert_eq!(mend::memory(&mut memory, "$"), Ok(Vec::new()), "what is right stays");
+    assert_eq!(memory, again);
+    memory.content = String::new();
+    assert!(
+        mend::memory(&mut memory, "$.memories[3]").unwrap_err().contains("$.memories[3].content is empty")
+    );
+}
