@@ -2,11 +2,15 @@
 //!
 //! A job looks at one path and makes one import for each export that it finds there. Two run at a time; more wait.
 
+mod attach;
+mod conclude;
+mod detect;
 mod job;
 mod ledger;
 mod leftover;
 mod memories;
 mod normalise;
+mod pam;
 pub mod receipt;
 mod run;
 mod write;
@@ -326,8 +330,8 @@ impl Inner {
 
     fn check(&self, request: &ImportRequest) -> Result<(), IngestError> {
         let Some(provider) = &request.provider else { return Ok(()) };
-        let known: Vec<&str> =
-            self.plugins.all()?.iter().map(|plugin| plugin.info().platform.as_str()).collect();
+        let plugins = self.plugins.all()?.iter().map(|plugin| plugin.info().platform.as_str());
+        let known: Vec<&str> = plugins.chain([pam::PLATFORM]).collect();
         if known.contains(&provider.as_str()) {
             return Ok(());
         }

@@ -7,6 +7,7 @@ mod archive;
 mod bundle;
 mod entry;
 mod glimpse;
+pub mod pam;
 mod source;
 mod tree;
 

@@ -8,20 +8,19 @@ use std::{
     },
 };
 
-use satchel_host::{CancelToken, Detection, Files as _, Plugin, RunError, Summary};
-use satchel_pam::{
-    conversation::ImportMetadata,
-    record::{RecordKind, Warning},
-    time::Timestamp,
-};
+use satchel_host::{CancelToken, Files as _};
+use satchel_pam::{conversation::ImportMetadata, record::Warning, time::Timestamp};
 use satchel_store::{Durability, Origin};
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::{
-    ImportRequest, IngestError, Inner, JobView, Phase, REASON, ledger, leftover, memories,
+    ImportRequest, IngestError, Inner, JobView, Phase, REASON,
+    conclude::{Ended, conclude, unchanged},
+    detect::{Found, Reader, detect},
+    ledger, leftover, memories, pam,
     receipt::{Counts, ImportRecord, ImportStatus},
-    run::Run,
+    run::{Run, Tail},
     write::Writer,
 };
 use crate::{
@@ -38,12 +37,6 @@ pub(super) struct Task {
     pub(super) request: ImportRequest,
     pub(super) cancel: CancelToken,
     pub(super) view: watch::Sender<JobView>,
-}
-
-/// An export in the source, and who reads it.
-struct Found {
-    plugin: Plugin,
-    detection: Detection,
 }
 
 impl Task {
@@ -85,7 +78,7 @@ impl Task {
                 ..record
             });
         }
-        let (found, mut notes) = self.detect(self.inner.plugins.all()?, &bundle);
+        let (found, mut notes) = detect(&self.inner.plugins, &bundle, self.request.provider.as_deref())?;
         if found.is_empty() {
             if bundle.unread().iter().all(|unread| !unread.archive) || !bundle.list().is_empty() {
                 // An importer that could not even look may have known the files.
@@ -96,7 +89,7 @@ impl Task {
             return Ok(());
         }
         let claimed: BTreeSet<&str> =
-            found.iter().flat_map(|found| found.detection.files.iter().map(String::as_str)).collect();
+            found.iter().flat_map(|found| found.files.iter().map(String::as_str)).collect();
         notes.extend(leftover::warnings(&bundle, |path| claimed.contains(path)));
         let whole = if source.folder() { None } else { self.hash_file(&source)? };
         for one in found {
@@ -107,41 +100,6 @@ impl Task {
 
     fn name(&self) -> String {
         self.request.path.file_name().map_or_else(|| "?".into(), |name| name.to_string_lossy().into_owned())
-    }
-
-    /// Asks every importer; where two claim a file, the surer one gets it.
-    fn detect(&self, plugins: &[Plugin], bundle: &Bundle) -> (Vec<Found>, Vec<Warning>) {
-        let mut all = Vec::new();
-        let mut notes = Vec::new();
-        for plugin in plugins {
-            if self.request.provider.as_ref().is_some_and(|wanted| *wanted != plugin.info().platform) {
-                continue;
-            }
-            match plugin.detect(Arc::new(bundle.clone())) {
-                Ok(found) => {
-                    all.extend(
-                        found.into_iter().map(|detection| Found { plugin: plugin.clone(), detection }),
-                    );
-                }
-                Err(error) => {
-                    let message = format!("the importer could not look at the files: {}", chain(&error));
-                    notes.push(Warning { locator: plugin.info().name.clone(), message });
-                }
-            }
-        }
-        all.sort_by(|one, other| {
-            let key = |found: &Found| {
-                (std::cmp::Reverse(found.detection.confidence), found.plugin.info().name.clone())
-            };
-            key(one).cmp(&key(other))
-        });
-        let mut taken = BTreeSet::new();
-        for found in &mut all {
-            found.detection.files.retain(|file| taken.insert(file.clone()));
-        }
-        all.retain(|found| !found.detection.files.is_empty());
-        all.sort_by(|one, other| one.detection.files.cmp(&other.detection.files));
-        (all, notes)
     }
 
     fn hash_file(&self, source: &Source) -> Result<Option<String>, IngestError> {
@@ -167,9 +125,8 @@ impl Task {
         whole: Option<&str>,
         notes: Vec<Warning>,
     ) -> Result<(), IngestError> {
-        let Found { plugin, detection } = found;
-        let files = bundle.subset(&detection.files);
-        let mut record = self.describe(source, &plugin, &detection, files.bytes());
+        let files = bundle.subset(&found.files);
+        let mut record = self.describe(source, &found, files.bytes());
         notes.into_iter().for_each(|note| record.warn(note));
         let checksum = match whole {
             Some(checksum) => Some(checksum.to_owned()),
@@ -184,7 +141,7 @@ impl Task {
             return Ok(());
         };
         let identity =
-            ledger::identity(&checksum, record.plugin.as_deref().unwrap_or_default(), &detection.files);
+            ledger::identity(&checksum, record.plugin.as_deref().unwrap_or_default(), &found.files);
         record.source_checksum = Some(checksum);
         if !self.request.again
             && let Some(earlier) = ledger::earlier(&self.inner.store, &identity)?
@@ -192,14 +149,14 @@ impl Task {
             self.end(unchanged(record, &earlier));
             return Ok(());
         }
-        self.read(&plugin, files, &detection.format, record, &identity, source)
+        self.read(&found, (bundle, files), record, &identity, source)
     }
 
+    /// Reads an export: `files` are the whole source, and what belongs to it.
     fn read(
         &self,
-        plugin: &Plugin,
-        files: Bundle,
-        format: &str,
+        found: &Found,
+        files: (&Bundle, Bundle),
         mut record: ImportRecord,
         identity: &str,
         source: &Source,
@@ -211,25 +168,13 @@ impl Task {
             (view.phase, view.done, view.total) = (Phase::Reading, 0, record.bytes);
             view.imports.push(record.clone());
         });
-        let mut writer = self.writer(&record, plugin);
-        let run = Run {
-            store: &self.inner.store,
-            plugin,
-            bundle: files,
-            format,
-            limits: &self.inner.plugin_limits,
-            cancel: &self.cancel,
-            dry_run: self.request.dry_run,
-        };
-        let shown = AtomicI64::new(0);
-        let outcome = run
-            .go(&mut writer, &mut record, &|done, total, record| self.progress(&shown, done, total, record))
-            .and_then(|(tail, outcome)| {
-                self.show(|view| view.phase = Phase::Settling);
-                memories::settle(&self.inner.store, &mut writer, tail, &mut record)?;
-                writer.spill_page(&mut record)?;
-                Ok(outcome)
-            });
+        let mut writer = self.writer(&record);
+        let outcome = self.run(found, files, &mut writer, &mut record).and_then(|(tail, ended)| {
+            self.show(|view| view.phase = Phase::Settling);
+            memories::settle(&self.inner.store, &mut writer, tail, &mut record)?;
+            writer.spill_page(&mut record)?;
+            Ok(ended)
+        });
         drop(writer);
         conclude(&mut record, outcome, source);
         let done = matches!(record.status, ImportStatus::Completed | ImportStatus::CompletedWithSkips);
@@ -244,29 +189,46 @@ impl Task {
         Ok(())
     }
 
-    fn writer(&self, record: &ImportRecord, plugin: &Plugin) -> Writer<'_> {
-        let info = plugin.info();
+    fn run(
+        &self,
+        found: &Found,
+        (bundle, files): (&Bundle, Bundle),
+        writer: &mut Writer<'_>,
+        record: &mut ImportRecord,
+    ) -> Result<(Tail, Ended), IngestError> {
+        let shown = AtomicI64::new(0);
+        let progress = |done, total, record: &ImportRecord| self.progress(&shown, done, total, record);
+        let (store, dry_run) = (&self.inner.store, self.request.dry_run);
+        match &found.reader {
+            Reader::Plugin(plugin) => {
+                let (limits, cancel) = (&self.inner.plugin_limits, &self.cancel);
+                let run =
+                    Run { store, plugin, bundle: files, format: &found.format, limits, cancel, dry_run };
+                let (tail, outcome) = run.go(writer, record, &progress)?;
+                Ok((tail, outcome.into()))
+            }
+            Reader::Pam(files) => {
+                pam::Run { store, bundle, files, cancel: &self.cancel, dry_run }.go(writer, record, &progress)
+            }
+        }
+    }
+
+    fn writer(&self, record: &ImportRecord) -> Writer<'_> {
+        let software = record.plugin.clone().unwrap_or_default();
         let origin = Origin {
             import: Uuid::parse_str(&record.id).ok(),
-            actor: format!("{}/{}", info.name, info.version),
+            actor: software.clone(),
             reason: REASON.to_owned(),
             at_micros: record.started_at,
         };
         let import = ImportMetadata {
-            importer: Some(format!("{}/{}", info.name, info.version)),
+            importer: Some(software),
             importer_version: record.importer.clone(),
             imported_at: Some(Timestamp::saturating(record.started_at)),
             source_file: Some(record.source.clone()),
             source_checksum: record.source_checksum.as_deref().and_then(|text| text.parse().ok()),
         };
-        Writer::new(
-            &self.inner.store,
-            &self.inner.turn,
-            origin,
-            info.platform.clone(),
-            import,
-            self.request.dry_run,
-        )
+        Writer::new(&self.inner.store, &self.inner.turn, origin, import, self.request.dry_run)
     }
 
     fn progress(&self, shown: &AtomicI64, done: u64, total: u64, record: &ImportRecord) {
@@ -314,11 +276,11 @@ impl Task {
         }
     }
 
-    fn describe(&self, source: &Source, plugin: &Plugin, detection: &Detection, bytes: u64) -> ImportRecord {
+    fn describe(&self, source: &Source, found: &Found, bytes: u64) -> ImportRecord {
         ImportRecord {
-            provider: Some(plugin.info().platform.clone()),
-            importer: Some(detection.format.clone()),
-            plugin: Some(format!("{}/{}", plugin.info().name, plugin.info().version)),
+            provider: Some(found.reader.platform().to_owned()),
+            importer: Some(found.format.clone()),
+            plugin: Some(found.reader.software()),
             bytes,
             ..self.blank(&source.name)
         }
@@ -356,81 +318,5 @@ impl Task {
 
     fn show(&self, change: impl FnOnce(&mut JobView)) {
         self.view.send_modify(change);
-    }
-}
-
-fn unchanged(record: ImportRecord, earlier: &ImportRecord) -> ImportRecord {
-    let seen = |counts: &Counts| {
-        let stored = counts.found - counts.skipped;
-        Counts { found: counts.found, new: 0, updated: 0, unchanged: stored, skipped: counts.skipped }
-    };
-    ImportRecord {
-        status: ImportStatus::Unchanged,
-        reason: Some(format!("these bytes were imported before, as {}", earlier.id)),
-        conversations: seen(&earlier.conversations),
-        messages: seen(&earlier.messages),
-        memories: seen(&earlier.memories),
-        skipped: earlier.skipped.clone(),
-        issue_pages: earlier.issue_pages,
-        same_as: Some(earlier.id.clone()),
-        ..record
-    }
-}
-
-/// Puts how the run ended into the receipt.
-fn conclude(
-    record: &mut ImportRecord,
-    outcome: Result<Result<Summary, RunError>, IngestError>,
-    source: &Source,
-) {
-    let changed = source.unchanged().err();
-    match outcome {
-        Ok(Ok(summary)) => {
-            add_uncounted(record, &summary);
-            record.status = match (changed, record_skips(record)) {
-                (Some(error), _) => failed(record, &error),
-                (None, true) => ImportStatus::CompletedWithSkips,
-                (None, false) => ImportStatus::Completed,
-            };
-            if record.status == ImportStatus::Completed && nothing(record) {
-                record.status = ImportStatus::CompletedWithSkips;
-                record.reason = Some("the export holds no conversation and no memory".into());
-            }
-        }
-        Ok(Err(RunError::Cancelled)) => {
-            record.status = ImportStatus::Cancelled;
-            record.reason =
-                Some("it was cancelled; what is stored stays, importing again completes it".into());
-        }
-        Ok(Err(error)) => record.status = failed(record, &error),
-        Err(error) => record.status = failed(record, &error),
-    }
-}
-
-fn failed(record: &mut ImportRecord, error: &dyn std::error::Error) -> ImportStatus {
-    record.reason = Some(chain(error));
-    ImportStatus::Failed
-}
-
-fn nothing(record: &ImportRecord) -> bool {
-    record.conversations.found + record.messages.found + record.memories.found == 0
-}
-
-fn record_skips(record: &ImportRecord) -> bool {
-    !record.skipped.is_empty()
-        || record.conversations.skipped + record.messages.skipped + record.memories.skipped > 0
-}
-
-/// Skips past the host's limit are counted there only.
-fn add_uncounted(record: &mut ImportRecord, summary: &Summary) {
-    for (kind, counts) in [
-        (RecordKind::Conversation, &mut record.conversations),
-        (RecordKind::Message, &mut record.messages),
-        (RecordKind::Memory, &mut record.memories),
-    ] {
-        let told = summary.skipped.get(&kind).copied().unwrap_or(0);
-        let more = told.saturating_sub(counts.skipped);
-        counts.found += more;
-        counts.skipped += more;
     }
 }

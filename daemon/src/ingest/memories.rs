@@ -1,27 +1,25 @@
 //! Brings the store's memories in line with what follows from all evidence in it.
 
+mod named;
+
 use std::{
     cell::OnceCell,
     collections::{BTreeMap, BTreeSet},
 };
 
 use satchel_pam::{
-    embedding::Embedding,
-    ids,
     memory::Memory,
-    record::{EmbeddingRecord, RelationRecord, Warning},
-    relation::{Relation, RelationType},
-    time::Timestamp,
+    record::{RecordKind, Skip, Warning},
 };
 use satchel_store::{Change, Store};
 
 use super::{
     IngestError,
     receipt::ImportRecord,
-    run::Tail,
-    write::{Writer, evidence_change},
+    run::{Normalised, Tail},
+    write::{Writer, evidence_change, of_the_record, put_evidence},
 };
-use crate::plan::evidence::{Derived, Witness, derive, outranks};
+use crate::plan::evidence::{Derived, Document, Witness, derive_with, outranks};
 
 /// Changes of one batch.
 const BATCH_CHANGES: usize = 400;
@@ -35,21 +33,32 @@ pub(super) fn settle(
     tail: Tail,
     record: &mut ImportRecord,
 ) -> Result<(), IngestError> {
-    if writer.evidence == 0 && tail.relations.is_empty() && tail.embeddings.is_empty() {
+    if writer.evidence == 0 && tail.is_empty() {
         return Ok(());
     }
     writer.hold();
-    let evidence = Evidence::of(store, std::mem::take(&mut writer.witnesses))?;
+    refuse_documents(store, writer, record)?;
+    let fresh = (std::mem::take(&mut writer.witnesses), std::mem::take(&mut writer.documents));
+    let evidence = Evidence::of(store, fresh)?;
     let mut derived = evidence.derive();
     let touched = std::mem::take(&mut writer.touched);
-    let Tail { relations, embeddings, keys } = tail;
+    let Tail { relations, embeddings, keys, drawn, vectors } = tail;
     let mut batches = Batches::default();
     for witness in &evidence.fresh {
         batches.put(evidence_change(witness)?, writer, record)?;
     }
-    for change in withdrawals(store, &derived)? {
+    for document in &evidence.new_documents {
+        let (id, bytes) =
+            document.encode().map_err(|_| IngestError::Unencodable { what: "a memory of a document" })?;
+        batches.put(put_evidence(&id, bytes)?, writer, record)?;
+        tell_of_later(&derived, document, record);
+    }
+    for change in named::withdrawals(store, &derived, &evidence.documented())? {
         batches.put(change, writer, record)?;
     }
+    named::add_drawn(store, &mut derived, drawn, record)?;
+    let known: BTreeSet<String> = vectors.iter().map(|vector| vector.memory_id.clone()).collect();
+    let known = known.into_iter().filter(|id| derived.memories.contains_key(id)).collect();
     // Moved one by one: an export may bring tens of thousands of memories, and two copies of them would be much.
     let without = Without { evidence: &evidence, derived: OnceCell::new() };
     for (id, memory) in std::mem::take(&mut derived.memories) {
@@ -57,15 +66,51 @@ pub(super) fn settle(
             batches.put(change, writer, record)?;
         }
     }
-    add_named(&mut derived.relations, relations, &keys, record);
-    for change in relation_changes(store, derived.relations)? {
+    named::add_named(&mut derived.relations, relations, &keys, record);
+    for change in named::relation_changes(store, derived.relations)? {
         batches.put(change, writer, record)?;
     }
-    for change in embedding_changes(store, embeddings, &keys, record)? {
+    for change in named::embedding_changes(store, embeddings, &keys, record)? {
+        batches.put(change, writer, record)?;
+    }
+    for change in named::vector_changes(store, &known, vectors, record)? {
         batches.put(change, writer, record)?;
     }
     batches.commit(writer, record)?;
     writer.flush(record)
+}
+
+/// Leaves out the documents whose ids the store would not take.
+fn refuse_documents(
+    store: &Store,
+    writer: &mut Writer<'_>,
+    record: &mut ImportRecord,
+) -> Result<(), IngestError> {
+    for document in std::mem::take(&mut writer.documents) {
+        let change = Change::Memory(Box::new(document.memory));
+        let refusal = store.accepts(std::slice::from_ref(&change)).err();
+        let Change::Memory(memory) = change else { continue };
+        match refusal {
+            None => writer.documents.push(Document { memory: *memory }),
+            Some(error) if of_the_record(&error) => {
+                writer.touched.remove(&memory.id);
+                let locator = format!("memory {:?}", memory.id);
+                let skip = Skip { kind: RecordKind::Memory, locator, reason: error.to_string() };
+                writer.take(Normalised::Skip(skip), record)?;
+            }
+            Some(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// A document may be older than what is known: it is kept, and the later stays shown.
+fn tell_of_later(derived: &Derived, document: &Document, record: &mut ImportRecord) {
+    let id = &document.memory.id;
+    if derived.memories.get(id).is_some_and(|shown| *shown != document.memory) {
+        let message = "another version of it is later or final and stays shown; this one is kept".to_owned();
+        record.warn(Warning { locator: format!("memory {id:?}"), message });
+    }
 }
 
 /// All evidence: as the store has it, and as it will.
@@ -76,10 +121,15 @@ struct Evidence {
     replaced: Vec<Witness>,
     /// Of this import, and not stored so.
     fresh: Vec<Witness>,
+    /// Memories of PAM documents: stored…
+    documents: Vec<Document>,
+    /// …and of this import, those that are not.
+    new_documents: Vec<Document>,
 }
 
 impl Evidence {
-    fn of(store: &Store, fresh: Vec<Witness>) -> Result<Self, IngestError> {
+    fn of(store: &Store, fresh: (Vec<Witness>, Vec<Document>)) -> Result<Self, IngestError> {
+        let (fresh, mut new_documents) = fresh;
         // Which of two reports counts must not depend on which export came first.
         let mut known: BTreeMap<String, Witness> = BTreeMap::new();
         for witness in fresh {
@@ -87,8 +137,9 @@ impl Evidence {
                 known.insert(witness.id.clone(), witness);
             }
         }
+        let (witnesses, documents) = stored(store)?;
         let (mut kept, mut replaced) = (Vec::new(), Vec::new());
-        for stored in stored_witnesses(store)? {
+        for stored in witnesses {
             match known.get(&stored.id) {
                 Some(fresh) if outranks(fresh, &stored) => replaced.push(stored),
                 _ => {
@@ -97,25 +148,43 @@ impl Evidence {
                 }
             }
         }
-        Ok(Self { kept, replaced, fresh: known.into_values().collect() })
+        let mut versions: BTreeMap<&str, Vec<&Memory>> = BTreeMap::new();
+        for Document { memory } in &documents {
+            versions.entry(&memory.id).or_default().push(memory);
+        }
+        new_documents.retain(|Document { memory }| {
+            versions.get(memory.id.as_str()).is_none_or(|versions| !versions.contains(&memory))
+        });
+        Ok(Self { kept, replaced, fresh: known.into_values().collect(), documents, new_documents })
     }
 
     fn derive(&self) -> Derived {
-        derive(self.kept.iter().chain(&self.fresh))
+        derive_with(self.kept.iter().chain(&self.fresh), self.documents.iter().chain(&self.new_documents))
     }
 
     fn derive_without_import(&self) -> Derived {
-        derive(self.kept.iter().chain(&self.replaced))
+        derive_with(self.kept.iter().chain(&self.replaced), &self.documents)
+    }
+
+    /// The memories that documents brought.
+    fn documented(&self) -> BTreeSet<String> {
+        let all = self.documents.iter().chain(&self.new_documents);
+        all.map(|document| document.memory.id.clone()).collect()
     }
 }
 
-fn stored_witnesses(store: &Store) -> Result<Vec<Witness>, IngestError> {
-    let mut witnesses = Vec::new();
+fn stored(store: &Store) -> Result<(Vec<Witness>, Vec<Document>), IngestError> {
+    let unreadable = |_| IngestError::Unencodable { what: "a stored piece of evidence" };
+    let (mut witnesses, mut documents) = (Vec::new(), Vec::new());
     for record in store.evidence_all() {
-        let witness = serde_json::from_slice(&record?.json);
-        witnesses.push(witness.map_err(|_| IngestError::Unencodable { what: "a stored piece of evidence" })?);
+        let json = record?.json;
+        if Document::is(&json) {
+            documents.push(serde_json::from_slice(&json).map_err(unreadable)?);
+        } else {
+            witnesses.push(serde_json::from_slice(&json).map_err(unreadable)?);
+        }
     }
-    Ok(witnesses)
+    Ok((witnesses, documents))
 }
 
 /// What would follow if the import had said nothing. Seldom needed, and as costly as the replay itself.
@@ -191,107 +260,5 @@ fn weight(change: &Change) -> usize {
         Change::Evidence(write) => write.json.len(),
         Change::Memory(memory) => serde_json::to_vec(memory).map_or(0, |json| json.len()),
         _ => 0,
-    }
-}
-
-/// Edges that followed from the evidence before and no longer do: the older memory still names its successor. An edge of
-/// the same kind that an export named itself stays.
-fn withdrawals(store: &Store, derived: &Derived) -> Result<Vec<Change>, IngestError> {
-    let mut changes = Vec::new();
-    for older in derived.memories.keys() {
-        let Some(stored) = store.memory(older, None)? else { continue };
-        let Some(newer) = stored.memory.temporal.superseded_by else { continue };
-        let id = ids::relation_id(&newer, older, RelationType::Supersedes).to_string();
-        let stands = store.relation(&id, None)?.is_some_and(|stored| !stored.withdrawn);
-        if stands && !derived.relations.contains_key(&id) {
-            changes.push(Change::WithdrawRelation(id));
-        }
-    }
-    Ok(changes)
-}
-
-/// What stores `relations` where the store has them otherwise.
-fn relation_changes(
-    store: &Store,
-    relations: BTreeMap<String, Relation>,
-) -> Result<Vec<Change>, IngestError> {
-    let mut changes = Vec::new();
-    for (id, relation) in relations {
-        let stored = store.relation(&id, None)?;
-        if stored.is_none_or(|stored| stored.withdrawn || stored.relation != relation) {
-            changes.push(Change::Relation(relation));
-        }
-    }
-    Ok(changes)
-}
-
-/// Relations that a run gave by the keys of its items; what follows from the evidence is known already.
-fn add_named(
-    relations: &mut BTreeMap<String, Relation>,
-    named: Vec<RelationRecord>,
-    keys: &BTreeMap<String, String>,
-    record: &mut ImportRecord,
-) {
-    for edge in named {
-        let (Some(from), Some(to)) = (keys.get(&edge.source), keys.get(&edge.target)) else {
-            record.warn(unknown_key("relation", &edge.source, &edge.target));
-            continue;
-        };
-        let id = ids::relation_id(from, to, edge.relation_type).to_string();
-        relations.entry(id.clone()).or_insert_with(|| Relation {
-            id,
-            from: from.clone(),
-            to: to.clone(),
-            relation_type: edge.relation_type,
-            confidence: edge.confidence,
-            created_at: Timestamp::saturating(edge.created_at.unwrap_or(0)),
-        });
-    }
-}
-
-/// Embeddings that a run gave by the keys of its items; of what it repeats, the last.
-fn embedding_changes(
-    store: &Store,
-    vectors: Vec<EmbeddingRecord>,
-    keys: &BTreeMap<String, String>,
-    record: &mut ImportRecord,
-) -> Result<Vec<Change>, IngestError> {
-    let mut last = BTreeMap::new();
-    for vector in vectors {
-        match keys.get(&vector.memory) {
-            Some(memory) => {
-                let embedding = embedding_of(vector, memory.clone());
-                last.insert(embedding.id.clone(), embedding);
-            }
-            None => record.warn(unknown_key("embedding", &vector.memory, &vector.model)),
-        }
-    }
-    let mut changes = Vec::new();
-    for embedding in last.into_values() {
-        let stored = store.embedding(&embedding.memory_id, &embedding.model)?;
-        if stored.is_none_or(|stored| stored.embedding != embedding) {
-            changes.push(Change::Embedding(embedding));
-        }
-    }
-    Ok(changes)
-}
-
-fn unknown_key(kind: &str, one: &str, other: &str) -> Warning {
-    Warning {
-        locator: format!("{kind} {one:?} {other:?}"),
-        message: "it names an item that the export does not hold".into(),
-    }
-}
-
-fn embedding_of(vector: EmbeddingRecord, memory: String) -> Embedding {
-    let EmbeddingRecord { memory: _, model, dimensions, created_at, vector, storage } = vector;
-    Embedding {
-        id: ids::embedding_id(&memory, &model).to_string(),
-        memory_id: memory,
-        model,
-        dimensions,
-        created_at: Timestamp::saturating(created_at.unwrap_or(0)),
-        vector,
-        storage,
     }
 }

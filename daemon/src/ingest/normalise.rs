@@ -1,6 +1,7 @@
 //! Gives the records of an importer their ids, times and encoded bodies. Pure but for attachments, which it stores.
 
 use satchel_pam::{
+    conversation::ImportMetadata,
     ids,
     raw::RawObject,
     record::{AttachmentRecord, ConversationRecord, Evidence, MessageRecord},
@@ -24,6 +25,12 @@ pub(super) struct Reader {
 /// A conversation with Satchel's ids.
 pub(super) struct Conversation {
     pub id: String,
+    /// PAM `provider.name`.
+    pub platform: String,
+    /// How it was read by whoever wrote the document that it comes from; none: by this import.
+    pub import: Option<ImportMetadata>,
+    /// Its ids are another's, so the store is asked whether it takes them.
+    pub foreign: bool,
     pub report: Report,
     pub nodes: Vec<ReportedNode>,
     /// Bytes that it holds in memory, roughly.
@@ -74,8 +81,16 @@ impl Reader {
             let (bytes, digest) = body.encode()?;
             nodes.push(ReportedNode { id, parent, body, bytes, digest });
         }
-        let weight = nodes.iter().map(|node| node.bytes.len() * 2 + 256).sum();
-        Ok(Conversation { id: id.to_string(), report, nodes, weight })
+        let platform = self.platform.clone();
+        Ok(Conversation {
+            id: id.to_string(),
+            platform,
+            import: None,
+            foreign: false,
+            report,
+            weight: weight(&nodes),
+            nodes,
+        })
     }
 
     /// Normalises a piece of evidence; `newest` is the time of one that has none.
@@ -99,6 +114,11 @@ impl Reader {
             account,
         }
     }
+}
+
+/// Bytes that nodes hold in memory, roughly.
+pub(super) fn weight(nodes: &[ReportedNode]) -> usize {
+    nodes.iter().map(|node| node.bytes.len() * 2 + 256).sum()
 }
 
 fn body(message: MessageRecord, keep: &mut Keep<'_>) -> Body {

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::Read,
     sync::Arc,
     thread,
 };
@@ -12,21 +11,23 @@ use satchel_host::{
     channel::{self, Receiver, Sender, Weight},
 };
 use satchel_pam::{
-    conversation::Attachment,
-    hash::Sha256Digest,
-    record::{
-        AttachmentRecord, EmbeddingRecord, Evidence, RecordKind, RelationRecord, Skip, Source, Warning,
-    },
+    embedding::Embedding,
+    record::{EmbeddingRecord, Evidence, RecordKind, RelationRecord, Skip, Warning},
+    relation::Relation,
 };
 use satchel_store::Store;
 
 use super::{
     IngestError,
+    attach::Keeper,
     normalise::{Conversation, Reader},
     receipt::ImportRecord,
     write::Writer,
 };
-use crate::{intake::Bundle, plan::evidence::Witness};
+use crate::{
+    intake::Bundle,
+    plan::evidence::{Document, Witness},
+};
 
 /// Encoded records between the second and the third thread.
 const QUEUE_BYTES: usize = 4 << 20;
@@ -46,6 +47,7 @@ pub(super) struct Run<'a> {
 pub(super) enum Normalised {
     Conversation(Box<Conversation>),
     Evidence(Vec<Witness>),
+    Document(Box<Document>),
     Skip(Skip),
     Warning(Warning),
     Stored,
@@ -58,6 +60,16 @@ pub(super) struct Tail {
     pub(super) embeddings: Vec<EmbeddingRecord>,
     /// Memory ids by item key.
     pub(super) keys: BTreeMap<String, String>,
+    /// Those of PAM documents name memories by their ids.
+    pub(super) drawn: Vec<Relation>,
+    pub(super) vectors: Vec<Embedding>,
+}
+
+impl Tail {
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { relations, embeddings, keys: _, drawn, vectors } = self;
+        relations.is_empty() && embeddings.is_empty() && drawn.is_empty() && vectors.is_empty()
+    }
 }
 
 impl Weight for Normalised {
@@ -65,6 +77,7 @@ impl Weight for Normalised {
         match self {
             Self::Conversation(conversation) => conversation.weight,
             Self::Evidence(witnesses) => witnesses.len() * 1024,
+            Self::Document(document) => document.memory.content.len() * 2 + 1024,
             Self::Skip(_) | Self::Warning(_) | Self::Stored => 256,
         }
     }
@@ -191,7 +204,9 @@ impl Stage<'_> {
         }
         let locator = record.locator.clone();
         let mut notes = Vec::new();
-        let normalised = self.reader.conversation(record, &mut |file| self.keep(file, &locator, &mut notes));
+        let keeper = Keeper { store: self.store, bundle: self.bundle, dry_run: self.dry_run };
+        let normalised =
+            self.reader.conversation(record, &mut |file| keeper.keep(file, &locator, &mut notes));
         let sent = notes.into_iter().all(|note| self.send(note));
         sent && match normalised {
             Ok(conversation) => self.send(Normalised::Conversation(Box::new(conversation))),
@@ -230,41 +245,5 @@ impl Stage<'_> {
 
     fn send(&self, item: Normalised) -> bool {
         self.sender.send(item).is_ok()
-    }
-
-    /// Stores the bytes of an attachment by their hash, so that they outlive the export.
-    fn keep(&self, file: AttachmentRecord, locator: &str, notes: &mut Vec<Normalised>) -> Attachment {
-        let AttachmentRecord { mut attachment, source } = file;
-        let stored = match &source {
-            None | Some(Source::Uri(_)) => None,
-            Some(_) if self.dry_run => None,
-            Some(Source::Bytes(bytes)) => Some(self.store.blob_put(&mut bytes.as_slice())),
-            Some(Source::Path(path)) => match self.bundle.open(path, 0) {
-                Ok(mut bytes) => Some(self.store.blob_put(&mut bytes as &mut dyn Read)),
-                Err(error) => {
-                    let message = format!("the bytes of the attachment {path:?} cannot be read: {error}");
-                    notes.push(Normalised::Warning(Warning { locator: locator.to_owned(), message }));
-                    None
-                }
-            },
-        };
-        match stored {
-            Some(Ok(blob)) => {
-                attachment.reference =
-                    Some(format!("attachments/{}", Sha256Digest::from_bytes(blob.sha256).to_hex()));
-                attachment.size_bytes = Some(blob.len);
-                notes.push(Normalised::Stored);
-            }
-            Some(Err(error)) => {
-                let message = format!("an attachment could not be stored: {error}");
-                notes.push(Normalised::Warning(Warning { locator: locator.to_owned(), message }));
-            }
-            None => {
-                if let (None, Some(Source::Uri(uri))) = (&attachment.reference, source) {
-                    attachment.reference = Some(uri);
-                }
-            }
-        }
-        attachment
     }
 }

@@ -5,8 +5,11 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use satchel_pam::conversation::ImportMetadata;
-use satchel_store::{Batch, Change, ConversationRecord, EvidenceWrite, Origin, Store};
+use satchel_pam::{
+    conversation::ImportMetadata,
+    record::{RecordKind, Skip},
+};
+use satchel_store::{Batch, Change, ConversationRecord, EvidenceWrite, Origin, Store, StoreError};
 use uuid::Uuid;
 
 use super::{IngestError, normalise::Conversation, receipt::ImportRecord, run::Normalised};
@@ -14,7 +17,7 @@ use crate::plan::{
     assemble::{self, Labels},
     body::Body,
     conversation::unite,
-    evidence::{Witness, memories_of},
+    evidence::{Document, Witness, memories_of},
 };
 
 /// Encoded bytes of one batch; each is one revision and one fsync.
@@ -29,7 +32,6 @@ pub(super) struct Writer<'a> {
     turn: &'a Mutex<()>,
     held: Option<MutexGuard<'a, ()>>,
     pub(super) origin: Origin,
-    pub(super) platform: String,
     pub(super) import: ImportMetadata,
     pub(super) dry_run: bool,
     changes: Vec<Change>,
@@ -39,8 +41,9 @@ pub(super) struct Writer<'a> {
     pub(super) touched: BTreeSet<String>,
     /// Evidence that is not stored yet.
     pub(super) witnesses: Vec<Witness>,
+    pub(super) documents: Vec<Document>,
     pub(super) evidence: u64,
-    spilled: Vec<satchel_pam::record::Skip>,
+    spilled: Vec<Skip>,
     pages: u32,
 }
 
@@ -49,7 +52,6 @@ impl<'a> Writer<'a> {
         store: &'a Store,
         turn: &'a Mutex<()>,
         origin: Origin,
-        platform: String,
         import: ImportMetadata,
         dry_run: bool,
     ) -> Self {
@@ -58,7 +60,6 @@ impl<'a> Writer<'a> {
             turn,
             held: None,
             origin,
-            platform,
             import,
             dry_run,
             changes: Vec::new(),
@@ -66,6 +67,7 @@ impl<'a> Writer<'a> {
             pending: BTreeSet::new(),
             touched: BTreeSet::new(),
             witnesses: Vec::new(),
+            documents: Vec::new(),
             evidence: 0,
             spilled: Vec::new(),
             pages: 0,
@@ -77,6 +79,11 @@ impl<'a> Writer<'a> {
         match item {
             Normalised::Conversation(conversation) => self.conversation(*conversation, record)?,
             Normalised::Evidence(witnesses) => self.evidence(witnesses),
+            Normalised::Document(document) => {
+                self.evidence += 1;
+                self.touched.insert(document.memory.id.clone());
+                self.documents.push(*document);
+            }
             Normalised::Skip(skip) => {
                 if let Some(skip) = record.skip(skip) {
                     self.spill(skip, record)?;
@@ -96,7 +103,7 @@ impl<'a> Writer<'a> {
         conversation: Conversation,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
-        let Conversation { id, report, nodes, weight } = conversation;
+        let Conversation { id, platform, import, foreign, report, nodes, weight } = conversation;
         if self.pending.contains(&id) {
             self.flush(record)?;
         }
@@ -107,24 +114,55 @@ impl<'a> Writer<'a> {
         let found = nodes.len() as u64;
         let mut bodies = StoredBodies { store: self.store, record: stored.as_ref(), loaded: None };
         let planned = unite(report, nodes, known, &mut |message| bodies.get(message))?;
+        let (messages, changed) = (planned.messages, planned.changed);
+        let mut change = None;
+        if changed {
+            let import = import.unwrap_or_else(|| self.import.clone());
+            let labels = Labels { id: &id, platform: &platform, fallback: 0, import };
+            change = Some(Change::Conversation(Box::new(assemble::to_write(planned, labels))));
+        }
+        if foreign && let Some(refusal) = self.refusal(change.as_ref())? {
+            return self.refuse(&id, found, refusal, record);
+        }
         record.conversations.found += 1;
         record.messages.found += found;
-        record.messages.new += planned.messages.new;
-        record.messages.updated += planned.messages.updated;
-        record.messages.unchanged += planned.messages.unchanged;
-        match (fresh, planned.changed) {
+        record.messages.new += messages.new;
+        record.messages.updated += messages.updated;
+        record.messages.unchanged += messages.unchanged;
+        match (fresh, changed) {
             (true, _) => record.conversations.new += 1,
             (false, true) => record.conversations.updated += 1,
             (false, false) => record.conversations.unchanged += 1,
         }
-        if planned.changed && !self.dry_run {
-            let labels =
-                Labels { id: &id, platform: &self.platform, fallback: 0, import: self.import.clone() };
-            self.changes.push(Change::Conversation(Box::new(assemble::to_write(planned, labels))));
+        if let Some(change) = change.filter(|_| !self.dry_run) {
+            self.changes.push(change);
             self.bytes += weight;
             self.pending.insert(id);
         }
         Ok(())
+    }
+
+    /// Why the store would not take a change; an error is none of the change's own.
+    fn refusal(&self, change: Option<&Change>) -> Result<Option<StoreError>, IngestError> {
+        match change.map_or(Ok(()), |change| self.store.accepts(std::slice::from_ref(change))) {
+            Ok(()) => Ok(None),
+            Err(refusal) if of_the_record(&refusal) => Ok(Some(refusal)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Counts a conversation that the store would not take, and its messages, as left out.
+    fn refuse(
+        &mut self,
+        id: &str,
+        messages: u64,
+        refusal: StoreError,
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
+        record.messages.found += messages;
+        record.messages.skipped += messages;
+        let (locator, reason) = (format!("conversation {id:?}"), refusal.to_string());
+        self.take(Normalised::Skip(Skip { kind: RecordKind::Conversation, locator, reason }), record)
     }
 
     /// Keeps evidence for the end, so that it is stored together with the memories that follow from it, and no other import
@@ -172,11 +210,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn spill(
-        &mut self,
-        skip: satchel_pam::record::Skip,
-        record: &mut ImportRecord,
-    ) -> Result<(), IngestError> {
+    fn spill(&mut self, skip: Skip, record: &mut ImportRecord) -> Result<(), IngestError> {
         self.spilled.push(skip);
         if self.spilled.len() >= super::ledger::ISSUES_PER_PAGE {
             self.spill_page(record)?;
@@ -217,9 +251,19 @@ impl StoredBodies<'_> {
     }
 }
 
+/// Whether a refusal is about what a record says; all others are about the store.
+pub(super) fn of_the_record(error: &StoreError) -> bool {
+    matches!(error, StoreError::TooLarge { .. } | StoreError::IdCollision { .. } | StoreError::Twice { .. })
+}
+
 /// What stores `witness`.
 pub(super) fn evidence_change(witness: &Witness) -> Result<Change, IngestError> {
     let json = serde_json::to_vec(witness).map_err(|_| IngestError::Unencodable { what: "evidence" })?;
-    let id = Uuid::parse_str(&witness.id).map_err(|_| IngestError::Unencodable { what: "an evidence id" })?;
+    put_evidence(&witness.id, json)
+}
+
+/// What stores a piece of evidence under `id`.
+pub(super) fn put_evidence(id: &str, json: Vec<u8>) -> Result<Change, IngestError> {
+    let id = Uuid::parse_str(id).map_err(|_| IngestError::Unencodable { what: "an evidence id" })?;
     Ok(Change::Evidence(EvidenceWrite { id: id.into_bytes(), json }))
 }

@@ -1,0 +1,119 @@
+//! Finds the exports in a source, and who reads each.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use satchel_host::{Files as _, Plugin};
+use satchel_pam::record::Warning;
+
+use super::pam;
+use crate::{
+    chain,
+    intake::{
+        Bundle,
+        pam::{self as documents, PamFiles},
+    },
+    plugins::{Plugins, PluginsError},
+};
+
+/// Who reads an export.
+pub(super) enum Reader {
+    /// An importer in the sandbox.
+    Plugin(Plugin),
+    /// We: PAM is the model that everything is kept in, so there is nothing to map that a stranger could do better.
+    Pam(PamFiles),
+}
+
+impl Reader {
+    /// The platform, for those who choose by it.
+    pub(super) fn platform(&self) -> &str {
+        match self {
+            Self::Plugin(plugin) => &plugin.info().platform,
+            Self::Pam(_) => pam::PLATFORM,
+        }
+    }
+
+    /// `name/x.y.z`.
+    pub(super) fn software(&self) -> String {
+        match self {
+            Self::Plugin(plugin) => format!("{}/{}", plugin.info().name, plugin.info().version),
+            Self::Pam(_) => pam::SOFTWARE.to_owned(),
+        }
+    }
+}
+
+/// An export in the source, and who reads it.
+pub(super) struct Found {
+    pub(super) reader: Reader,
+    pub(super) format: String,
+    pub(super) files: Vec<String>,
+}
+
+/// A claim of an importer.
+struct Claim {
+    found: Found,
+    confidence: u8,
+}
+
+/// Takes PAM documents for what they say they are, and asks every importer about the rest; where two claim a file, the surer
+/// one gets it. `only`: nobody but the importers of this platform.
+///
+/// # Errors
+/// When the importers do not load.
+pub(super) fn detect(
+    plugins: &Plugins,
+    bundle: &Bundle,
+    only: Option<&str>,
+) -> Result<(Vec<Found>, Vec<Warning>), PluginsError> {
+    let mut all = Vec::new();
+    if only.is_none_or(|only| only == pam::PLATFORM) {
+        all.extend(documents::find(bundle).into_iter().map(|files| Found {
+            format: pam::FORMAT.to_owned(),
+            files: files.files(),
+            reader: Reader::Pam(files),
+        }));
+    }
+    let claimed: BTreeSet<&str> =
+        all.iter().flat_map(|found| found.files.iter().map(String::as_str)).collect();
+    let names = bundle.list().iter().map(|entry| &entry.path);
+    let rest: Vec<String> = names.filter(|name| !claimed.contains(name.as_str())).cloned().collect();
+    let mut notes = Vec::new();
+    if all.is_empty() {
+        all = ask(plugins.all()?, bundle, only, &mut notes);
+    } else if !rest.is_empty() {
+        all.extend(ask(plugins.all()?, &bundle.subset(&rest), only, &mut notes));
+    }
+    all.sort_by(|one, other| one.files.cmp(&other.files));
+    Ok((all, notes))
+}
+
+fn ask(plugins: &[Plugin], bundle: &Bundle, only: Option<&str>, notes: &mut Vec<Warning>) -> Vec<Found> {
+    let mut claims = Vec::new();
+    for plugin in plugins {
+        let info = plugin.info();
+        if only.is_some_and(|only| only != info.platform) {
+            continue;
+        }
+        match plugin.detect(Arc::new(bundle.clone())) {
+            Ok(found) => claims.extend(found.into_iter().map(|detection| Claim {
+                confidence: detection.confidence,
+                found: Found {
+                    reader: Reader::Plugin(plugin.clone()),
+                    format: detection.format,
+                    files: detection.files,
+                },
+            })),
+            Err(error) => {
+                let message = format!("the importer could not look at the files: {}", chain(&error));
+                notes.push(Warning { locator: info.name.clone(), message });
+            }
+        }
+    }
+    claims.sort_by_cached_key(|claim| (std::cmp::Reverse(claim.confidence), claim.found.reader.software()));
+    let mut taken = BTreeSet::new();
+    let mut all: Vec<Found> = claims.into_iter().map(|claim| claim.found).collect();
+    for found in &mut all {
+        found.files.retain(|file| taken.insert(file.clone()));
+    }
+    all.retain(|found| !found.files.is_empty());
+    all
+}

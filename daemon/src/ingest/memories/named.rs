@@ -1,0 +1,222 @@
+//! Relations and embeddings: those that a run named by the keys of its items, and those of PAM documents.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use satchel_pam::{
+    embedding::Embedding,
+    ids,
+    record::{EmbeddingRecord, RelationRecord, Warning},
+    relation::{Relation, RelationType},
+    time::Timestamp,
+};
+use satchel_store::{Change, Store};
+use serde::Serialize;
+
+use crate::{
+    ingest::{IngestError, receipt::ImportRecord, write::of_the_record},
+    plan::evidence::Derived,
+};
+
+/// Edges that followed from the evidence before and no longer do: the older memory still names its successor. An edge of
+/// the same kind that an export named itself stays;
+/// so does that of a memory in `documents`, for whose edges a PAM document stands.
+pub(super) fn withdrawals(
+    store: &Store,
+    derived: &Derived,
+    documents: &BTreeSet<String>,
+) -> Result<Vec<Change>, IngestError> {
+    let mut changes = Vec::new();
+    for older in derived.memories.keys().filter(|id| !documents.contains(*id)) {
+        let Some(stored) = store.memory(older, None)? else { continue };
+        let Some(newer) = stored.memory.temporal.superseded_by else { continue };
+        let id = ids::relation_id(&newer, older, RelationType::Supersedes).to_string();
+        let stands = store.relation(&id, None)?.is_some_and(|stored| !stored.withdrawn);
+        if stands && !derived.relations.contains_key(&id) {
+            changes.push(Change::WithdrawRelation(id));
+        }
+    }
+    Ok(changes)
+}
+
+/// What stores `relations` where the store has them otherwise.
+pub(super) fn relation_changes(
+    store: &Store,
+    relations: BTreeMap<String, Relation>,
+) -> Result<Vec<Change>, IngestError> {
+    let mut changes = Vec::new();
+    for (id, relation) in relations {
+        let stored = store.relation(&id, None)?;
+        if stored.is_none_or(|stored| stored.withdrawn || stored.relation != relation) {
+            changes.push(Change::Relation(relation));
+        }
+    }
+    Ok(changes)
+}
+
+/// Relations that a run gave by the keys of its items; what follows from the evidence is known already.
+pub(super) fn add_named(
+    relations: &mut BTreeMap<String, Relation>,
+    named: Vec<RelationRecord>,
+    keys: &BTreeMap<String, String>,
+    record: &mut ImportRecord,
+) {
+    for edge in named {
+        let (Some(from), Some(to)) = (keys.get(&edge.source), keys.get(&edge.target)) else {
+            record.warn(unknown_key("relation", &edge.source, &edge.target));
+            continue;
+        };
+        let id = ids::relation_id(from, to, edge.relation_type).to_string();
+        relations.entry(id.clone()).or_insert_with(|| Relation {
+            id,
+            from: from.clone(),
+            to: to.clone(),
+            relation_type: edge.relation_type,
+            confidence: edge.confidence,
+            created_at: Timestamp::saturating(edge.created_at.unwrap_or(0)),
+        });
+    }
+}
+
+/// Embeddings that a run gave by the keys of its items; of what it repeats, the last.
+pub(super) fn embedding_changes(
+    store: &Store,
+    vectors: Vec<EmbeddingRecord>,
+    keys: &BTreeMap<String, String>,
+    record: &mut ImportRecord,
+) -> Result<Vec<Change>, IngestError> {
+    let mut last = BTreeMap::new();
+    for vector in vectors {
+        match keys.get(&vector.memory) {
+            Some(memory) => {
+                let embedding = embedding_of(vector, memory.clone());
+                last.insert(embedding.id.clone(), embedding);
+            }
+            None => record.warn(unknown_key("embedding", &vector.memory, &vector.model)),
+        }
+    }
+    let mut changes = Vec::new();
+    for embedding in last.into_values() {
+        let stored = store.embedding(&embedding.memory_id, &embedding.model)?;
+        if stored.is_none_or(|stored| stored.embedding != embedding) {
+            changes.push(Change::Embedding(embedding));
+        }
+    }
+    Ok(changes)
+}
+
+fn unknown_key(kind: &str, one: &str, other: &str) -> Warning {
+    Warning {
+        locator: format!("{kind} {one:?} {other:?}"),
+        message: "it names an item that the export does not hold".into(),
+    }
+}
+
+fn embedding_of(vector: EmbeddingRecord, memory: String) -> Embedding {
+    let EmbeddingRecord { memory: _, model, dimensions, created_at, vector, storage } = vector;
+    Embedding {
+        id: ids::embedding_id(&memory, &model).to_string(),
+        memory_id: memory,
+        model,
+        dimensions,
+        created_at: Timestamp::saturating(created_at.unwrap_or(0)),
+        vector,
+        storage,
+    }
+}
+
+/// Edges of PAM documents, with their ids. What follows from the evidence stands as it follows; of two reports of one edge
+/// the later stands; one that was withdrawn stays so.
+pub(super) fn add_drawn(
+    store: &Store,
+    derived: &mut Derived,
+    drawn: Vec<Relation>,
+    record: &mut ImportRecord,
+) -> Result<(), IngestError> {
+    for edge in drawn {
+        let (locator, mut refuse) = (format!("relation {:?}", edge.id), None);
+        if edge.from == edge.to {
+            refuse = Some("it leads from a memory to itself".to_owned());
+        }
+        for end in [&edge.from, &edge.to] {
+            if !derived.memories.contains_key(end) && store.memory(end, None)?.is_none() {
+                refuse = Some(format!("no memory {end:?} is known"));
+            }
+        }
+        if refuse.is_none() {
+            refuse = refusal(store, Change::Relation(edge.clone()))?;
+        }
+        let stored = store.relation(&edge.id, None)?;
+        if stored.as_ref().is_some_and(|stored| stored.withdrawn) {
+            refuse = Some("it was withdrawn here".to_owned());
+        }
+        if let Some(reason) = refuse {
+            record.warn(Warning { locator, message: format!("the relation is left out: {reason}") });
+            continue;
+        }
+        let older = |known: &Relation| known.created_at.micros() > edge.created_at.micros();
+        let stands = match derived.relations.get(&edge.id) {
+            Some(_) => true,
+            None => stored.is_some_and(|stored| {
+                older(&stored.relation)
+                    || stored.relation.created_at == edge.created_at && text(&stored.relation) > text(&edge)
+            }),
+        };
+        if !stands {
+            derived.relations.insert(edge.id.clone(), edge);
+        }
+    }
+    Ok(())
+}
+
+/// Vectors of PAM documents, with their ids: of two for one memory and model the later stands.
+pub(super) fn vector_changes(
+    store: &Store,
+    known: &BTreeSet<String>,
+    vectors: Vec<Embedding>,
+    record: &mut ImportRecord,
+) -> Result<Vec<Change>, IngestError> {
+    let mut changes = BTreeMap::new();
+    for vector in vectors {
+        let mut refuse = None;
+        if !known.contains(&vector.memory_id) && store.memory(&vector.memory_id, None)?.is_none() {
+            refuse = Some(format!("no memory {:?} is known", vector.memory_id));
+        } else if vector
+            .vector
+            .as_ref()
+            .is_some_and(|numbers| numbers.len() as u64 != u64::from(vector.dimensions))
+        {
+            refuse = Some(format!("it has not the {} dimensions that it names", vector.dimensions));
+        } else if vector.model.is_empty() || vector.dimensions == 0 {
+            refuse = Some("it names no model or no dimensions".to_owned());
+        }
+        if refuse.is_none() {
+            refuse = refusal(store, Change::Embedding(vector.clone()))?;
+        }
+        if let Some(reason) = refuse {
+            let locator = format!("embedding {:?}", vector.id);
+            record.warn(Warning { locator, message: format!("the embedding is left out: {reason}") });
+            continue;
+        }
+        let place = (vector.memory_id.clone(), vector.model.clone());
+        let stored = store.embedding(&vector.memory_id, &vector.model)?.map(|stored| stored.embedding);
+        let before = changes.get(&place).or(stored.as_ref());
+        let rank = |one: &Embedding| (one.created_at.micros(), text(one));
+        if before.is_none_or(|before| rank(before) < rank(&vector)) {
+            changes.insert(place, vector);
+        }
+    }
+    Ok(changes.into_values().map(Change::Embedding).collect())
+}
+
+/// Why the store would not take a stranger's record.
+fn refusal(store: &Store, change: Change) -> Result<Option<String>, IngestError> {
+    match store.accepts(&[change]) {
+        Ok(()) => Ok(None),
+        Err(refusal) if of_the_record(&refusal) => Ok(Some(refusal.to_string())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn text(record: &impl Serialize) -> String {
+    serde_json::to_string(record).unwrap_or_default()
+}

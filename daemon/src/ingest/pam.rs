@@ -1,0 +1,264 @@
+//! Reads PAM documents of any producer into the store: ids stay, records that are broken are left out and named.
+//!
+//! **Bounds.** One document is in memory at a time, at most [`LONGEST`] bytes of it ([`LONGEST_CONVERSATION`] of a
+//! conversation), and its records beside it. Conversations are committed in batches as they come; memories, relations and
+//! vectors wait for the end, as they do for every import, since what is shown follows from all of them.
+
+mod conversation;
+mod judge;
+mod memories;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Read as _,
+};
+
+use satchel_host::{CancelToken, Files as _, Summary};
+use satchel_pam::{
+    hash::ContentHash,
+    issue::Issue,
+    parse::{self, LeftOut, Remains, StoreReading},
+    record::{RecordKind, Skip, Warning},
+    store::{ExportType, IndexEntry, MemoryStore},
+};
+use satchel_store::Store;
+
+use super::{
+    IngestError,
+    conclude::Ended,
+    receipt::ImportRecord,
+    run::{Normalised, Tail},
+    write::Writer,
+};
+use crate::intake::{
+    Bundle,
+    pam::{LONGEST, LONGEST_CONVERSATION, PamFiles, folder_of},
+};
+
+/// What stands for a platform, where people choose by it.
+pub(super) const PLATFORM: &str = "pam";
+/// The format, as a receipt names it.
+pub(super) const FORMAT: &str = "pam-importer/1.0";
+/// The reader, `name/x.y.z`.
+pub(super) const SOFTWARE: &str = concat!("satchel-pam/", env!("CARGO_PKG_VERSION"));
+
+/// Hears of bytes done, bytes in all, and the receipt as it stands.
+pub(super) type Progress<'a> = dyn Fn(u64, u64, &ImportRecord) + 'a;
+
+/// What is read, and how.
+pub(super) struct Run<'a> {
+    pub(super) store: &'a Store,
+    /// The whole source: attachments may lie beside the documents.
+    pub(super) bundle: &'a Bundle,
+    pub(super) files: &'a PamFiles,
+    pub(super) cancel: &'a CancelToken,
+    pub(super) dry_run: bool,
+}
+
+impl Run<'_> {
+    /// Reads it all; `record` is kept up to date.
+    ///
+    /// # Errors
+    /// When the store refuses a write; how the documents fared is the second part of the answer.
+    pub(super) fn go(
+        self,
+        writer: &mut Writer<'_>,
+        record: &mut ImportRecord,
+        progress: &Progress<'_>,
+    ) -> Result<(Tail, Ended), IngestError> {
+        let mut reading = Reading {
+            run: &self,
+            writer,
+            record,
+            progress,
+            tail: Tail::default(),
+            done: 0,
+            ids: BTreeMap::new(),
+            hashes: BTreeMap::new(),
+            conversations: BTreeSet::new(),
+        };
+        let ended = reading.all()?;
+        let tail = reading.tail;
+        writer.flush(record)?;
+        Ok((tail, ended))
+    }
+}
+
+/// A run on its way.
+struct Reading<'r, 'a, 'w> {
+    run: &'r Run<'r>,
+    writer: &'a mut Writer<'w>,
+    record: &'a mut ImportRecord,
+    progress: &'a Progress<'a>,
+    tail: Tail,
+    /// Bytes read.
+    done: u64,
+    /// The ids of this run by kind and key, so that none comes twice and no two share a key.
+    ids: BTreeMap<(&'static str, [u8; 16]), String>,
+    /// What the memory of each id says.
+    hashes: BTreeMap<String, ContentHash>,
+    /// Ids of the conversations that were read.
+    conversations: BTreeSet<String>,
+}
+
+impl Reading<'_, '_, '_> {
+    fn all(&mut self) -> Result<Ended, IngestError> {
+        let files = self.run.files;
+        let mut index = Vec::new();
+        if let Some(name) = &files.store {
+            match self.store(name)? {
+                Ok(entries) => index = entries,
+                Err(reason) => return Ok(Ended::Failed(reason)),
+            }
+        }
+        for name in &files.conversations {
+            if self.run.cancel.cancelled() {
+                return Ok(Ended::Cancelled);
+            }
+            self.conversation(name)?;
+            (self.progress)(self.done, self.record.bytes, self.record);
+        }
+        self.missing(&index)?;
+        for name in &files.embeddings {
+            self.embeddings(name)?;
+        }
+        let ended =
+            if self.run.cancel.cancelled() { Ended::Cancelled } else { Ended::Done(Summary::default()) };
+        Ok(ended)
+    }
+
+    /// Reads the memory store: its index of conversations, or why nothing of the bundle is taken.
+    fn store(&mut self, name: &str) -> Result<Result<Vec<(usize, IndexEntry)>, String>, IngestError> {
+        let bytes = match self.read(name, LONGEST) {
+            Ok(bytes) => bytes,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let (reading, remains) = parse::salvage_store(&bytes);
+        let Some(document) = &reading.document else { return Ok(Err(refusal(name, &reading.issues))) };
+        if let Some(reason) = incremental(document) {
+            return Ok(Err(reason));
+        }
+        self.record.reason = Some(judge::summary(&reading, &remains));
+        for warning in judge::warnings(name, &reading, &remains) {
+            self.record.warn(warning);
+        }
+        let StoreReading { document, issues, .. } = reading;
+        drop(bytes);
+        self.tell(name, &issues, &remains);
+        self.broken(name, &remains)?;
+        match document {
+            Some(document) => self.memories(name, document, &remains).map(Ok),
+            None => Ok(Ok(Vec::new())),
+        }
+    }
+
+    /// Conversations of the index that came with no file.
+    fn missing(&mut self, index: &[(usize, IndexEntry)]) -> Result<(), IngestError> {
+        let files = self.run.files;
+        let Some(store) = &files.store else { return Ok(()) };
+        let read: BTreeSet<&str> = files.conversations.iter().map(String::as_str).collect();
+        let all: BTreeSet<&str> = self.run.bundle.list().iter().map(|entry| entry.path.as_str()).collect();
+        for (at, entry) in index {
+            let file = entry.storage.as_ref().map(|storage| format!("{}{}", files.root, storage.reference));
+            let file = file.as_deref().unwrap_or_default();
+            // A file that was read has been counted, whatever came of it.
+            if self.conversations.contains(&entry.id) || read.contains(file) {
+                continue;
+            }
+            let reason = if all.contains(file) {
+                format!("its file {file:?} is no PAM conversation")
+            } else {
+                "the memory store lists it, and its file is not there".to_owned()
+            };
+            self.skip(RecordKind::Conversation, format!("{store}:$.conversations_index[{at}]"), reason)?;
+        }
+        Ok(())
+    }
+
+    /// The bytes of a document; why not, for people.
+    fn read(&mut self, name: &str, limit: u64) -> Result<Vec<u8>, String> {
+        let failed = |error: std::io::Error| format!("{name:?} cannot be read: {error}");
+        let mut bytes = Vec::new();
+        let reader = self.run.bundle.open(name, 0).map_err(failed)?;
+        reader.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
+        self.done += bytes.len() as u64;
+        if bytes.len() as u64 > limit {
+            return Err(format!("{name:?} is longer than the {limit} bytes that are held in memory"));
+        }
+        Ok(bytes)
+    }
+
+    /// Takes an id for a record of this run; why not, if it has been taken.
+    fn claim(&mut self, kind: &'static str, id: &str) -> Result<(), String> {
+        if id.is_empty() {
+            return Err("its id is empty".to_owned());
+        }
+        match self.ids.insert((kind, satchel_store::key_of(id)), id.to_owned()) {
+            None => Ok(()),
+            Some(other) => {
+                let same = other == id;
+                self.ids.insert((kind, satchel_store::key_of(id)), other);
+                let what = if same { "its id" } else { "an id that is stored under the same key" };
+                Err(format!("another {kind} of the documents has {what}; the first is kept"))
+            }
+        }
+    }
+
+    fn skip(&mut self, kind: RecordKind, locator: String, reason: String) -> Result<(), IngestError> {
+        self.writer.take(Normalised::Skip(Skip { kind, locator, reason }), self.record)
+    }
+
+    fn warn(&mut self, locator: String, message: String) {
+        self.record.warn(Warning { locator, message });
+    }
+
+    /// Tells of everything that is wrong with a text, but for the entries that are left out, whose skips say it.
+    fn tell(&mut self, name: &str, issues: &[Issue], remains: &Remains) {
+        let left_out: BTreeSet<String> = remains.left_out.iter().map(LeftOut::path).collect();
+        for issue in issues {
+            let end = issue.path.find(']').map_or(0, |end| end + 1);
+            if !left_out.contains(&issue.path[..end]) && (remains.broken.is_none() || issue.path != "$") {
+                self.warn(format!("{name}:{}", issue.path), issue.message.clone());
+            }
+        }
+    }
+
+    /// Tells where a text breaks off.
+    fn broken(&mut self, name: &str, remains: &Remains) -> Result<(), IngestError> {
+        let Some(problem) = &remains.broken else { return Ok(()) };
+        let reason = format!("{}; what stands whole before it is imported", problem.problem);
+        self.skip(RecordKind::File, format!("{name}:{}", problem.offset), reason)
+    }
+}
+
+/// Why a document cannot be read at all.
+fn refusal(name: &str, issues: &[Issue]) -> String {
+    const SAID: usize = 3;
+    let said: Vec<String> =
+        issues.iter().take(SAID).map(|issue| format!("{} {}", issue.path, issue.message)).collect();
+    format!("{name:?} cannot be read as a PAM document: {}", said.join("; "))
+}
+
+/// What is said of an export that holds only changes.
+fn incremental(document: &MemoryStore) -> Option<String> {
+    let header = &document.header;
+    if header.export_type == ExportType::Full && header.base_export_id.is_none() {
+        return None;
+    }
+    let base = header.base_export_id.as_deref().unwrap_or("a base that it does not name");
+    Some(format!(
+        "it is an incremental export, the changes since the export {base:?}, and this version imports full exports only; \
+         nothing of it was read: make a full export where it comes from and import that"
+    ))
+}
+
+/// The file that a reference of a document means: relative to the bundle, or to the document itself.
+fn referred<'b>(run: &'b Run<'_>, document: &str, reference: &str) -> Option<&'b str> {
+    let find = |name: String| {
+        let entries = run.bundle.list();
+        let at = entries.binary_search_by(|entry| entry.path.as_str().cmp(&name)).ok()?;
+        Some(entries[at].path.as_str())
+    };
+    find(format!("{}{reference}", run.files.root))
+        .or_else(|| find(format!("{}{reference}", folder_of(document))))
+}

@@ -1,0 +1,129 @@
+//! Conversation documents.
+
+use std::collections::BTreeSet;
+
+use satchel_pam::{
+    conversation::{Conversation as Document, Message},
+    parse::{self, Remains},
+    record::{AttachmentRecord, RecordKind, Source},
+};
+
+use super::{LONGEST_CONVERSATION, Reading, memories::placed, referred};
+use crate::{
+    ingest::{
+        IngestError,
+        attach::Keeper,
+        normalise::{Conversation, weight},
+        run::Normalised,
+    },
+    plan::{
+        conversation::ReportedNode,
+        document::{self, Mapped, MappedNode, mend},
+    },
+};
+
+/// Name of a tool call that has none, which PAM does not allow.
+const UNNAMED: &str = "unknown";
+
+impl Reading<'_, '_, '_> {
+    /// Reads one document; whatever is wrong with it concerns no other.
+    pub(super) fn conversation(&mut self, name: &str) -> Result<(), IngestError> {
+        let bytes = match self.read(name, LONGEST_CONVERSATION) {
+            Ok(bytes) => bytes,
+            Err(reason) => return self.skip(RecordKind::Conversation, name.to_owned(), reason),
+        };
+        let (document, issues, remains) = parse::salvage_conversation(&bytes);
+        drop(bytes);
+        let Some(mut document) = document else {
+            let reason = super::refusal(name, &issues);
+            return self.skip(RecordKind::Conversation, name.to_owned(), reason);
+        };
+        if let Err(reason) = self.claim("conversation", &document.header.id) {
+            return self.skip(RecordKind::Conversation, format!("{name}:$.id"), reason);
+        }
+        self.tell(name, &issues, &remains);
+        self.broken(name, &remains)?;
+        for note in mend::header(&mut document.header) {
+            self.warn(format!("{name}:$"), note);
+        }
+        self.conversations.insert(document.header.id.clone());
+        self.messages(name, &mut document, &remains)?;
+        self.attachments(name, &mut document)?;
+        match encoded(document::conversation(document)) {
+            Ok(conversation) => {
+                self.writer.take(Normalised::Conversation(Box::new(conversation)), self.record)
+            }
+            Err(error) => {
+                let reason = format!("it cannot be written as JSON: {error}");
+                self.skip(RecordKind::Conversation, name.to_owned(), reason)
+            }
+        }
+    }
+
+    /// Leaves out the messages that cannot stand in the store.
+    fn messages(
+        &mut self,
+        name: &str,
+        document: &mut Document,
+        remains: &Remains,
+    ) -> Result<(), IngestError> {
+        for entry in &remains.left_out {
+            self.skip(RecordKind::Message, format!("{name}:{}", entry.path()), entry.reason.clone())?;
+        }
+        let mut seen = BTreeSet::new();
+        let mut kept = Vec::with_capacity(document.messages.len());
+        for (at, mut message) in placed(std::mem::take(&mut document.messages), "messages", remains) {
+            let locator = format!("{name}:$.messages[{at}]");
+            if let Some(reason) = unfit(&message, &seen) {
+                self.skip(RecordKind::Message, locator, reason)?;
+                continue;
+            }
+            seen.insert(message.id.clone());
+            for call in message.tool_calls.iter_mut().filter(|call| call.name.is_empty()) {
+                UNNAMED.clone_into(&mut call.name);
+                self.warn(locator.clone(), "a tool call has no name".to_owned());
+            }
+            kept.push(message);
+        }
+        document.messages = kept;
+        Ok(())
+    }
+
+    /// Stores the files that came with the documents, and lets the messages refer to them as the store does.
+    fn attachments(&mut self, name: &str, document: &mut Document) -> Result<(), IngestError> {
+        let keeper = Keeper { store: self.run.store, bundle: self.run.bundle, dry_run: self.run.dry_run };
+        let mut notes = Vec::new();
+        for file in document.messages.iter_mut().flat_map(|message| &mut message.attachments) {
+            let found = file.reference.as_deref().and_then(|reference| referred(self.run, name, reference));
+            if let Some(path) = found {
+                let source = Some(Source::Path(path.to_owned()));
+                *file = keeper.keep(AttachmentRecord { attachment: file.clone(), source }, name, &mut notes);
+            }
+        }
+        notes.into_iter().try_for_each(|note| self.writer.take(note, self.record))
+    }
+}
+
+fn unfit(message: &Message, seen: &BTreeSet<String>) -> Option<String> {
+    if message.id.is_empty() {
+        return Some("its id is empty".to_owned());
+    }
+    if seen.contains(&message.id) {
+        return Some("another message of the conversation has its id; the first is kept".to_owned());
+    }
+    satchel_store::id_too_long(&message.id).then(|| "its id is longer than the store takes".to_owned())
+}
+
+/// The conversation as a union takes it.
+fn encoded(mapped: Mapped) -> serde_json::Result<Conversation> {
+    let Mapped { id, platform, import, report, nodes } = mapped;
+    let mut reported = Vec::with_capacity(nodes.len());
+    for MappedNode { id, parent, body } in nodes {
+        let (bytes, digest) = body.encode()?;
+        // A parent that no store could hold is a parent that nobody has.
+        let parent = parent.filter(|parent| !satchel_store::id_too_long(parent));
+        reported.push(ReportedNode { id, parent, body, bytes, digest });
+    }
+    let weight = weight(&reported);
+    Ok(Conversation { id, platform, import, foreign: true, report, nodes: reported, weight })
+}

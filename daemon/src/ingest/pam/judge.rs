@@ -1,0 +1,82 @@
+//! What checksum, count and signature of a store say, in words. Nothing is refused for it: the person decides.
+
+use satchel_pam::{
+    parse::{ChecksumReading, Remains, StoreReading},
+    record::Warning,
+    sign::{self, SignatureCheck},
+    validate,
+};
+
+/// One sentence for the receipt.
+pub(super) fn summary(reading: &StoreReading, remains: &Remains) -> String {
+    let checksum = match &reading.checksum {
+        _ if remains.broken.is_some() => "the document is cut, so nothing vouches for it",
+        ChecksumReading::Spec | ChecksumReading::SdkNormalForm => "the checksum fits the memories",
+        ChecksumReading::Absent => "there is no checksum",
+        ChecksumReading::Mismatch { .. } | ChecksumReading::NotCanonical(_) => {
+            "the checksum does not fit the memories"
+        }
+    };
+    let signature = match sign::verify(&reading.signed) {
+        SignatureCheck::Valid { key } => format!("signed by {}", key.multibase()),
+        SignatureCheck::Invalid(_) => "the signature is not valid".to_owned(),
+        SignatureCheck::Absent => "not signed".to_owned(),
+        SignatureCheck::Unsupported(_) => "the signature cannot be checked".to_owned(),
+    };
+    format!("{checksum}; {signature}")
+}
+
+/// What is worth a warning of its own.
+pub(super) fn warnings(name: &str, reading: &StoreReading, remains: &Remains) -> Vec<Warning> {
+    let mut found = Vec::new();
+    let mut warn = |path: &str, message: String| {
+        found.push(Warning { locator: format!("{name}:{path}"), message });
+    };
+    // A text that breaks off is reported as such; that it fits no checksum says nothing more.
+    if remains.broken.is_none() {
+        match &reading.checksum {
+            ChecksumReading::Spec | ChecksumReading::SdkNormalForm => {}
+            ChecksumReading::Absent => warn("$.integrity", "there is no checksum".to_owned()),
+            ChecksumReading::Mismatch { computed } => {
+                let problem = "the memories are not those that were exported: their checksum is";
+                warn("$.integrity.checksum", format!("{problem} {computed}"));
+            }
+            ChecksumReading::NotCanonical(problem) => {
+                warn("$.integrity.checksum", format!("there is no canonical form to check: {problem}"));
+            }
+        }
+    }
+    match sign::verify(&reading.signed) {
+        SignatureCheck::Valid { .. } | SignatureCheck::Absent => {}
+        SignatureCheck::Invalid(problem) => {
+            warn("$.signature", format!("the signature is not valid: {problem}"));
+        }
+        SignatureCheck::Unsupported(problem) => {
+            warn("$.signature", format!("the signature cannot be checked: {problem}"));
+        }
+    }
+    let Some(document) = &reading.document else { return found };
+    let stated = document.integrity.as_ref().map(|integrity| integrity.total_memories);
+    if let Some(stated) = stated.filter(|stated| *stated != reading.count && remains.broken.is_none()) {
+        let message = format!("is {stated}, but there are {} memories", reading.count);
+        warn("$.integrity.total_memories", message);
+    }
+    // The records are judged one by one where they are taken; here the rest of the document.
+    let mut bare = satchel_pam::store::MemoryStore {
+        schema_version: document.schema_version.clone(),
+        header: document.header.clone(),
+        memories: Vec::new(),
+        relations: Vec::new(),
+        conversations_index: Vec::new(),
+        integrity: None,
+        signature: document.signature.clone(),
+        unknown: document.unknown.clone(),
+    };
+    if remains.broken.is_none() {
+        bare.integrity.clone_from(&document.integrity);
+    }
+    for issue in validate::memory_store(&bare) {
+        found.push(Warning { locator: format!("{name}:{}", issue.path), message: issue.message });
+    }
+    found
+}
