@@ -4,6 +4,7 @@
 #![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
 
 mod convert;
+mod import;
 
 use std::{
     fs,
@@ -46,6 +47,12 @@ fn bundle(folder: &Path) -> Result<PathBuf> {
     Ok(bundle)
 }
 
+/// The official program, beside its Python.
+fn pam(python: &Path) -> PathBuf {
+    let beside = python.parent().map(|bin| bin.join("pam")).filter(|pam| pam.exists());
+    beside.unwrap_or_else(|| "pam".into())
+}
+
 fn told(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
@@ -55,9 +62,7 @@ fn the_official_sdk_accepts_our_bundle() -> Result<()> {
     let Some(python) = python()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let bundle = bundle(folder.path())?;
-    let pam =
-        python.parent().map(|bin| bin.join("pam")).filter(|pam| pam.exists()).unwrap_or_else(|| "pam".into());
-    let output = Command::new(pam).arg("validate").arg(&bundle).env("COLUMNS", "200").output()?;
+    let output = Command::new(pam(&python)).arg("validate").arg(&bundle).env("COLUMNS", "200").output()?;
     ensure!(output.status.success(), "pam validate refuses the bundle:\n{}", told(&output));
     Ok(())
 }

@@ -1,0 +1,101 @@
+//! What the official SDK makes of exports is imported as it is.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Result, ensure};
+use satchel_tests::archive::{Archive, State, demo, only, samples};
+use serde_json::Value;
+
+use super::{pam, python};
+
+/// Exports that the official program converts.
+fn convertible(folder: &Path) -> Result<Vec<PathBuf>> {
+    let generated = folder.join("generated");
+    satchel_tests::generate::chatgpt(&generated, 300_000, 12)?;
+    let claude = folder.join("generated-claude");
+    satchel_tests::generate::claude(&claude, 300_000, 12)?;
+    let mut inputs = vec![generated, claude, demo().join("claude-export")];
+    if let Some(samples) = samples() {
+        inputs.extend(
+            [
+                "chatgpt/full-2025-06-single.json",
+                "chatgpt/sthayi-conversations.json",
+                "claude/legacy-with-memories",
+                "claude/thinking-2025.json",
+                "claude/branching-2026.json",
+                "grok/legacy-2025-06-response_id-iso.json",
+                "authored/chatgpt/full-all-content-types",
+                "authored/copilot",
+                "authored/grok",
+            ]
+            .map(|name| samples.join(name)),
+        );
+    }
+    Ok(inputs)
+}
+
+/// Id and content of a memory.
+type Text = (String, String);
+/// Id of a conversation, id of a message, its content.
+type Said = (String, String, Value);
+
+/// Everything of a bundle that an import has to hold: memories by id, and the text of each message by its ids.
+fn texts(state: &State) -> (Vec<Text>, Vec<Said>) {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let memories = state.memories.iter().map(|one| (text(&one["id"]), text(&one["content"])));
+    let messages = state.conversations.values().flat_map(|conversation| {
+        let id = text(&conversation["id"]);
+        let messages = conversation["messages"].as_array().cloned().unwrap_or_default();
+        messages.into_iter().map(move |one| (id.clone(), text(&one["id"]), one["content"].clone()))
+    });
+    let (mut memories, mut messages): (Vec<_>, Vec<_>) = (memories.collect(), messages.collect());
+    memories.sort();
+    messages.sort_by(|one, other| (&one.0, &one.1).cmp(&(&other.0, &other.1)));
+    (memories, messages)
+}
+
+#[test]
+fn what_the_official_sdk_writes_is_imported_whole_and_comes_out_again() -> Result<()> {
+    let Some(python) = python()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let mut converted = 0;
+    for (at, input) in convertible(folder.path())?.iter().enumerate() {
+        let bundle = folder.path().join(format!("sdk-{at}"));
+        let output = Command::new(pam(&python))
+            .arg("convert")
+            .arg(input)
+            .arg("-o")
+            .arg(&bundle)
+            .env("COLUMNS", "200")
+            .output()?;
+        if !output.status.success() {
+            eprintln!("not converted by the SDK: {input:?}");
+            continue;
+        }
+        converted += 1;
+        let made = State::of(&bundle)?;
+        let archive = Archive::open(&folder.path().join(format!("data-{at}")))?;
+        let import = only(archive.import(&bundle)?)?;
+        for counts in [import.conversations, import.messages, import.memories] {
+            ensure!(counts.balanced(), "{import:?}");
+        }
+        let (memories, messages) = texts(&made);
+        ensure!(import.skipped.is_empty(), "{input:?}: {:?}", import.skipped);
+        let found = (import.memories.new, import.conversations.new, import.messages.new);
+        let there = (memories.len() as u64, made.conversations.len() as u64, messages.len() as u64);
+        ensure!(found == there, "{input:?}: {found:?} of {there:?}");
+        eprintln!("{input:?}: memories, conversations, messages: {found:?}");
+        let again = folder.path().join(format!("again-{at}"));
+        archive.export(&again)?;
+        let (kept_memories, kept_messages) = texts(&State::of(&again)?);
+        ensure!(kept_memories == memories, "{input:?}: memories differ");
+        for (kept, made) in kept_messages.iter().zip(&messages) {
+            ensure!(kept == made, "{input:?}: {kept:?} is not {made:?}");
+        }
+    }
+    ensure!(converted > 0, "the SDK converted none of the exports");
+    Ok(())
+}

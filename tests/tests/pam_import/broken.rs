@@ -1,0 +1,213 @@
+//! Documents that are malformed, cut, changed or made to harm.
+
+use std::fs;
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::{
+    ingest::receipt::ImportStatus,
+    verify::{self, Options},
+};
+use satchel_pam::{hash::ContentHash, record::RecordKind};
+use serde_json::{Value, json};
+
+use super::{Place, conversation, memory, message, skipped, store, warned};
+
+#[test]
+fn a_malformed_record_is_a_skip_with_its_path_and_costs_nothing_else() -> Result<()> {
+    let place = Place::new()?;
+    let mut no_hash_of_ours = memory("hash", "Wrong hash");
+    no_hash_of_ours["content_hash"] = format!("sha256:{}", "0".repeat(64)).into();
+    let mut no_content = memory("empty", "");
+    no_content["content_hash"] = ContentHash::of("").to_string().into();
+    let mut no_time = memory("time", "No time");
+    no_time["temporal"] = json!({"created_at": "yesterday"});
+    let mut document = store(&[
+        memory("good", "Good"),
+        json!(7),
+        no_time,
+        no_content,
+        no_hash_of_ours,
+        memory("good", "Good"),
+        memory("good", "Another with the same id"),
+        memory("last", "Last"),
+    ]);
+    document["relations"] = json!([
+        {"id": "r1", "from": "good", "to": "last", "type": "supports", "created_at": "2026-01-02T03:04:05Z"},
+        {"id": "r2", "from": "good", "to": "nobody", "type": "supports", "created_at": "2026-01-02T03:04:05Z"},
+        {"id": "r3", "from": "good"},
+    ]);
+    document["integrity"] = json!({"checksum": format!("sha256:{}", "1".repeat(64)), "total_memories": 3});
+    place.write("bundle/memory-store.json", &document)?;
+    let mut odd = conversation(
+        "odd",
+        &[message("m1", "One"), json!({"id": "m2"}), message("m1", "Twice"), message("m3", "Three")],
+    );
+    odd["provider"]["name"] = "Some Place".into();
+    place.write("bundle/conversations/odd.json", &odd)?;
+    let cut = format!(
+        r#"{{"schema":"portable-ai-memory-conversation","schema_version":"1.0","id":"cut","provider":{{"name":"elsewhere"}},"temporal":{{"created_at":"2026-01-02T03:04:05Z"}},"messages":[{},{{"id":"m2","#,
+        message("m1", "One")
+    );
+    place.write_bytes("bundle/conversations/cut.json", cut.as_bytes())?;
+    let mut nameless = conversation("x", &[message("m", "Hello")]);
+    nameless.as_object_mut().context("an object")?.remove("id");
+    place.write("bundle/conversations/nameless.json", &nameless)?;
+
+    let import = place.import(&place.path("bundle"))?;
+    assert_eq!(import.status, ImportStatus::CompletedWithSkips);
+    let counts = import.memories;
+    assert_eq!((counts.found, counts.new, counts.skipped), (8, 4, 4), "{:?}", import.skipped);
+    let counts = import.conversations;
+    assert_eq!((counts.found, counts.new, counts.skipped), (3, 2, 1), "{:?}", import.skipped);
+    for (kind, locator, reason) in [
+        (RecordKind::Memory, "memory-store.json:$.memories[1]", "not an object"),
+        (RecordKind::Memory, "memory-store.json:$.memories[2]", "$.memories[2].temporal.created_at"),
+        (RecordKind::Memory, "memory-store.json:$.memories[3]", "content is empty"),
+        (RecordKind::Memory, "memory-store.json:$.memories[5]", "the first is kept"),
+        (RecordKind::Message, "odd.json:$.messages[1]", "$.messages[1].role is missing"),
+        (RecordKind::Message, "odd.json:$.messages[2]", "the first is kept"),
+        (RecordKind::Conversation, "nameless.json", "$.id is missing"),
+        (RecordKind::File, &format!("cut.json:{}", cut.len()), "cut off"),
+    ] {
+        assert!(skipped(&import, kind, locator, reason), "{locator}: {:#?}", import.skipped);
+    }
+    for (locator, message) in [
+        ("$.memories[4]", "content_hash was"),
+        ("$.memories[6]", "another memory has the id"),
+        ("relation \"r2\"", "no memory \"nobody\""),
+        ("$.relations[2]", "is missing"),
+        ("$.integrity.checksum", "an entry is not an object"),
+        ("$.integrity.total_memories", "is 3, but there are 8"),
+        ("odd.json", "provider.name was"),
+    ] {
+        assert!(warned(&import, locator, message), "{locator}: {:#?}", import.warnings);
+    }
+    let bundle = place.path("out");
+    place.archive.export(&bundle)?;
+    let report = verify::path(&bundle, &Options::default())?;
+    ensure!(report.valid, "what was put right is right: {:?}", report.issues);
+    Ok(())
+}
+
+#[test]
+fn a_changed_signature_or_memory_is_told_and_imported() -> Result<()> {
+    let from = Place::filled()?;
+    let bundle = from.path("bundle");
+    from.archive.export(&bundle)?;
+    let text = fs::read_to_string(bundle.join("memory-store.json"))?;
+    for (part, replacement, locator, message) in [
+        ("\"export_id\": \"", "\"export_id\": \"0", "$.signature", "not valid"),
+        ("\"tags\": []", "\"tags\": [\"x\"]", "$.integrity.checksum", "not those that were exported"),
+    ] {
+        ensure!(text.contains(part), "nothing to change");
+        let to = Place::new()?;
+        let path = to.write_bytes("memory-store.json", text.replacen(part, replacement, 1).as_bytes())?;
+        let import = to.import(&path)?;
+        assert!(warned(&import, locator, message), "{part}: {:?}", import.warnings);
+        assert!(import.memories.new > 0);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_store_cut_anywhere_gives_what_is_whole_and_a_whole_one_completes_it() -> Result<()> {
+    let memories: Vec<Value> = (0..20).map(|n| memory(&format!("m{n}"), &format!("Fact {n}"))).collect();
+    let text = format!(
+        r#"{{"schema":"portable-ai-memory","schema_version":"1.0","owner":{{"id":"someone"}},"memories":{}}}"#,
+        Value::Array(memories)
+    );
+    let text = text.as_bytes();
+    let place = Place::new()?;
+    let mut before = 0;
+    for end in (80..text.len()).step_by(211) {
+        let path = place.write_bytes("cut.json", &text[..end])?;
+        let import = place.import(&path)?;
+        assert_eq!(import.status, ImportStatus::CompletedWithSkips, "cut at {end}: {import:?}");
+        assert!(
+            skipped(&import, RecordKind::File, &format!("cut.json:{end}"), "cut off"),
+            "{:?}",
+            import.skipped
+        );
+        let known = import.memories.new + import.memories.unchanged;
+        assert!(known >= before && known == import.memories.found, "cut at {end}: {import:?}");
+        before = known;
+    }
+    let whole = place.import(&place.write_bytes("whole.json", text)?)?;
+    assert_eq!((whole.memories.found, whole.skipped.len()), (20, 0));
+    assert_eq!(place.archive.state()?.memories.len(), 20);
+    Ok(())
+}
+
+/// The UUID whose key is that of `id`.
+fn twin(id: &str) -> Result<String> {
+    let key = satchel_store::key_of(id);
+    let hex = format!("{:032x}", u128::from_be_bytes(key));
+    let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
+    let uuid = parts.join("-");
+    ensure!(satchel_store::key_of(&uuid) == key, "the twin has the key");
+    Ok(uuid)
+}
+
+#[test]
+fn hostile_documents_cost_nothing_but_themselves() -> Result<()> {
+    let place = Place::new()?;
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let long = "x".repeat(5_000);
+    let mut odd = memory("odd", "Odd");
+    odd["summary"] = long.as_str().into();
+    let text = store(&[
+        memory("first", "First"),
+        json!("DEEP"),
+        memory(&long, "An endless id"),
+        memory(&twin("first")?, "The twin of the first"),
+        odd,
+        memory("last", "Last"),
+    ])
+    .to_string()
+    .replace("\"DEEP\"", &deep);
+    place.write_bytes("hostile/memory-store.json", text.as_bytes())?;
+    let many: Vec<Value> = (0..20_000)
+        .map(|n| {
+            let mut one = message(&format!("n{n}"), "x");
+            one["parent_id"] = format!("n{}", (n + 1) % 20_000).into();
+            one
+        })
+        .collect();
+    place.write("hostile/conversations/circle.json", &conversation("circle", &many))?;
+    place.write("hostile/conversations/long.json", &conversation(&long, &[message("m", "x")]))?;
+    place.write("hostile/conversations/twin.json", &conversation(&twin("circle")?, &[message("m", "x")]))?;
+    place.write(
+        "hostile/conversations/ids.json",
+        &conversation("ids", &[message(&long, "x"), message("m", "x")]),
+    )?;
+    place.write_bytes(
+        "hostile/conversations/garbage.json",
+        b"{\"schema\":\"portable-ai-memory-conversation\",\x00\xff",
+    )?;
+    place.write(
+        "hostile/conversations/two.json",
+        &json!({"schema": "portable-ai-memory-conversation", "schema_version": "2.0"}),
+    )?;
+    place.write("hostile/conversations/good.json", &conversation("good", &[message("m", "x")]))?;
+    let import = place.import(&place.path("hostile"))?;
+    assert_eq!(import.status, ImportStatus::CompletedWithSkips, "{:?}", import.reason);
+    assert_eq!((import.memories.found, import.memories.new), (6, 3), "{:#?}", import.skipped);
+    assert_eq!((import.conversations.found, import.conversations.new), (7, 3), "{:#?}", import.skipped);
+    assert!(
+        skipped(&import, RecordKind::Memory, "$.memories[1]", "levels of nesting"),
+        "{:#?}",
+        import.skipped
+    );
+    for id in ["first", "odd", "last"] {
+        ensure!(place.archive.store.memory(id, None)?.is_some(), "{id} is missing");
+    }
+    ensure!(place.archive.store.conversation("good", None)?.is_some());
+    // A twin that comes later meets the stored one.
+    let late = place.write("late.json", &store(&[memory(&twin("last")?, "The twin of the last")]))?;
+    let import = place.import(&late)?;
+    assert_eq!((import.memories.found, import.memories.skipped), (1, 1), "{import:?}");
+    place.archive.export(&place.path("out"))?;
+    let report = verify::path(&place.path("out"), &Options::default())?;
+    ensure!(report.valid, "{:?}", report.issues);
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! PAM documents come in as they are: ours and those of others, whole, broken and hostile.
+
+mod broken;
+mod foreign;
+mod home;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::ingest::receipt::ImportRecord;
+use satchel_pam::{hash::ContentHash, record::RecordKind};
+use satchel_tests::archive::{Archive, demo, only};
+use serde_json::{Value, json};
+
+/// A data directory of its own, and a folder beside it.
+struct Place {
+    folder: tempfile::TempDir,
+    archive: Archive,
+}
+
+impl Place {
+    fn new() -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let archive = Archive::open(&folder.path().join("data"))?;
+        Ok(Self { folder, archive })
+    }
+
+    /// One that holds the two sample exports.
+    fn filled() -> Result<Self> {
+        let place = Self::new()?;
+        place.archive.import(&demo().join("chatgpt-export"))?;
+        place.archive.import(&demo().join("claude-export"))?;
+        Ok(place)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: &Value) -> Result<PathBuf> {
+        self.write_bytes(name, &serde_json::to_vec(content)?)
+    }
+
+    fn write_bytes(&self, name: &str, bytes: &[u8]) -> Result<PathBuf> {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().context("a parent")?)?;
+        fs::write(&path, bytes)?;
+        Ok(path)
+    }
+
+    fn import(&self, path: &Path) -> Result<ImportRecord> {
+        let import = only(self.archive.import(path)?)?;
+        balanced(&import)?;
+        Ok(import)
+    }
+}
+
+fn balanced(import: &ImportRecord) -> Result<()> {
+    for counts in [import.conversations, import.messages, import.memories] {
+        ensure!(counts.balanced(), "{import:?}");
+    }
+    Ok(())
+}
+
+fn changed(import: &ImportRecord) -> u64 {
+    [import.conversations, import.messages, import.memories]
+        .iter()
+        .map(|counts| counts.new + counts.updated)
+        .sum()
+}
+
+fn warned(import: &ImportRecord, locator: &str, message: &str) -> bool {
+    import.warnings.iter().any(|one| one.locator.contains(locator) && one.message.contains(message))
+}
+
+fn skipped(import: &ImportRecord, kind: RecordKind, locator: &str, reason: &str) -> bool {
+    import
+        .skipped
+        .iter()
+        .any(|one| one.kind == kind && one.locator.ends_with(locator) && one.reason.contains(reason))
+}
+
+fn memory(id: &str, content: &str) -> Value {
+    json!({
+        "id": id, "type": "fact", "status": "active", "content": content,
+        "content_hash": ContentHash::of(content).to_string(), "tags": [],
+        "temporal": {"created_at": "2026-01-02T03:04:05+02:00"}, "provenance": {"platform": "elsewhere"},
+    })
+}
+
+fn store(memories: &[Value]) -> Value {
+    json!({
+        "schema": "portable-ai-memory", "schema_version": "1.0", "owner": {"id": "someone"},
+        "memories": memories, "relations": [], "conversations_index": [],
+    })
+}
+
+fn message(id: &str, text: &str) -> Value {
+    json!({
+        "id": id, "role": "user", "content": {"type": "text", "text": text},
+        "created_at": "2026-01-02T03:04:05Z",
+    })
+}
+
+fn conversation(id: &str, messages: &[Value]) -> Value {
+    json!({
+        "schema": "portable-ai-memory-conversation", "schema_version": "1.0", "id": id,
+        "provider": {"name": "elsewhere"}, "temporal": {"created_at": "2026-01-02T03:04:05Z"}, "messages": messages,
+    })
+}
