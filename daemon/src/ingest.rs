@@ -8,6 +8,7 @@ mod detect;
 mod job;
 mod ledger;
 mod leftover;
+mod memo;
 mod memories;
 mod normalise;
 mod pam;

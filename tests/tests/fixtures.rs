@@ -21,7 +21,7 @@ fn lines(emitted: Emitted) -> Vec<Line> {
         Emitted::Embeddings(embeddings) => embeddings.into_iter().map(Line::Embedding).collect(),
         Emitted::Skip(skip) => vec![Line::Skip(skip)],
         Emitted::Warning(warning) => vec![Line::Warning(warning)],
-        Emitted::Progress { .. } => Vec::new(),
+        Emitted::Progress { .. } | Emitted::Piece | Emitted::Again(_) | Emitted::Noted { .. } => Vec::new(),
     }
 }
 

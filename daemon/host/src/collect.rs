@@ -6,6 +6,8 @@ mod pending;
 mod structure;
 pub(crate) mod weight;
 
+use std::collections::BTreeMap;
+
 use satchel_pam::record::{
     ConversationRecord, EmbeddingRecord, Evidence, MessageRecord, RecordKind, RelationRecord, Skip, Warning,
 };
@@ -37,7 +39,12 @@ pub(crate) struct Collector<'a> {
     skips: u64,
     reported: Option<u64>,
     lines: u64,
+    /// The count as the piece at hand began.
+    piece: Option<Count>,
 }
+
+/// What may not change in a piece that is to be remembered.
+type Count = (BTreeMap<RecordKind, u64>, [u64; 3]);
 
 impl<'a> Collector<'a> {
     /// Delivers to `out` until that asks to stop, which sets `stop`.
@@ -61,6 +68,7 @@ impl<'a> Collector<'a> {
             skips: 0,
             reported: None,
             lines: 0,
+            piece: None,
         }
     }
 
@@ -182,6 +190,33 @@ impl<'a> Collector<'a> {
         for message in notes.into_messages() {
             self.warn(Warning { locator: place(), message });
         }
+    }
+
+    /// Begins a piece of the source.
+    pub(crate) fn piece(&mut self) {
+        self.complete();
+        self.piece = Some(self.count());
+        self.deliver(Emitted::Piece);
+    }
+
+    /// Ends a piece that was not read.
+    pub(crate) fn again(&mut self, account: Vec<u8>) {
+        self.complete();
+        self.piece = None;
+        self.deliver(Emitted::Again(account));
+    }
+
+    /// Ends a piece that may be remembered, if all of it was sound: what is odd has to be told each time.
+    pub(crate) fn noted(&mut self, digest: [u8; 32], note: Vec<u8>) {
+        self.complete();
+        if self.piece.take() == Some(self.count()) {
+            self.deliver(Emitted::Noted { digest, note });
+        }
+    }
+
+    fn count(&self) -> Count {
+        let Summary { relations, embeddings, warnings, skipped, .. } = &self.summary;
+        (skipped.clone(), [*relations, *embeddings, *warnings])
     }
 
     /// Reports the host's own count; `total` is the scale, if it can be true.

@@ -23,6 +23,15 @@ pub(crate) enum Delivery {
     Json(Vec<u8>),
     Skip(Skip),
     Warning(Warning),
+    /// A piece of the source begins.
+    Piece,
+    /// The piece is as it was, with the caller's account of it.
+    Again(Vec<u8>),
+    /// What was emitted since the piece began follows from it and the note.
+    Noted {
+        digest: [u8; 32],
+        note: Vec<u8>,
+    },
     /// Bytes read by the host's count, and in all by the plugin's.
     Progress {
         done: u64,
@@ -45,7 +54,8 @@ impl Delivery {
                 Self::Json(lines) => lines.len(),
                 Self::Skip(Skip { kind: _, locator, reason }) => locator.len() + reason.len(),
                 Self::Warning(Warning { locator, message }) => locator.len() + message.len(),
-                Self::Progress { .. } => 0,
+                Self::Again(bytes) | Self::Noted { note: bytes, .. } => bytes.len(),
+                Self::Piece | Self::Progress { .. } => 0,
             }
     }
 
@@ -71,6 +81,9 @@ impl Delivery {
             Self::Json(lines) => collector.json_lines(&lines),
             Self::Skip(skip) => collector.skip(skip),
             Self::Warning(warning) => collector.warn(warning),
+            Self::Piece => collector.piece(),
+            Self::Again(account) => collector.again(account),
+            Self::Noted { digest, note } => collector.noted(digest, note),
             Self::Progress { done, total } => collector.progress(done, total),
         }
     }

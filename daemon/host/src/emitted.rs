@@ -21,6 +21,17 @@ pub enum Emitted {
     Skip(Skip),
     /// Something read otherwise than it stood.
     Warning(Warning),
+    /// A piece of the source begins: what follows came of it, up to [`Emitted::Again`], [`Emitted::Noted`] or the next piece.
+    Piece,
+    /// The piece was not read, as it gives what it gave before; the account that [`crate::Memo`] gave.
+    Again(Vec<u8>),
+    /// The piece was read without a skip or a warning, and may be remembered.
+    Noted {
+        /// What it is known by.
+        digest: [u8; 32],
+        /// The plugin's note, to be given back.
+        note: Vec<u8>,
+    },
     /// Bytes read so far, by the host's count, and bytes that the files state; `done` never passes `total`.
     Progress {
         /// Read.

@@ -1,9 +1,10 @@
-//! What a plugin may call: the files of its export, its sink, its log.
+//! What a plugin may call: the files of its export, its sink, what is known of earlier runs, its log.
 
 mod ahead;
 mod files;
 mod library;
 mod log;
+mod memo;
 mod sink;
 
 #[expect(unreachable_pub, reason = "the generated bindings name it in their own public names")]

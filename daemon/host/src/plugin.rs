@@ -13,6 +13,7 @@ use crate::{
     host::Inner,
     info::PluginInfo,
     limits::Limits,
+    memo::Memo,
     run::{self, State},
     text,
 };
@@ -100,10 +101,24 @@ impl Plugin {
         cancel: &CancelToken,
         sink: &mut dyn FnMut(Emitted) -> Verdict,
     ) -> Result<Summary, RunError> {
+        self.run_knowing(files, format, limits, cancel, None, sink)
+    }
+
+    /// As [`Plugin::run`], with what is known of earlier runs: a piece that `memo` knows need not be read again.
+    pub fn run_knowing(
+        &self,
+        files: Arc<dyn Files>,
+        format: &str,
+        limits: &Limits,
+        cancel: &CancelToken,
+        memo: Option<Arc<dyn Memo>>,
+        sink: &mut dyn FnMut(Emitted) -> Verdict,
+    ) -> Result<Summary, RunError> {
         if !self.0.info.formats.iter().any(|known| known == format) {
             return Err(RunError::UnknownFormat(format.to_owned()));
         }
-        let job = run::Job { files, format, limits, cancel };
+        let memo = memo.map(|memo| (memo, format!("{}/{}", self.0.info.name, self.0.info.version)));
+        let job = run::Job { files, format, limits, cancel, memo };
         run::run(&self.0.host, &self.0.pre, &job, sink)
     }
 

@@ -29,6 +29,7 @@ use crate::{
     host::Inner,
     imports::Library,
     limits::{Limits, MIB},
+    memo::{Memo, Recalling},
 };
 
 /// Bytes that one call may hand from the plugin to the host. A longer conversation comes in several calls.
@@ -50,6 +51,8 @@ pub(crate) struct Job<'a> {
     pub(crate) format: &'a str,
     pub(crate) limits: &'a Limits,
     pub(crate) cancel: &'a CancelToken,
+    /// Earlier runs, and the name that this plugin has among them.
+    pub(crate) memo: Option<(Arc<dyn Memo>, String)>,
 }
 
 pub(crate) fn describe(host: &Inner, pre: &ImporterPre<State>) -> Result<wit::PluginInfo, RunError> {
@@ -120,7 +123,13 @@ fn read_export(
     let limits = job.limits;
     let meter = Meter::new(limits.emitted_budget(library.size()));
     let clock = Clock::start(limits.idle, limits.total);
-    let state = State::new(library, clock, limits.memory_bytes, Share::Everything { out, meter, stop });
+    let mut state = State::new(library, clock, limits.memory_bytes, Share::Everything { out, meter, stop });
+    state.recalling = job.memo.clone().map(|(memo, software)| Recalling {
+        memo,
+        software,
+        format: job.format.to_owned(),
+        piece: None,
+    });
     let mut call = Call::start(host, pre, state)?;
     let ran = call.importer.satchel_importer_plugin().call_run(&mut call.store, job.format);
     ran.map_err(|error| call.ended(&error))?.map_err(from_import_error)?;

@@ -172,6 +172,7 @@ impl Task {
         let outcome = self.run(found, files, &mut writer, &mut record).and_then(|(tail, ended)| {
             self.show(|view| view.phase = Phase::Settling);
             memories::settle(&self.inner.store, &mut writer, tail, &mut record)?;
+            writer.remember_late(&mut record)?;
             writer.spill_page(&mut record)?;
             Ok(ended)
         });
@@ -202,8 +203,8 @@ impl Task {
         match &found.reader {
             Reader::Plugin(plugin) => {
                 let (limits, cancel) = (&self.inner.plugin_limits, &self.cancel);
-                let run =
-                    Run { store, plugin, bundle: files, format: &found.format, limits, cancel, dry_run };
+                let (format, recall) = (&found.format, !self.request.again);
+                let run = Run { store, plugin, bundle: files, format, limits, cancel, dry_run, recall };
                 let (tail, outcome) = run.go(writer, record, &progress)?;
                 Ok((tail, outcome.into()))
             }

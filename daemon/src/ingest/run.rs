@@ -20,13 +20,14 @@ use satchel_store::Store;
 use super::{
     IngestError,
     attach::Keeper,
+    memo::{self, Account, Known},
     normalise::{Conversation, Reader},
     receipt::ImportRecord,
     write::Writer,
 };
 use crate::{
     intake::Bundle,
-    plan::evidence::{Document, Witness},
+    plan::evidence::{Document, Witness, memories_of},
 };
 
 /// Encoded records between the second and the third thread.
@@ -41,6 +42,8 @@ pub(super) struct Run<'a> {
     pub(super) limits: &'a Limits,
     pub(super) cancel: &'a CancelToken,
     pub(super) dry_run: bool,
+    /// Whether pieces that an earlier import read need not be read again.
+    pub(super) recall: bool,
 }
 
 /// What the second thread hands to the third.
@@ -51,6 +54,10 @@ pub(super) enum Normalised {
     Skip(Skip),
     Warning(Warning),
     Stored,
+    /// A piece that is to be remembered.
+    Known(Box<Known>),
+    /// A piece that gives what it gave before.
+    Again(Box<Account>),
 }
 
 /// Relations and embeddings name items by keys that only the whole run knows.
@@ -79,6 +86,8 @@ impl Weight for Normalised {
             Self::Evidence(witnesses) => witnesses.len() * 1024,
             Self::Document(document) => document.memory.content.len() * 2 + 1024,
             Self::Skip(_) | Self::Warning(_) | Self::Stored => 256,
+            Self::Known(known) => known.note.len() + 512,
+            Self::Again(_) => 512,
         }
     }
 }
@@ -130,9 +139,12 @@ impl Run<'_> {
             newest: i64::MIN,
             undated: Vec::new(),
             natural: BTreeSet::new(),
+            piece: None,
         };
         let files: Arc<dyn Files> = Arc::new(self.bundle.clone());
-        let outcome = self.plugin.run(files, self.format, self.limits, self.cancel, &mut |emitted| {
+        let memo = self.recall.then(|| memo::of(self.store.clone()));
+        let (plugin, limits) = (self.plugin, self.limits);
+        let outcome = plugin.run_knowing(files, self.format, limits, self.cancel, memo, &mut |emitted| {
             if let Emitted::Progress { done, .. } = &emitted {
                 bytes.store(*done, std::sync::atomic::Ordering::Relaxed);
                 return Verdict::Proceed;
@@ -169,6 +181,8 @@ struct Stage<'a> {
     undated: Vec<Evidence>,
     /// Conversations whose key is not the provider's.
     natural: BTreeSet<String>,
+    /// What came of the piece at hand, as long as it may be remembered.
+    piece: Option<Account>,
 }
 
 impl Stage<'_> {
@@ -179,6 +193,9 @@ impl Stage<'_> {
             Emitted::Evidence(evidence) => {
                 let (dated, undated): (Vec<_>, Vec<_>) =
                     evidence.into_iter().partition(|one| one.at.is_some());
+                if !undated.is_empty() {
+                    self.piece = None;
+                }
                 self.undated.extend(undated);
                 self.evidence(dated)
             }
@@ -192,25 +209,60 @@ impl Stage<'_> {
             }
             Emitted::Skip(skip) => self.send(Normalised::Skip(skip)),
             Emitted::Warning(warning) => self.send(Normalised::Warning(warning)),
+            Emitted::Piece => {
+                self.piece = Some(Account::default());
+                true
+            }
+            Emitted::Noted { digest, note } => match self.piece.take() {
+                Some(account) => self.send(Normalised::Known(Box::new(Known { digest, note, account }))),
+                None => true,
+            },
+            Emitted::Again(account) => self.again(&account),
             Emitted::Progress { .. } => true,
         }
     }
 
+    fn again(&mut self, account: &[u8]) -> bool {
+        self.piece = None;
+        // It was read before it was handed to the host.
+        let account = Account::read(account).unwrap_or_default();
+        self.newest = account.newest.map_or(self.newest, |newest| newest.max(self.newest));
+        self.send(Normalised::Again(Box::new(account)))
+    }
+
     fn conversation(&mut self, record: satchel_pam::record::ConversationRecord) -> bool {
         let times = record.messages.iter().filter_map(|message| message.created_at);
-        self.newest = times.chain(record.created_at).chain(record.updated_at).fold(self.newest, i64::max);
+        let newest = times.chain(record.created_at).chain(record.updated_at).max();
+        self.newest = newest.map_or(self.newest, |newest| newest.max(self.newest));
         if record.provider_conversation_id.is_none() {
             self.natural.insert(record.id.clone());
+            self.piece = None;
         }
+        let messages = record.messages.len() as u64;
         let locator = record.locator.clone();
         let mut notes = Vec::new();
         let keeper = Keeper { store: self.store, bundle: self.bundle, dry_run: self.dry_run };
         let normalised =
             self.reader.conversation(record, &mut |file| keeper.keep(file, &locator, &mut notes));
-        let sent = notes.into_iter().all(|note| self.send(note));
+        self.account(|account| account.newest = account.newest.max(newest));
+        let sent = notes.into_iter().all(|note| {
+            match note {
+                Normalised::Stored => self.account(|account| account.attachments += 1),
+                // What is odd has to be told each time.
+                _ => self.piece = None,
+            }
+            self.send(note)
+        });
         sent && match normalised {
-            Ok(conversation) => self.send(Normalised::Conversation(Box::new(conversation))),
+            Ok(conversation) => {
+                self.account(|account| {
+                    account.conversations.push(conversation.id.clone());
+                    account.messages += messages;
+                });
+                self.send(Normalised::Conversation(Box::new(conversation)))
+            }
             Err(error) => {
+                self.piece = None;
                 let reason = format!("it cannot be written as JSON: {error}");
                 self.send(Normalised::Skip(Skip { kind: RecordKind::Conversation, locator, reason }))
             }
@@ -227,12 +279,24 @@ impl Stage<'_> {
             self.reader.evidence(one, newest, natural)
         });
         let witnesses: Vec<Witness> = witnesses.collect();
+        self.account(|account| {
+            account.evidence += witnesses.len() as u64;
+            account.memories.extend(witnesses.iter().flat_map(|witness| memories_of(&witness.claim)));
+        });
         for item in witnesses.iter().flat_map(|witness| crate::plan::evidence::items_of(&witness.claim)) {
             if let Some(key) = &item.key {
+                // Relations of another piece may name it.
+                self.piece = None;
                 self.tail.keys.insert(key.clone(), crate::plan::evidence::memory_id(item));
             }
         }
         self.send(Normalised::Evidence(witnesses))
+    }
+
+    fn account(&mut self, note: impl FnOnce(&mut Account)) {
+        if let Some(account) = &mut self.piece {
+            note(account);
+        }
     }
 
     /// Sends the evidence that waited for the newest time; nobody may be listening any more.

@@ -12,7 +12,13 @@ use satchel_pam::{
 use satchel_store::{Batch, Change, ConversationRecord, EvidenceWrite, Origin, Store, StoreError};
 use uuid::Uuid;
 
-use super::{IngestError, normalise::Conversation, receipt::ImportRecord, run::Normalised};
+use super::{
+    IngestError,
+    memo::{Account, Known},
+    normalise::Conversation,
+    receipt::ImportRecord,
+    run::Normalised,
+};
 use crate::plan::{
     assemble::{self, Labels},
     body::Body,
@@ -24,6 +30,8 @@ use crate::plan::{
 const BATCH_BYTES: usize = 8 << 20;
 /// Conversations of one batch.
 const BATCH_CONVERSATIONS: usize = 256;
+/// Pieces that are remembered at once when their evidence is stored.
+const LATE_PIECES: usize = 400;
 
 /// Looks a conversation up and commits its union, with nobody in between.
 pub(super) struct Writer<'a> {
@@ -43,6 +51,8 @@ pub(super) struct Writer<'a> {
     pub(super) witnesses: Vec<Witness>,
     pub(super) documents: Vec<Document>,
     pub(super) evidence: u64,
+    /// Pieces that are remembered when their evidence is stored.
+    late: Vec<Change>,
     spilled: Vec<Skip>,
     pages: u32,
 }
@@ -69,6 +79,7 @@ impl<'a> Writer<'a> {
             witnesses: Vec::new(),
             documents: Vec::new(),
             evidence: 0,
+            late: Vec::new(),
             spilled: Vec::new(),
             pages: 0,
         }
@@ -91,6 +102,8 @@ impl<'a> Writer<'a> {
             }
             Normalised::Warning(warning) => record.warn(warning),
             Normalised::Stored => record.attachments += 1,
+            Normalised::Known(known) => self.remember(*known)?,
+            Normalised::Again(account) => self.again(*account, record),
         }
         if self.bytes >= BATCH_BYTES || self.pending.len() >= BATCH_CONVERSATIONS {
             self.flush(record)?;
@@ -163,6 +176,46 @@ impl<'a> Writer<'a> {
         record.messages.skipped += messages;
         let (locator, reason) = (format!("conversation {id:?}"), refusal.to_string());
         self.take(Normalised::Skip(Skip { kind: RecordKind::Conversation, locator, reason }), record)
+    }
+
+    /// Counts what an earlier import read: all of it is stored.
+    fn again(&mut self, account: Account, record: &mut ImportRecord) {
+        let Account { import: _, conversations, messages, attachments, evidence, memories, newest: _ } =
+            account;
+        for (counts, more) in
+            [(&mut record.conversations, conversations.len() as u64), (&mut record.messages, messages)]
+        {
+            counts.found += more;
+            counts.unchanged += more;
+        }
+        record.attachments += attachments;
+        self.evidence += evidence;
+        self.touched.extend(memories);
+    }
+
+    /// Remembers a piece with the batch that stores its records; one with evidence when that is stored, at the end.
+    fn remember(&mut self, mut known: Known) -> Result<(), IngestError> {
+        let Some(import) = self.origin.import.filter(|_| !self.dry_run) else { return Ok(()) };
+        known.account.import = import;
+        let late = known.account.evidence > 0;
+        let change =
+            known.change().map_err(|_| IngestError::Unencodable { what: "the account of a piece" })?;
+        if late {
+            self.late.push(change);
+        } else {
+            self.bytes += known.note.len();
+            self.changes.push(change);
+        }
+        Ok(())
+    }
+
+    /// Remembers the pieces whose evidence is stored by now.
+    pub(super) fn remember_late(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
+        let late = std::mem::take(&mut self.late);
+        for batch in late.chunks(LATE_PIECES) {
+            self.commit(batch.to_vec(), record)?;
+        }
+        Ok(())
     }
 
     /// Keeps evidence for the end, so that it is stored together with the memories that follow from it, and no other import

@@ -28,6 +28,7 @@ pub(crate) const CHANGES: u8 = 0x50;
 pub(crate) const LEDGER: u8 = 0x60;
 pub(crate) const LEDGER_TIME: u8 = 0x61;
 pub(crate) const ISSUES: u8 = 0x62;
+pub(crate) const PIECE: u8 = 0x63;
 
 /// The fixed-length key of an object.
 pub(crate) type Id16 = [u8; 16];
@@ -145,6 +146,11 @@ pub(crate) fn issues(import: Uuid, page: u32) -> Vec<u8> {
     let mut key = object(ISSUES, *import.as_bytes());
     key.put_u32(page);
     key
+}
+
+/// `63` first 16 bytes of the digest
+pub(crate) fn piece(digest: &[u8; 32]) -> Vec<u8> {
+    [&[PIECE], &digest[..16]].concat()
 }
 
 /// Which list an index entry belongs to.

@@ -78,6 +78,13 @@ pub enum LedgerWrite {
         /// The bytes, JSON by agreement; keep a page under 64 KiB.
         value: Vec<u8>,
     },
+    /// Remembers what was made of a piece of a source; a second write under the same digest replaces the first.
+    Piece {
+        /// SHA-256 of what the piece is known by.
+        digest: [u8; 32],
+        /// The bytes.
+        value: Vec<u8>,
+    },
 }
 
 /// One entry as it stands.

@@ -69,6 +69,20 @@ impl<'a> Element<'a> {
         !self.repeated.is_empty()
     }
 
+    /// Emits what `read` gives of it, unless an earlier run did ([`Sink::remembering`]); `note` tells all that was looked
+    /// at beside it, as it is now. An element that repeats keys is not remembered, as that is told each time.
+    pub fn remembering(
+        &self,
+        sink: &mut Sink,
+        holds: impl FnOnce(&[u8]) -> bool,
+        read: impl FnOnce(&mut Sink) -> Result<Option<Vec<u8>>, ImportError>,
+    ) -> Result<(), ImportError> {
+        sink.remembering(self.text.as_bytes(), holds, |sink| {
+            let note = read(sink)?;
+            Ok(note.filter(|_| self.repeated.is_empty()))
+        })
+    }
+
     /// Where decoded strings live; emptied before the next element.
     pub fn arena(&self) -> &'a Arena {
         self.arena

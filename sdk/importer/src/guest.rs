@@ -4,7 +4,7 @@ use std::{marker::PhantomData, panic, sync::Once};
 
 use bindings::{
     exports::satchel::importer::plugin,
-    satchel::importer::{files, log, sink},
+    satchel::importer::{files, log, memo, sink},
 };
 
 use crate::{
@@ -148,6 +148,18 @@ impl Target {
 
     pub(crate) fn progress(&mut self, done: u64, total: Option<u64>) -> Answer {
         answer(sink::progress(done, total))
+    }
+
+    pub(crate) fn recall(&mut self, piece: &[u8]) -> Result<Option<Vec<u8>>, ImportError> {
+        Ok(memo::recall(piece))
+    }
+
+    pub(crate) fn again(&mut self) -> Answer {
+        answer(memo::again())
+    }
+
+    pub(crate) fn note(&mut self, note: &[u8]) -> Answer {
+        answer(memo::note(note))
     }
 
     fn call(&mut self, call: impl FnOnce(&Arena) -> sink::Verdict) -> Answer {

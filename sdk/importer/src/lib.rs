@@ -27,6 +27,9 @@ pub mod guest;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
 
+#[cfg(not(target_arch = "wasm32"))]
+pub use native::Memo;
+
 #[cfg(target_arch = "wasm32")]
 use guest as backend;
 #[cfg(not(target_arch = "wasm32"))]

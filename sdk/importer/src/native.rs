@@ -154,12 +154,22 @@ impl OpenFile {
 impl Sink {
     /// A sink that keeps everything in memory.
     pub fn collecting() -> Self {
-        Self::new(Target { lines: Vec::new(), calls_left: u64::MAX })
+        Self::new(Target { lines: Vec::new(), calls_left: u64::MAX, memo: None })
+    }
+
+    /// A sink that keeps everything in memory, and takes the pieces in `memo` for read. It remembers what it can.
+    pub fn recalling(memo: Memo) -> Self {
+        Self::new(Target { lines: Vec::new(), calls_left: u64::MAX, memo: Some(memo) })
+    }
+
+    /// What was remembered, for another run.
+    pub fn into_memo(self) -> Memo {
+        self.into_target().memo.unwrap_or_default()
     }
 
     /// A sink that says `stop` from the call after `calls` calls on.
     pub fn stopping_after(calls: u64) -> Self {
-        Self::new(Target { lines: Vec::new(), calls_left: calls })
+        Self::new(Target { lines: Vec::new(), calls_left: calls, memo: None })
     }
 
     /// What was emitted, in order.
@@ -170,10 +180,19 @@ impl Sink {
 
 type Answer = Result<(), ImportError>;
 
+/// What earlier runs made of pieces of a source, as a host keeps it.
+#[derive(Clone, Debug, Default)]
+pub struct Memo {
+    known: BTreeMap<Vec<u8>, (Vec<u8>, Vec<Line>)>,
+    /// The piece at hand, and where its lines begin.
+    piece: Option<(Vec<u8>, usize)>,
+}
+
 /// Collects records as lines.
 pub(crate) struct Target {
     lines: Vec<Line>,
     calls_left: u64,
+    memo: Option<Memo>,
 }
 
 impl Target {
@@ -240,6 +259,31 @@ impl Target {
         self.take([])
     }
 
+    pub(crate) fn recall(&mut self, piece: &[u8]) -> Result<Option<Vec<u8>>, ImportError> {
+        let Some(memo) = &mut self.memo else { return Ok(None) };
+        memo.piece = Some((piece.to_vec(), self.lines.len()));
+        Ok(memo.known.get(piece).map(|(note, _)| note.clone()))
+    }
+
+    /// A run that knows a piece collects what it gave before, so that runs can be compared.
+    pub(crate) fn again(&mut self) -> Answer {
+        let memo = self.memo.as_mut();
+        let piece = memo.and_then(|memo| memo.known.get(&memo.piece.take()?.0).cloned());
+        let lines = piece.map(|(_, lines)| lines).unwrap_or_default();
+        self.take(lines)
+    }
+
+    pub(crate) fn note(&mut self, note: &[u8]) -> Answer {
+        let Some(memo) = &mut self.memo else { return Ok(()) };
+        if let Some((piece, from)) = memo.piece.take() {
+            let lines = self.lines.get(from..).unwrap_or_default().to_vec();
+            if lines.iter().all(rememberable) {
+                memo.known.insert(piece, (note.to_vec(), lines));
+            }
+        }
+        Ok(())
+    }
+
     fn take(&mut self, lines: impl IntoIterator<Item = Line>) -> Answer {
         self.lines.extend(lines);
         if self.calls_left == 0 {
@@ -247,6 +291,15 @@ impl Target {
         }
         self.calls_left -= 1;
         Ok(())
+    }
+}
+
+/// Whether a host remembers a piece that gave this line.
+fn rememberable(line: &Line) -> bool {
+    match line {
+        Line::Conversation(_) => true,
+        Line::Evidence(evidence) => evidence.at.is_some(),
+        _ => false,
     }
 }
 

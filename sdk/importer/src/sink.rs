@@ -71,6 +71,26 @@ impl Sink {
         self.target.warn(locator, message);
     }
 
+    /// Emits what `read` gives of `piece`, unless an earlier run did: where that left a note that still `holds`, the
+    /// records of the piece count as found and unchanged, and `read` is not called.
+    ///
+    /// `read` answers the note: all that was looked at beside the piece, so that `holds` can tell whether reading it
+    /// again would emit the same. None: nothing is to be remembered.
+    pub fn remembering(
+        &mut self,
+        piece: &[u8],
+        holds: impl FnOnce(&[u8]) -> bool,
+        read: impl FnOnce(&mut Self) -> Result<Option<Vec<u8>>, ImportError>,
+    ) -> Result<(), ImportError> {
+        if self.target.recall(piece)?.is_some_and(|note| holds(&note)) {
+            return self.target.again();
+        }
+        match read(self)? {
+            Some(note) => self.target.note(&note),
+            None => Ok(()),
+        }
+    }
+
     /// Bytes read so far, of the total if it is known. [`crate::JsonArray`] calls it by itself.
     pub fn progress(&mut self, done: u64, total: Option<u64>) -> Result<(), ImportError> {
         self.target.progress(done, total)

@@ -18,6 +18,7 @@ use crate::{
     emitted::Verdict,
     error::RunError,
     imports::Library,
+    memo::Recalling,
     memory::MemoryLimiter,
 };
 
@@ -35,6 +36,8 @@ pub(crate) struct State {
     /// The text of its last `error` log: the SDK's panic hook speaks through it.
     pub(crate) last_words: Option<String>,
     pub(crate) memory_bytes: usize,
+    /// What is known of earlier runs, if anything is.
+    pub(crate) recalling: Option<Recalling>,
     share: Share,
     asked_at: Option<Instant>,
 }
@@ -86,6 +89,7 @@ impl State {
             library,
             last_words: None,
             memory_bytes,
+            recalling: None,
             share,
             asked_at: None,
         }

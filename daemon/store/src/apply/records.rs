@@ -1,5 +1,7 @@
 //! How each kind of record changes.
 
+use satchel_pam::hash::Sha256Digest;
+
 use super::{
     Applier,
     lists::{history, list_conversation, list_memory},
@@ -214,6 +216,11 @@ impl Applier {
             LedgerWrite::Issues { import, page, value } => {
                 let record = LedgerValue { id: String::new(), at: 0, place, bytes: value::inline(value) };
                 changes.put(keys::issues(import, page), record.encode());
+            }
+            LedgerWrite::Piece { digest, value } => {
+                let id = Sha256Digest::from_bytes(digest).to_hex();
+                let record = LedgerValue { id, at: 0, place, bytes: value::inline(value) };
+                changes.put(keys::piece(&digest), record.encode());
             }
         }
         Ok(changes)

@@ -220,6 +220,7 @@ impl<'a> Comparer<'a> {
             LedgerWrite::Issues { import, page, value } => {
                 (keys::issues(*import, *page), "a page of issues", value)
             }
+            LedgerWrite::Piece { digest, value } => (keys::piece(digest), "a known piece", value),
         };
         let found = self.get(&key, what, LedgerValue::take)?;
         let same = found.as_ref().and_then(|found| found.bytes.as_ref()).is_none_or(|bytes| bytes == value);

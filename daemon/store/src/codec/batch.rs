@@ -18,6 +18,7 @@ const EMBEDDING: u8 = 5;
 const EVIDENCE: u8 = 6;
 const LEDGER: u8 = 7;
 const ISSUES: u8 = 8;
+const PIECE: u8 = 9;
 
 /// Writes the payload of one commit.
 pub(crate) fn encode(origin: &Origin, entries: &[Entry], out: &mut Vec<u8>) -> Result<(), Malformed> {
@@ -131,6 +132,7 @@ fn tag(entry: &Entry) -> u8 {
         Entry::Evidence(_) => EVIDENCE,
         Entry::Ledger(LedgerWrite::Entry { .. }) => LEDGER,
         Entry::Ledger(LedgerWrite::Issues { .. }) => ISSUES,
+        Entry::Ledger(LedgerWrite::Piece { .. }) => PIECE,
     }
 }
 
@@ -153,6 +155,10 @@ fn put_content(out: &mut Vec<u8>, entry: &Entry) {
         Entry::Ledger(LedgerWrite::Issues { import, page, value }) => {
             out.extend_from_slice(import.as_bytes());
             out.put_u32(*page);
+            out.extend_from_slice(value);
+        }
+        Entry::Ledger(LedgerWrite::Piece { digest, value }) => {
+            out.extend_from_slice(digest);
             out.extend_from_slice(value);
         }
     }
@@ -189,6 +195,7 @@ fn take_content(tag: u8, content: &[u8]) -> Result<Entry, Malformed> {
             let import = Uuid::from_bytes(take.array()?);
             Entry::Ledger(LedgerWrite::Issues { import, page: take.u32()?, value: take.0.to_vec() })
         }
+        PIECE => Entry::Ledger(LedgerWrite::Piece { digest: take.array()?, value: take.0.to_vec() }),
         _ => return Err(Malformed("has a change of an unknown kind")),
     })
 }

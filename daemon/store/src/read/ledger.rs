@@ -1,5 +1,6 @@
 //! Ledgers: imports, exports, sources and the rest.
 
+use satchel_pam::hash::Sha256Digest;
 use uuid::Uuid;
 
 use super::{memory::Rows, read, wrong_kind};
@@ -59,6 +60,19 @@ impl Store {
         self.ledger_bytes(value.bytes, value.place, "a page of issues").map(Some)
     }
 
+    /// Returns what is remembered of a piece, as it was put.
+    ///
+    /// # Errors
+    /// What engine or journal refuse.
+    pub fn piece(&self, digest: &[u8; 32]) -> Result<Option<Vec<u8>>, StoreError> {
+        let Some(value) = self.engine().get(&keys::piece(digest))? else { return Ok(None) };
+        let value = read(&value, "a known piece", LedgerValue::take)?;
+        if value.id != Sha256Digest::from_bytes(*digest).to_hex() {
+            return Ok(None);
+        }
+        self.ledger_bytes(value.bytes, value.place, "a known piece").map(Some)
+    }
+
     fn ledger_entry(&self, value: &[u8]) -> Result<LedgerEntry, StoreError> {
         let LedgerValue { id, at, place, bytes } = read(value, "a ledger entry", LedgerValue::take)?;
         let value = self.ledger_bytes(bytes, place, "a ledger entry")?;
@@ -72,7 +86,11 @@ impl Store {
                 (
                     _,
                     _,
-                    Entry::Ledger(LedgerWrite::Entry { value, .. } | LedgerWrite::Issues { value, .. }),
+                    Entry::Ledger(
+                        LedgerWrite::Entry { value, .. }
+                        | LedgerWrite::Issues { value, .. }
+                        | LedgerWrite::Piece { value, .. },
+                    ),
                 ) => Ok(value),
                 _ => Err(wrong_kind(what)),
             },

@@ -304,6 +304,8 @@ fn identity(change: &Change) -> Option<(u8, &'static str, Id16, String)> {
         Change::Ledger(LedgerWrite::Issues { import, page, .. }) => {
             named(keys::ISSUES, "page of issues", &format!("{import}\n{page}"))
         }
+        // One that comes twice in a batch says the same twice.
+        Change::Ledger(LedgerWrite::Piece { .. }) => None,
     }
 }
 

@@ -206,7 +206,7 @@ impl Model {
                 Change::Ledger(LedgerWrite::Entry { id, at_micros, value, .. }) => {
                     self.ledger.insert(id.clone(), (*at_micros, value.clone()));
                 }
-                Change::Ledger(LedgerWrite::Issues { .. }) => {}
+                Change::Ledger(LedgerWrite::Issues { .. } | LedgerWrite::Piece { .. }) => {}
             }
         }
     }

@@ -1,0 +1,52 @@
+//! The import `memo`: tells the plugin what is known of a piece, and notes what came of it.
+
+use crate::{
+    bindings::satchel::importer::memo as wit,
+    delivery::Delivery,
+    emitted::Verdict,
+    limits::KIB,
+    memo::{Piece, digest_of},
+    run::State,
+};
+
+/// Bytes of one note; a longer one is not kept.
+const MAX_NOTE: usize = 64 * KIB;
+
+impl wit::Host for State {
+    fn recall(&mut self, piece: Vec<u8>) -> wasmtime::Result<Option<Vec<u8>>> {
+        let Some(recalling) = &mut self.recalling else { return Ok(None) };
+        let digest = digest_of(&recalling.software, &recalling.format, &piece);
+        let known = recalling.memo.recall(&digest);
+        let (note, account) = known.map(|known| (known.note, known.account)).unzip();
+        recalling.piece = Some(Piece { digest, account });
+        self.emit(Delivery::Piece)?;
+        Ok(note)
+    }
+
+    fn again(&mut self) -> wasmtime::Result<wit::Verdict> {
+        let piece = self.recalling.as_mut().and_then(|recalling| recalling.piece.take());
+        match piece.and_then(|piece| piece.account) {
+            Some(account) => self.tell(Delivery::Again(account)),
+            None => Ok(wit::Verdict::Proceed),
+        }
+    }
+
+    fn note(&mut self, note: Vec<u8>) -> wasmtime::Result<wit::Verdict> {
+        let piece = self.recalling.as_mut().and_then(|recalling| recalling.piece.take());
+        match piece {
+            Some(Piece { digest, .. }) if note.len() <= MAX_NOTE => {
+                self.tell(Delivery::Noted { digest, note })
+            }
+            _ => Ok(wit::Verdict::Proceed),
+        }
+    }
+}
+
+impl State {
+    fn tell(&mut self, delivery: Delivery) -> wasmtime::Result<wit::Verdict> {
+        match self.emit(delivery)? {
+            Verdict::Proceed => Ok(wit::Verdict::Proceed),
+            Verdict::Stop => Ok(wit::Verdict::Stop),
+        }
+    }
+}
