@@ -112,6 +112,7 @@ impl<'b> Assets<'b> {
                 | Kind::User
                 | Kind::Settings
                 | Kind::Feedback
+                | Kind::Comparisons
                 | Kind::Shared
                 | Kind::Groups
                 | Kind::Codex

@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     Page,
     /// `message_feedback.json`.
     Feedback,
+    /// `model_comparisons.json`.
+    Comparisons,
     /// `shared_conversations.json`.
     Shared,
     /// `group_chats.json`.
@@ -41,8 +43,7 @@ pub(crate) enum Kind {
     Stranger,
 }
 
-const NOT_READ: [&str; 5] =
-    ["model_comparisons.json", "shopping.json", "sora.json", "ads.json", "tool_messages.json"];
+const NOT_READ: [&str; 4] = ["shopping.json", "sora.json", "ads.json", "tool_messages.json"];
 
 /// What the file `below` is, a path inside the export's folder.
 pub(crate) fn kind(below: &str) -> Kind {
@@ -65,6 +66,7 @@ fn kind_at_top(name: &str) -> Kind {
         "conversation_asset_file_names.json" => Kind::AssetNames,
         "library_files.json" => Kind::Library,
         "message_feedback.json" => Kind::Feedback,
+        "model_comparisons.json" => Kind::Comparisons,
         "shared_conversations.json" => Kind::Shared,
         "group_chats.json" => Kind::Groups,
         "codex.json" => Kind::Codex,

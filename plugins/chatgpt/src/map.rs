@@ -83,7 +83,11 @@ pub(crate) fn records<'a>(element: &Element<'a>, context: &Context<'a>) -> Resul
     let current = raw.current.and_then(|key| tree.kept_at(key)).and_then(|at| read.key_at(at));
     let skipped = read.odd.iter().map(|odd| (node_locator(&locator, odd.key), odd.problem)).collect();
     let system = memory::system_instruction(&read);
-    let conversation = conversation(raw, id, current, system, context, element.arena());
+    let mut conversation = conversation(raw, id, current, system, context, element.arena());
+    if !read.tasks.is_empty() {
+        conversation.tags.push(SCHEDULED.into());
+        conversation.participants.extend(read.tasks.iter().filter_map(scheduled_task));
+    }
     let conversation = Conversation { locator: Cow::Owned(locator), ..conversation };
     Ok(Records { conversation, messages: read.all, evidence, skipped, warnings })
 }
@@ -125,6 +129,9 @@ fn conversation<'a>(
     for id in [raw.address, raw.id].into_iter().flatten().take(if raw.address == raw.id { 1 } else { 2 }) {
         if let Some(feedback) = context.remarks.on_conversation(id) {
             raw.rest.add_json("feedback", &feedback);
+        }
+        if let Some(comparisons) = context.remarks.comparisons(id) {
+            raw.rest.add_json("model_comparisons", &comparisons);
         }
         if let Some(shares) = context.remarks.shares(id) {
             raw.rest.add_json("shared_conversations", &shares);
@@ -179,6 +186,17 @@ fn custom_gpt<'a>(raw: &raw::Conversation<'a>) -> Option<Participant<'a>> {
     let id = gizmos(raw).find(|id| !id.starts_with("g-p-"))?;
     Some(Participant { role: Role::Assistant, name: None, provider_id: Some(Cow::Borrowed(id)) })
 }
+
+/// Who wrote some of the person's turns, where the export names the task.
+fn scheduled_task<'a>(&(id, title): &(Option<&'a str>, Option<&'a str>)) -> Option<Participant<'a>> {
+    let named = id.or(title).is_some();
+    let task =
+        Participant { role: Role::User, name: title.map(Cow::Borrowed), provider_id: id.map(Cow::Borrowed) };
+    named.then_some(task)
+}
+
+/// PAM tag of conversations with turns that a scheduled task wrote.
+const SCHEDULED: &str = "scheduled-task";
 
 /// The provider's id; some files give none, then a hash of what does not change from export to export.
 fn conversation_id<'a>(

@@ -95,6 +95,10 @@ pub(crate) struct Metadata<'a> {
     pub(crate) model: Option<&'a str>,
     pub(crate) hidden: bool,
     pub(crate) user_system: bool,
+    /// Who wrote it instead of the person: `automation` is a task that the person had scheduled.
+    pub(crate) real_author: Option<&'a str>,
+    pub(crate) real_author_id: Option<&'a str>,
+    pub(crate) real_author_title: Option<&'a str>,
     /// JSON text each.
     pub(crate) attachments: Option<&'a str>,
     pub(crate) citations: Option<&'a str>,
@@ -295,6 +299,9 @@ impl<'a> Metadata<'a> {
                 "model_slug" => it.model = text(json)?,
                 "is_visually_hidden_from_conversation" => it.hidden = flag(json)?,
                 "is_user_system_message" => it.user_system = flag(json)?,
+                "real_author_type" => it.real_author = text(json)?,
+                "real_author_id" => it.real_author_id = text(json)?,
+                "real_author_title" => it.real_author_title = text(json)?,
                 "attachments" => it.attachments = list(json)?,
                 "citations" => it.citations = list(json)?,
                 "content_references" => it.references = list(json)?,

@@ -1,8 +1,9 @@
-//! What the person said about conversations elsewhere: feedback on answers, and links that share a conversation.
+//! What the person said about conversations elsewhere: feedback on answers, choices between two of them, and links that share
+//! a conversation.
 
 use std::{cell::Cell, collections::BTreeMap};
 
-use satchel_importer::{Bundle, ImportError, RecordKind, Sink, json::Object};
+use satchel_importer::{Arena, Bundle, ImportError, RecordKind, Sink, json::Object};
 
 use crate::{
     layout::{self, Kind},
@@ -12,6 +13,9 @@ use crate::{
 /// Rows that are kept of all files, and their bytes: far more than anyone wrote.
 const MAX_ROWS: usize = 50_000;
 const MAX_BYTES: usize = 16 * 1024 * 1024;
+
+const ELSEWHERE: &str = "it is about a conversation that the export lacks";
+const NOWHERE: &str = "it does not say which conversation it is about";
 
 /// All remarks, by what they are about.
 #[derive(Debug, Default)]
@@ -25,7 +29,9 @@ pub(crate) struct Remarks {
 #[derive(Debug)]
 struct Row {
     kind: Kind,
-    path: String,
+    locator: String,
+    /// It says what it is about.
+    placed: bool,
     json: String,
     used: Cell<bool>,
 }
@@ -36,7 +42,7 @@ impl Remarks {
         let mut all = Self::default();
         for entry in bundle.entries() {
             let kind = entry.path.strip_prefix(folder).map(layout::kind);
-            if let Some(kind @ (Kind::Feedback | Kind::Shared)) = kind {
+            if let Some(kind @ (Kind::Feedback | Kind::Comparisons | Kind::Shared)) = kind {
                 all.read_file(bundle, &entry.path, kind, sink)?;
             }
         }
@@ -65,19 +71,21 @@ impl Remarks {
                 return Err(ImportError::malformed("there are too many entries"));
             }
             let at = self.rows.len();
-            if let Some(id) = row.text("message_id").filter(|_| kind == Kind::Feedback) {
+            let id = row.text("message_id").or_else(|| row.text("id")).filter(|_| kind == Kind::Feedback);
+            if let Some(id) = id {
                 self.by_message.entry(id.to_owned()).or_default().push(at);
             }
-            if let Some(id) = row.text("conversation_id") {
+            let about = conversation_of(&row, element.arena());
+            if let Some(id) = about {
                 self.by_conversation.entry(id.to_owned()).or_default().push(at);
             }
-            let json = raw.to_owned();
-            self.rows.push(Row { kind, path: path.to_owned(), json, used: Cell::new(false) });
+            let (json, locator, placed) = (raw.to_owned(), element.locator(), about.or(id).is_some());
+            self.rows.push(Row { kind, locator, placed, json, used: Cell::new(false) });
             Ok(())
         })
     }
 
-    /// Feedback on a message, as the text of a JSON list.
+    /// Feedback on a message, as the text of a JSON list. Old exports call it by the id of the message.
     pub(crate) fn on_message(&self, id: &str) -> Option<String> {
         if self.rows.is_empty() {
             return None;
@@ -88,6 +96,11 @@ impl Remarks {
     /// Feedback on a conversation as a whole, or on a message that the export lacks.
     pub(crate) fn on_conversation(&self, id: &str) -> Option<String> {
         self.list(self.by_conversation.get(id)?, |row| row.kind == Kind::Feedback && !row.used.get())
+    }
+
+    /// The answers between which the person was asked to choose, and the choice.
+    pub(crate) fn comparisons(&self, id: &str) -> Option<String> {
+        self.list(self.by_conversation.get(id)?, |row| row.kind == Kind::Comparisons)
     }
 
     /// The links that share a conversation.
@@ -106,15 +119,17 @@ impl Remarks {
     }
 
     /// Tells of entries about conversations that the export lacks.
-    pub(crate) fn report_unused(&self, sink: &mut Sink) {
-        let mut unused: BTreeMap<&str, usize> = BTreeMap::new();
+    pub(crate) fn report_unused(&self, sink: &mut Sink) -> Result<(), ImportError> {
         for row in self.rows.iter().filter(|row| !row.used.get()) {
-            *unused.entry(&row.path).or_default() += 1;
+            let reason = if row.placed { ELSEWHERE } else { NOWHERE };
+            sink.skip(RecordKind::File, &row.locator, reason)?;
         }
-        for (path, count) in unused {
-            let message =
-                format!("entries about conversations that the export lacks: {count}; they are not imported");
-            sink.warn(path, &message);
-        }
+        Ok(())
     }
+}
+
+/// The conversation that an entry is about; a comparison names it with the answers that it is about.
+fn conversation_of<'a>(row: &Object<'a>, arena: &'a Arena) -> Option<&'a str> {
+    let id = |object: &Object<'a>| object.text("conversation_id");
+    id(row).or_else(|| ["input", "output"].into_iter().find_map(|key| id(&row.object(key, arena))))
 }

@@ -31,7 +31,7 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
     }
     read_beside(bundle, &folder, &context, sink)?;
     report_missing(bundle, &folder, sink)?;
-    remarks.report_unused(sink);
+    remarks.report_unused(sink)?;
     report_unread(bundle, &folder, &sources, &assets, sink);
     Ok(bundle.summary())
 }

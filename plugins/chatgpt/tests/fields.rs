@@ -19,6 +19,7 @@ fn root(file: &str) -> Option<&'static str> {
         "conversation_asset_file_names.json" => "names",
         "library_files.json" => "library",
         "message_feedback.json" => "feedback",
+        "model_comparisons.json" => "comparisons",
         "shared_conversations.json" => "shared",
         "group_chats.json" => "groups",
         "codex.json" => "codex",

@@ -28,6 +28,7 @@ mod order;
 pub(crate) mod project;
 pub(crate) mod reflection;
 mod replay;
+mod written;
 
 use calls::{State, Trace};
 use later::Traced;
@@ -134,15 +135,15 @@ fn map_messages<'a>(
                 .warnings
                 .push((place(index), "it does not say who speaks; it is read as the assistant's"));
         }
-        let Mapped { before, message, traces, injected } = message::map(raw, id, parent, arena);
+        let Mapped { before, message, traces, written, injected } = message::map(raw, id, parent, arena);
         records.messages.extend(before);
         for prompt in injected.iter().filter(|_| !forget) {
             let locator = format!("{}.content[{}]", place(index), prompt.block);
             let found = injected::evidence(prompt, &records.conversation, &message, &locator);
             records.evidence.extend(found);
         }
-        if !traces.is_empty() {
-            traced.push(Traced { message: records.messages.len(), index, calls: traces });
+        if !traces.is_empty() || !written.is_empty() {
+            traced.push(Traced { message: records.messages.len(), index, calls: traces, written });
         }
         records.messages.push(message);
     }

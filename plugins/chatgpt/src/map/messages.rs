@@ -1,6 +1,6 @@
 //! The messages of one conversation while they are read, and what binds them together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_importer::{
     Arena, Leftover, Message, Role,
@@ -25,6 +25,8 @@ pub(crate) struct Messages<'a> {
     pub(crate) odd: Vec<Odd<'a>>,
     /// Messages that link to files of the sandbox, by their place.
     pub(crate) linked: Vec<usize>,
+    /// Tasks that wrote in the person's place, each once: id and title.
+    pub(crate) tasks: BTreeSet<(Option<&'a str>, Option<&'a str>)>,
     /// Whether any message calls the canvas.
     canvas: bool,
 }
@@ -78,6 +80,7 @@ impl<'a> Nodes<'a> for Messages<'a> {
         self.facts.clear();
         self.odd.clear();
         self.linked.clear();
+        self.tasks.clear();
         self.canvas = false;
     }
 
@@ -93,9 +96,13 @@ impl<'a> Nodes<'a> for Messages<'a> {
                 }
                 self.canvas |=
                     message.tool_calls.first().is_some_and(|call| call.name.starts_with(canvas::TOOL));
+                let scheduled = raw.metadata.real_author == Some(AUTOMATION);
+                if scheduled {
+                    self.tasks.insert((raw.metadata.real_author_id, raw.metadata.real_author_title));
+                }
                 self.facts.push(Facts {
                     tool: raw.name.filter(|_| message.role == Role::Tool),
-                    typed: raw.role == Some("user") && raw.content.kind == Some("text"),
+                    typed: raw.role == Some("user") && raw.content.kind == Some("text") && !scheduled,
                     note: Note::read(&raw, self.mapper.arena),
                     remembered: false,
                 });
@@ -120,6 +127,7 @@ impl<'a> Messages<'a> {
             facts,
             odd: Vec::new(),
             linked: Vec::new(),
+            tasks: BTreeSet::new(),
             canvas: false,
         }
     }
@@ -219,7 +227,16 @@ impl<'a> Messages<'a> {
         for node in 0..self.nodes.len() {
             let Some(answer) = self.at(node).filter(|at| self.is_tool(*at)) else { continue };
             let name = self.facts.get(answer).and_then(|facts| facts.tool);
-            if let Some(call) = tools::call_above(node, tree, |node| self.step_at(node), name) {
+            let step = |node| self.step_at(node);
+            let call = match tree.parent(node) {
+                Parent::Node(_) => tools::call_on_the_way(tools::above(node, tree), step, name),
+                // Exports that thin out their nodes lose links too; the order stays.
+                Parent::Root | Parent::Absent(_) => {
+                    let before = (0..node).rev().filter(|at| self.at(*at).is_some());
+                    tools::call_on_the_way(before, step, name)
+                }
+            };
+            if let Some(call) = call {
                 self.join(call, answer);
             }
         }
@@ -262,6 +279,8 @@ impl<'a> Messages<'a> {
     }
 }
 
+/// What `real_author_type` calls a scheduled task.
+const AUTOMATION: &str = "automation";
 /// Messages between one call of the canvas and the next.
 const MAX_STEPS_TO_CANVAS: usize = 10_000;
 /// Bytes of the export for each node, about; generous, since growing moves all messages.

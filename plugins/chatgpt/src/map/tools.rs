@@ -57,18 +57,21 @@ pub(crate) enum Step<'c> {
     Stop,
 }
 
-/// The call that the tool's answer at `node` belongs to: the nearest one above, over answers only, with its name.
-pub(crate) fn call_above<'c>(
-    node: usize,
-    tree: &Tree<'_>,
+/// The nodes above `node`, the nearest first.
+pub(crate) fn above(node: usize, tree: &Tree<'_>) -> impl Iterator<Item = usize> {
+    let parent = |at: &usize| if let Parent::Node(above) = tree.parent(*at) { Some(above) } else { None };
+    std::iter::successors(parent(&node), parent)
+}
+
+/// The call that a tool's answer belongs to: the first one on the `way` back, over answers only, with its name.
+pub(crate) fn call_on_the_way<'c>(
+    way: impl Iterator<Item = usize>,
     step: impl Fn(usize) -> Step<'c>,
     name: Option<&str>,
 ) -> Option<usize> {
-    let mut at = node;
-    for _ in 0..MAX_STEPS {
-        let Parent::Node(above) = tree.parent(at) else { return None };
-        match step(above) {
-            Step::Tool => at = above,
+    for node in way.take(MAX_STEPS) {
+        match step(node) {
+            Step::Tool => {}
             Step::Call(call, called) => return answers(name, called).then_some(call),
             Step::Stop => return None,
         }

@@ -4,18 +4,22 @@ use std::collections::BTreeMap;
 
 use satchel_importer::Message;
 
-use super::calls::{State, Trace};
+use super::{
+    calls::{State, Trace},
+    written::Written,
+};
 
 /// Messages that a result without an id may be away from its call.
 const MAX_STEPS: usize = 8;
 
-/// The calls of one message.
+/// The calls of one message, and the documents in its text.
 pub(super) struct Traced<'a> {
     /// Its place among all records.
     pub(super) message: usize,
     /// Its place in the export's list.
     pub(super) index: usize,
     pub(super) calls: Vec<Trace<'a>>,
+    pub(super) written: Vec<Written<'a>>,
 }
 
 /// A call that waits for its answer: its message among those with calls, and its place there.

@@ -1,15 +1,16 @@
 //! From one message of the provider to one of ours, and to one for each of its thoughts.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Display};
 
 use satchel_importer::{
-    Arena, Attachment, Citation, Content, Message, Part, Role, address::unsigned_json, same_text,
+    Arena, Attachment, Citation, Content, Message, Part, PartKind, Role, address::unsigned_json, same_text,
 };
 
 use super::{
     calls::{Calls, Trace},
     cited::{self, Finds},
     files,
+    written::{self, Written},
 };
 use crate::raw::{self, Block};
 
@@ -20,6 +21,8 @@ pub(super) struct Mapped<'a> {
     pub(super) message: Message<'a>,
     /// What is known of each tool call of the message.
     pub(super) traces: Vec<Trace<'a>>,
+    /// Documents that stand in its text.
+    pub(super) written: Vec<Written<'a>>,
     pub(super) injected: Vec<Injected<'a>>,
 }
 
@@ -108,7 +111,8 @@ pub(super) fn map<'a>(
         raw_metadata: raw.rest.into_json().map(unsigned_json),
         ..Message::default()
     };
-    Mapped { before: speech.before, message, traces, injected: speech.injected }
+    let (before, written, injected) = (speech.before, speech.written, speech.injected);
+    Mapped { before, message, traces, written, injected }
 }
 
 /// What the blocks of a message come to.
@@ -120,7 +124,10 @@ struct Speech<'a> {
     created: Option<i64>,
     /// The message or thought that comes before.
     parent: Option<Cow<'a, str>>,
-    parts: Vec<&'a str>,
+    parts: Vec<Part<'a>>,
+    /// The texts as they stood.
+    texts: Vec<&'a str>,
+    written: Vec<Written<'a>>,
     before: Vec<Message<'a>>,
     citations: Vec<Citation<'a>>,
     finds: Finds<'a>,
@@ -161,9 +168,34 @@ impl<'a> Speech<'a> {
         // A voice note, and whatever else holds words.
         if !matches!(block.kind, "tool_use" | "tool_result" | "injected_prompt_block" | "image" | "document")
         {
-            self.parts.extend(block.text.take().filter(|text| !text.is_empty()));
+            self.say(index, &mut block);
         }
         self.kept.push(block.put_back());
+    }
+
+    /// Takes the words of a block. Where there is markup in them, the block keeps them too.
+    fn say(&mut self, index: usize, block: &mut Block<'a>) {
+        let Some(text) = block.text.take_if(|text| text.is_empty() || !self.take_apart(index, text)) else {
+            return;
+        };
+        if !text.is_empty() {
+            self.texts.push(text);
+            self.parts.push(Part { text: Some(text.into()), ..Part::default() });
+        }
+    }
+
+    /// Takes documents and thoughts out of an answer's text; false if there are none.
+    fn take_apart(&mut self, index: usize, text: &'a str) -> bool {
+        let answer = self.role == Role::Assistant;
+        let Some(marked) = answer.then(|| written::split(text, index)).flatten() else { return false };
+        self.texts.push(text);
+        self.parts.extend(marked.parts);
+        self.written.extend(marked.documents);
+        for (number, thought) in marked.thoughts.into_iter().enumerate() {
+            self.precede("thinking", format!("{index}.{number}"), thought.into(), Block::default());
+            self.think_last();
+        }
+        true
     }
 
     /// Makes a message of its own from a thought, so that nobody takes it for the answer.
@@ -182,6 +214,10 @@ impl<'a> Speech<'a> {
             block.rest.add_bool("hidden", true);
         }
         self.precede("thinking", index, words, block);
+        self.think_last();
+    }
+
+    fn think_last(&mut self) {
         if let Some(thought) = self.before.last_mut() {
             thought.role = self.role;
             thought.is_thought = true;
@@ -196,7 +232,7 @@ impl<'a> Speech<'a> {
     }
 
     /// Puts a message of the person in front of this one.
-    fn precede(&mut self, what: &str, index: usize, words: Cow<'a, str>, mut block: Block<'a>) {
+    fn precede(&mut self, what: &str, index: impl Display, words: Cow<'a, str>, mut block: Block<'a>) {
         if let Some(uuid) = self.uuid {
             block.rest.add_text("message_uuid", uuid);
         }
@@ -224,19 +260,24 @@ impl<'a> Speech<'a> {
     fn take_flat_text(&mut self, blank: bool, raw: &mut raw::Message<'a>) {
         let Some(text) = raw.text.filter(|text| !text.is_empty()) else { return };
         if blank {
-            self.parts.push(text);
-        } else if !matches!(self.parts[..], [part] if same_text(part, text)) {
+            if self.take_apart(0, text) {
+                raw.rest.add_text("text", text);
+            } else {
+                self.parts.push(Part { text: Some(text.into()), ..Part::default() });
+            }
+        } else if !matches!(self.texts[..], [part] if same_text(part, text)) {
             raw.rest.add_text("text", text);
         }
     }
 }
 
-fn content(parts: Vec<&str>) -> Option<Content<'_>> {
-    if let [text] = parts.as_slice() {
-        return Some(Content::Text(Cow::Borrowed(text)));
+fn content(mut parts: Vec<Part<'_>>) -> Option<Content<'_>> {
+    if parts.len() == 1
+        && parts.first().is_some_and(|part| part.kind == PartKind::Text && part.mime_type.is_none())
+    {
+        return parts.pop()?.text.map(Content::Text);
     }
-    let part = |text| Part { text: Some(Cow::Borrowed(text)), ..Part::default() };
-    (!parts.is_empty()).then(|| Content::Multipart(parts.into_iter().map(part).collect()))
+    (!parts.is_empty()).then_some(Content::Multipart(parts))
 }
 
 /// The JSON text of a list; none if every item is plain text, whose order the content shows.

@@ -1,10 +1,10 @@
-//! Documents that the model wrote by tool calls, rebuilt: each version as a file of the message that made it.
+//! Documents that the model wrote by tool calls or into its text, rebuilt: each version as a file of the message that made it.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
 use satchel_importer::{Arena, Attachment, AttachmentKind, Message, json::Object};
 
-use super::{calls::State, files, later::Traced};
+use super::{calls::State, files, later::Traced, written::Written};
 
 /// Bytes of changed texts of one conversation; each change makes a whole text anew.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
@@ -58,12 +58,7 @@ pub(super) fn attach<'a>(
     let mut replay: Option<Replay<'a>> = None;
     for one in traced {
         let Some(message) = messages.get(one.message) else { continue };
-        let made = message
-            .tool_calls
-            .iter()
-            .zip(&one.calls)
-            .filter(|(_, trace)| !matches!(trace.state, State::Failed | State::Stray { .. }));
-        for change in made.filter_map(|(call, trace)| Change::of(&call.name, trace.input?, arena)) {
+        for change in changes(message, one, arena) {
             let replay = replay.get_or_insert_with(|| Replay::of(messages));
             if let Err(reason) = replay.apply(one.message, &change, arena) {
                 failures.push((one.index, reason));
@@ -76,7 +71,25 @@ pub(super) fn attach<'a>(
     failures
 }
 
+/// What one message changes, in the order of its blocks.
+fn changes<'a>(message: &Message<'a>, traced: &Traced<'a>, arena: &'a Arena) -> Vec<Change<'a>> {
+    let calls = message.tool_calls.iter().zip(&traced.calls);
+    let done = calls.filter(|(_, trace)| !matches!(trace.state, State::Failed | State::Stray { .. }));
+    let called =
+        done.filter_map(|(call, trace)| Some((trace.block, Change::of(&call.name, trace.input?, arena)?)));
+    let written = traced.written.iter().filter_map(|one| Some((one.block, Change::written(one)?)));
+    let mut all: Vec<(usize, Change<'a>)> = called.chain(written).collect();
+    all.sort_by_key(|(block, _)| *block);
+    all.into_iter().map(|(_, change)| change).collect()
+}
+
 impl<'a> Change<'a> {
+    /// What a document in a text changes; none if it cannot be told from others.
+    fn written(written: &Written<'a>) -> Option<Self> {
+        let Written { id, title, kind, text, .. } = *written;
+        Some(Self { document: id?, title, mime: kind, edit: Edit::Whole(text) })
+    }
+
     /// What a call changes; none if it writes no document.
     fn of(tool: &str, input: &'a str, arena: &'a Arena) -> Option<Self> {
         if !matches!(tool, "artifacts" | "create_file" | "str_replace") {

@@ -7,7 +7,12 @@
 //! - `transformed by *rule*`: the rule of that name holds, or the value is found as it stands;
 //! - `dropped: why`; where the reason is `private`, the value must not be found.
 
-use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    fs,
+    path::Path,
+};
 
 use serde_json::Value;
 
@@ -37,6 +42,63 @@ enum Fate {
     Dropped,
     Private,
     Unclear,
+}
+
+/// One file while its leaves are looked at.
+struct Walk<'w> {
+    emitted: &'w Emitted,
+    skipped: &'w Skipped,
+    leaves: usize,
+    faults: Vec<String>,
+}
+
+/// Where a value stands in its file.
+struct Spot {
+    /// As the rows of a table write it, below the file's root.
+    path: Vec<String>,
+    /// As skips write it; there may be several ways to say it.
+    locators: Vec<String>,
+}
+
+impl Spot {
+    /// The root of a file. A root that is no list is an element too: the only one, or the wrapper of a list.
+    fn root(name: &str, file: &str, value: &Value) -> Self {
+        let only = (!value.is_array()).then(|| format!("{file}[0]"));
+        Self { path: vec![name.to_owned()], locators: std::iter::once(file.to_owned()).chain(only).collect() }
+    }
+
+    /// Goes one step down for as long as `look` takes.
+    fn inside(&mut self, name: &str, step: &str, look: impl FnOnce(&mut Self)) {
+        self.path.push(name.to_owned());
+        self.locators.iter_mut().for_each(|locator| locator.push_str(step));
+        look(self);
+        self.path.pop();
+        for locator in &mut self.locators {
+            locator.truncate(locator.len() - step.len());
+        }
+    }
+}
+
+/// The locators of all that an importer said it left out.
+#[derive(Debug, Default)]
+struct Skipped(BTreeSet<String>);
+
+impl Skipped {
+    fn of(produced: &Produced) -> Self {
+        let lines = produced.exports.iter().flat_map(|export| &export.lines);
+        Self(
+            lines
+                .filter_map(
+                    |line| if let Line::Skip(skip) = line { Some(skip.locator.clone()) } else { None },
+                )
+                .collect(),
+        )
+    }
+
+    /// Whether it was said of just this value.
+    fn covers(&self, spot: &Spot) -> bool {
+        spot.locators.iter().any(|locator| self.0.contains(locator))
+    }
 }
 
 /// What an importer emitted for one fixture.
@@ -101,8 +163,8 @@ impl<'t> FieldTable<'t> {
         Self { rows, rules, root }
     }
 
-    /// Applies the table to every leaf of every fixture below `folder` that `T` reads without a skip; what is null,
-    /// empty, no JSON, or belongs to no export says nothing. Gives one line for each fault.
+    /// Applies the table to every leaf of every fixture below `folder`; what is null, empty, no JSON, or belongs to no
+    /// export says nothing, and what a skip covers by its locator is excused. Gives one line for each fault.
     pub fn faults<T: Importer>(&self, folder: &Path) -> Result<Vec<String>, FixtureError> {
         let mut faults = Vec::new();
         for row in self.rows.iter().filter(|row| !self.clear(&row.fate)) {
@@ -114,10 +176,7 @@ impl<'t> FieldTable<'t> {
             let detect = |source| FixtureError::Detect { path: fixture.clone(), source };
             let produced =
                 Bundle::from_folder(&input).and_then(|bundle| produce::<T>(&bundle)).map_err(detect)?;
-            let skips = produced.exports.iter().flat_map(|export| &export.lines);
-            if skips.clone().any(|line| matches!(line, Line::Skip(_))) {
-                continue;
-            }
+            let skipped = Skipped::of(&produced);
             let emitted = Emitted::of(&produced)
                 .map_err(|source| FixtureError::Json { path: fixture.clone(), source })?;
             for file in produced.exports.iter().flat_map(|export| &export.detection.files) {
@@ -125,11 +184,12 @@ impl<'t> FieldTable<'t> {
                 let bytes = fs::read(input.join(file))
                     .map_err(|source| FixtureError::File { path: input.join(file), source })?;
                 let Ok(value) = serde_json::from_slice::<Value>(&bytes) else { continue };
-                let mut path = vec![root.to_owned()];
-                self.walk(&value, &mut path, &emitted, &mut |fault| {
-                    leaves += 1;
-                    faults.extend(fault.map(|fault| format!("{}: {file}: {fault}", fixture.display())));
-                });
+                let mut walk = Walk { emitted: &emitted, skipped: &skipped, leaves: 0, faults: Vec::new() };
+                self.walk(&value, &mut Spot::root(root, file, &value), &mut walk);
+                leaves += walk.leaves;
+                faults.extend(
+                    walk.faults.into_iter().map(|fault| format!("{}: {file}: {fault}", fixture.display())),
+                );
             }
         }
         if leaves == 0 {
@@ -146,30 +206,28 @@ impl<'t> FieldTable<'t> {
         }
     }
 
-    /// Tells of every leaf below `value`: its fault, if it has one.
-    fn walk(
-        &self,
-        value: &Value,
-        path: &mut Vec<String>,
-        emitted: &Emitted,
-        tell: &mut impl FnMut(Option<String>),
-    ) {
+    /// Looks at every leaf below `value`, which stands at `spot`.
+    fn walk(&self, value: &Value, spot: &mut Spot, walk: &mut Walk<'_>) {
+        if walk.skipped.covers(spot) {
+            return;
+        }
         match value {
             Value::Object(members) => {
                 for (name, member) in members {
-                    path.push(name.clone());
-                    self.walk(member, path, emitted, tell);
-                    path.pop();
+                    spot.inside(name, &format!(".{name}"), |spot| self.walk(member, spot, walk));
                 }
             }
             Value::Array(items) => {
-                path.push("[]".to_owned());
-                items.iter().for_each(|item| self.walk(item, path, emitted, tell));
-                path.pop();
+                for (index, item) in items.iter().enumerate() {
+                    spot.inside("[]", &format!("[{index}]"), |spot| self.walk(item, spot, walk));
+                }
             }
             Value::Null => {}
             Value::String(text) if text.trim().is_empty() => {}
-            Value::String(_) | Value::Number(_) | Value::Bool(_) => tell(self.fault(value, path, emitted)),
+            Value::String(_) | Value::Number(_) | Value::Bool(_) => {
+                walk.leaves += 1;
+                walk.faults.extend(self.fault(value, &spot.path, walk.emitted));
+            }
         }
     }
 
@@ -261,9 +319,13 @@ mod tests {
         let table = FieldTable::parse(&readme, |_| Some("x"), &[]);
         let mut all = Emitted::default();
         all.add(emitted);
-        let mut found = Vec::new();
-        table.walk(value, &mut vec!["x".into()], &all, &mut |fault| found.extend(fault));
-        found
+        excused(&table, value, &all, &Skipped::default())
+    }
+
+    fn excused(table: &FieldTable<'_>, value: &Value, emitted: &Emitted, skipped: &Skipped) -> Vec<String> {
+        let mut walk = Walk { emitted, skipped, leaves: 0, faults: Vec::new() };
+        table.walk(value, &mut Spot::root("x", "x.json", value), &mut walk);
+        walk.faults
     }
 
     #[test]
@@ -284,5 +346,19 @@ mod tests {
     fn the_row_with_the_most_names_counts() {
         let rows = "| `x.**` | dropped: nobody wants it |\n| `x.b.c[][]` | verbatim | here |";
         assert_eq!(faults(rows, &json!({"a": 1, "b": {"c": [["lost"]], "d": 2}}), &json!([])).len(), 1);
+    }
+
+    #[test]
+    fn a_skip_excuses_what_it_names_and_nothing_beside_it() {
+        let table =
+            FieldTable::parse("| Path | | |\n|---|---|---|\n| `x.**` | verbatim | |", |_| Some("x"), &[]);
+        let left = |value: Value, locator: &str| {
+            excused(&table, &value, &Emitted::default(), &Skipped([locator.to_owned()].into())).len()
+        };
+        assert_eq!(left(json!([{"a": "tea"}, {"a": "rye"}]), "x.json[1]"), 1);
+        assert_eq!(left(json!([{"a": "tea", "ab": "rye"}]), "x.json[0].a"), 1);
+        assert_eq!(left(json!({"a": "tea", "b": ["rye", "oat"]}), "x.json[0].b[1]"), 2);
+        assert_eq!(left(json!({"a": "tea"}), "x.json"), 0);
+        assert_eq!(left(json!([{"a": "tea"}]), "y.json[0]"), 1);
     }
 }
