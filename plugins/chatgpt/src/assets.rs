@@ -45,6 +45,8 @@ pub(crate) struct Assets<'b> {
     documents: Vec<File>,
     /// `chat.html`, and what its table says: id → path below the folder. Read when nothing else knows an id.
     page: Option<String>,
+    /// A message looked for a file.
+    asked: Cell<bool>,
     in_page: OnceCell<BTreeMap<String, String>>,
 }
 
@@ -170,8 +172,20 @@ impl<'b> Assets<'b> {
         Ok(rows <= MAX_LIBRARY_ROWS)
     }
 
+    /// From here on it counts whether messages look for files.
+    pub(crate) fn start_asking(&self) {
+        self.asked.set(false);
+        self.library.start_asking();
+    }
+
+    /// Whether a message looked for a file, found or not.
+    pub(crate) fn were_asked(&self) -> bool {
+        self.asked.get() || self.library.was_asked()
+    }
+
     /// What the files say about `id`; the file that it leads to counts as used.
     pub(crate) fn find(&self, id: &str) -> Found<'_> {
+        self.asked.set(true);
         let known = self.known.get(id);
         let name = known.and_then(|known| known.name.as_deref());
         let dat = || self.by_name.get(format!("{id}.dat").as_str());
@@ -191,6 +205,7 @@ impl<'b> Assets<'b> {
 
     /// The canvas document `id`; it counts as used.
     pub(crate) fn document(&self, id: &str) -> Option<&str> {
+        self.asked.set(true);
         let file = self.documents.get(*self.by_document.get(id)?)?;
         file.used.set(true);
         Some(&file.path)

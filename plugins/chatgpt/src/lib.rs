@@ -4,6 +4,7 @@ mod assets;
 mod codex;
 mod detect;
 mod group;
+mod known;
 mod layout;
 mod map;
 mod memory;

@@ -48,6 +48,8 @@ pub(crate) struct Records<'a> {
     pub(crate) skipped: Vec<(String, &'static str)>,
     /// Locator and what is odd.
     pub(crate) warnings: Vec<(String, &'static str)>,
+    /// The ids by which other files may name it.
+    pub(crate) named: [Option<&'a str>; 2],
 }
 
 /// The files in a list like that of `metadata.attachments`.
@@ -83,13 +85,14 @@ pub(crate) fn records<'a>(element: &Element<'a>, context: &Context<'a>) -> Resul
     let current = raw.current.and_then(|key| tree.kept_at(key)).and_then(|at| read.key_at(at));
     let skipped = read.odd.iter().map(|odd| (node_locator(&locator, odd.key), odd.problem)).collect();
     let system = memory::system_instruction(&read);
+    let named = [raw.address, raw.id];
     let mut conversation = conversation(raw, id, current, system, context, element.arena());
     if !read.tasks.is_empty() {
         conversation.tags.push(SCHEDULED.into());
         conversation.participants.extend(read.tasks.iter().filter_map(scheduled_task));
     }
     let conversation = Conversation { locator: Cow::Owned(locator), ..conversation };
-    Ok(Records { conversation, messages: read.all, evidence, skipped, warnings })
+    Ok(Records { conversation, messages: read.all, evidence, skipped, warnings, named })
 }
 
 /// Whether there is anything to emit or to report.

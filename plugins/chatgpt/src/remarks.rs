@@ -1,7 +1,10 @@
 //! What the person said about conversations elsewhere: feedback on answers, choices between two of them, and links that share
 //! a conversation.
 
-use std::{cell::Cell, collections::BTreeMap};
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use satchel_importer::{Arena, Bundle, ImportError, RecordKind, Sink, json::Object};
 
@@ -24,6 +27,8 @@ pub(crate) struct Remarks {
     bytes: usize,
     by_message: BTreeMap<String, Vec<usize>>,
     by_conversation: BTreeMap<String, Vec<usize>>,
+    /// An entry does not say which conversation it is about.
+    loose: bool,
 }
 
 #[derive(Debug)]
@@ -79,10 +84,28 @@ impl Remarks {
             if let Some(id) = about {
                 self.by_conversation.entry(id.to_owned()).or_default().push(at);
             }
+            self.loose |= about.is_none();
             let (json, locator, placed) = (raw.to_owned(), element.locator(), about.or(id).is_some());
             self.rows.push(Row { kind, locator, placed, json, used: Cell::new(false) });
             Ok(())
         })
+    }
+
+    /// All entries about the conversation with these ids, one after the other; none where one does not say which
+    /// conversation it is about, as it may be about any.
+    pub(crate) fn about(&self, ids: &[&str]) -> Option<String> {
+        if self.loose {
+            return None;
+        }
+        let rows = ids.iter().filter_map(|id| self.by_conversation.get(*id)).flatten();
+        let rows: BTreeSet<usize> = rows.copied().collect();
+        Some(rows.into_iter().filter_map(|at| self.rows.get(at)).map(|row| row.json.as_str()).collect())
+    }
+
+    /// Those entries belong to a conversation that is stored with them.
+    pub(crate) fn mark_used(&self, ids: &[&str]) {
+        let rows = ids.iter().filter_map(|id| self.by_conversation.get(*id)).flatten();
+        rows.filter_map(|at| self.rows.get(*at)).for_each(|row| row.used.set(true));
     }
 
     /// Feedback on a message, as the text of a JSON list. Old exports call it by the id of the message.

@@ -5,7 +5,7 @@ use satchel_importer::{Bundle, Element, ImportError, Importer as _, RecordKind, 
 use crate::{
     ChatGpt,
     assets::Assets,
-    codex, detect, group,
+    codex, detect, group, known,
     layout::{self, Kind},
     map::{self, Context, Records},
     remarks::Remarks,
@@ -25,8 +25,13 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
     for path in &sources {
         let Some(source) = Source::find(bundle, path)? else { continue };
         source.each(bundle, RecordKind::Conversation, sink, |element, sink| {
-            let records = map::records(&element, &context)?;
-            emit(&records, sink)
+            let read = |sink: &mut Sink| {
+                assets.start_asking();
+                let records = map::records(&element, &context)?;
+                emit(&records, sink)?;
+                Ok(known::note(&records, &context))
+            };
+            element.remembering(sink, |note| known::holds(note, &context), read)
         })?;
     }
     read_beside(bundle, &folder, &context, sink)?;

@@ -64,6 +64,18 @@ pub(crate) struct Records<'a> {
     size: usize,
 }
 
+impl Context<'_> {
+    /// A key of all of it: a conversation gives the same under the same key.
+    pub(crate) fn key(&self) -> String {
+        let design = if self.design { "design" } else { "chat" };
+        let mut parts = vec![Some(self.version), Some(design)];
+        for owner in self.owners {
+            parts.extend([Some(owner.uuid.as_str()), owner.name.as_deref()]);
+        }
+        natural_key(&parts)
+    }
+}
+
 /// The only one of `owners`.
 pub(crate) fn only(owners: &[Owner]) -> Option<&str> {
     match owners {

@@ -1,6 +1,6 @@
 //! Reads one export: whose it is, its conversations one by one, then its projects, memories and artifacts.
 
-use std::collections::BTreeMap;
+use std::{cell::Cell, collections::BTreeMap};
 
 use satchel_importer::{
     Arena, Bundle, Element, ImportError, Importer as _, JsonArray, Leftover, Parser, RecordKind, Sink,
@@ -134,22 +134,35 @@ impl Run<'_> {
     fn read_conversations(&mut self, file: &File, sink: &mut Sink) -> Result<(), ImportError> {
         let design = file.kind == Kind::DesignChats;
         let context = Context { version: version(file)?, owners: &self.owners, design };
-        let mut newest = self.newest;
+        let newest = Cell::new(self.newest);
+        let key = context.key();
         JsonArray::new(&file.path).pointer(file.pointer).each(self.bundle, sink, |element, sink| {
-            let json = &mut element.parser();
-            let raw =
-                if design { raw::Conversation::read_design(json) } else { raw::Conversation::read(json) };
-            let raw = raw?.ok_or_else(|| ImportError::malformed("it is not an object"))?;
-            newest = newest.max(raw.newest());
-            if raw.listing == raw::Listing::Absent && raw.uuid.is_some() {
-                if self.stands_alone(file, raw.uuid) {
-                    return Ok(());
+            let read = |sink: &mut Sink| {
+                let json = &mut element.parser();
+                let raw =
+                    if design { raw::Conversation::read_design(json) } else { raw::Conversation::read(json) };
+                let raw = raw?.ok_or_else(|| ImportError::malformed("it is not an object"))?;
+                let latest = raw.newest();
+                newest.set(newest.get().max(latest));
+                if raw.listing == raw::Listing::Absent && raw.uuid.is_some() {
+                    if self.stands_alone(file, raw.uuid) {
+                        return Ok(None);
+                    }
+                    sink.warn(&element.locator(), INDEX_ONLY);
                 }
-                sink.warn(&element.locator(), INDEX_ONLY);
-            }
-            emit(raw, &element, &context, sink)
+                emit(raw, &element, &context, sink)?;
+                Ok(Some(note(&key, latest)))
+            };
+            let holds = |noted: &[u8]| match newest_of(noted, &key) {
+                Some(latest) => {
+                    newest.set(newest.get().max(latest));
+                    true
+                }
+                None => false,
+            };
+            element.remembering(sink, holds, read)
         })?;
-        self.newest = newest;
+        self.newest = newest.get();
         Ok(())
     }
 
@@ -276,6 +289,21 @@ fn version(file: &File) -> Result<&'static str, ImportError> {
         _ => BATCHED,
     };
     Claude::describe().version_of(format)
+}
+
+/// What is noted of a conversation: a key of all that was looked at beside it, and its newest time.
+fn note(key: &str, newest: Option<i64>) -> Vec<u8> {
+    let newest = newest.map(|time| time.to_string()).unwrap_or_default();
+    format!("{key} {newest}").into_bytes()
+}
+
+/// The newest time in a note, if that is about the same key.
+fn newest_of(note: &[u8], key: &str) -> Option<Option<i64>> {
+    let (noted, newest) = std::str::from_utf8(note).ok()?.rsplit_once(' ')?;
+    if noted != key {
+        return None;
+    }
+    if newest.is_empty() { Some(None) } else { newest.parse().ok().map(Some) }
 }
 
 /// Emits what was found about memories.

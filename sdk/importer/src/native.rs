@@ -162,9 +162,10 @@ impl Sink {
         Self::new(Target { lines: Vec::new(), calls_left: u64::MAX, memo: Some(memo) })
     }
 
-    /// What was remembered, for another run.
-    pub fn into_memo(self) -> Memo {
-        self.into_target().memo.unwrap_or_default()
+    /// What was emitted, in order, and what was remembered, for another run of the same format.
+    pub fn into_lines_and_memo(self) -> (Vec<Line>, Memo) {
+        let Target { lines, memo, .. } = self.into_target();
+        (lines, memo.unwrap_or_default())
     }
 
     /// A sink that says `stop` from the call after `calls` calls on.

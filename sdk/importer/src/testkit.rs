@@ -15,6 +15,7 @@ use crate::{Bundle, Detection, ImportError, Importer, Sink};
 
 mod difference;
 mod fields;
+mod recall;
 
 pub use difference::first_difference;
 pub use fields::{Emitted, FieldTable, Rule};
@@ -71,6 +72,16 @@ pub enum FixtureError {
         /// The folder.
         path: PathBuf,
     },
+    /// A run that recalls earlier ones gives something else.
+    #[error(
+        "{path:?}: with what earlier runs remembered of the same pieces it gives something else: {difference}"
+    )]
+    Recalls {
+        /// Which fixture.
+        path: PathBuf,
+        /// The first difference: its place and both sides.
+        difference: String,
+    },
     /// Something else came out than is expected.
     #[error("{path:?}: {difference}\nrun with UPDATE=1 to accept what comes out now")]
     Differs {
@@ -81,7 +92,8 @@ pub enum FixtureError {
     },
 }
 
-/// Runs `T` on every fixture below `folder` and compares.
+/// Runs `T` on every fixture below `folder` and compares; then again with what it remembers of all of them, which must change
+/// nothing.
 pub fn check<T: Importer>(folder: impl AsRef<Path>) -> Result<(), FixtureError> {
     for fixture in fixtures(folder.as_ref())? {
         let bundle = Bundle::from_folder(&fixture.join("input"));
@@ -89,7 +101,7 @@ pub fn check<T: Importer>(folder: impl AsRef<Path>) -> Result<(), FixtureError> 
         let produced = produced.map_err(|source| FixtureError::Detect { path: fixture.clone(), source })?;
         compare(&fixture, &produced)?;
     }
-    Ok(())
+    recall::check::<T>(&fixtures(folder.as_ref())?)
 }
 
 /// The fixtures below `folder`, by name: each folder with an `input`. At least one.

@@ -5,7 +5,7 @@ use std::{fs, io, path::Path};
 use serde_json::{Value, json};
 
 use super::{
-    Counts, array,
+    Counts, array_of,
     dice::{CODE, Dice},
 };
 
@@ -14,12 +14,48 @@ use super::{
 /// # Errors
 /// When the folder cannot be written.
 pub fn chatgpt(folder: &Path, bytes: u64, seed: u64) -> io::Result<Counts> {
+    chatgpt_later(folder, bytes, seed, 0)
+}
+
+/// Writes the same export as it is some months later: each month the person went on with one in fifty conversations.
+/// The bytes are those of the first; the conversations that were continued come on top.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub fn chatgpt_later(folder: &Path, bytes: u64, seed: u64, months: u64) -> io::Result<Counts> {
     fs::create_dir_all(folder)?;
     fs::write(
         folder.join("user.json"),
         r#"{"id":"user-GENERATED","email":"mara@example.org","chatgpt_plus_user":true}"#,
     )?;
-    array(&folder.join("conversations.json"), bytes, &mut Dice::new(seed), chatgpt_conversation)
+    let mut more = 0;
+    let path = folder.join("conversations.json");
+    // The list ends by the bytes of the first export, so that the later ones hold the same conversations.
+    array_of(&path, bytes, &mut Dice::new(seed), |dice, counts| {
+        let mut conversation = chatgpt_conversation(dice, counts);
+        let first = conversation.to_string().len();
+        for month in 1..=months {
+            let mut later = Dice::new(seed ^ (counts.conversations << 16) ^ month.wrapping_mul(0x5851_f42d));
+            if later.chance(2) {
+                go_on(&mut later, &mut conversation, counts);
+            }
+        }
+        more += conversation.to_string().len() - first;
+        (conversation, more as u64)
+    })
+}
+
+/// Another question and its answer.
+fn go_on(dice: &mut Dice, conversation: &mut Value, counts: &mut Counts) {
+    let Some(Value::Object(nodes)) = conversation.get_mut("mapping").map(Value::take) else { return };
+    let at = conversation["current_node"].as_str().unwrap_or_default().to_owned();
+    let time = conversation["update_time"].as_f64().unwrap_or_default() + 2_600_000.0;
+    let mut tree = Tree { nodes, messages: 0, time };
+    let last = chatgpt_turn(dice, &mut tree, at);
+    counts.messages += tree.messages;
+    conversation["mapping"] = Value::Object(tree.nodes);
+    conversation["current_node"] = last.into();
+    conversation["update_time"] = tree.time.into();
 }
 
 /// A tree under construction.

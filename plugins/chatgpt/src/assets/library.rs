@@ -1,8 +1,11 @@
 //! `library_files.json` by where its files came from: the message, the conversation, or the name alone.
 
-use std::collections::BTreeMap;
+use std::{
+    cell::{Cell, OnceCell},
+    collections::BTreeMap,
+};
 
-use satchel_importer::{Arena, json::Object};
+use satchel_importer::{Arena, json::Object, natural_key};
 
 /// The rows that name a file.
 #[derive(Debug, Default)]
@@ -10,6 +13,12 @@ pub(crate) struct Library {
     rows: Vec<Row>,
     by_message: BTreeMap<String, Vec<usize>>,
     by_name: BTreeMap<String, Vec<usize>>,
+    by_thread: BTreeMap<String, Vec<usize>>,
+    /// Rows of files that a message brought, of no known conversation.
+    loose: String,
+    loose_key: OnceCell<String>,
+    /// A message looked for a file by its name.
+    asked: Cell<bool>,
 }
 
 #[derive(Debug)]
@@ -31,7 +40,31 @@ impl Library {
             self.by_message.entry(message.clone()).or_default().push(at);
         }
         self.by_name.entry(name.clone()).or_default().push(at);
+        match (&thread, &message) {
+            (Some(thread), _) => self.by_thread.entry(thread.clone()).or_default().push(at),
+            (None, Some(message)) => self.loose.push_str(&format!("{message} {id}\n")),
+            (None, None) => {}
+        }
         self.rows.push(Row { id: id.to_owned(), name, message, thread });
+    }
+
+    /// All that it says of files that messages of the conversation with these ids brought, or may have brought.
+    pub(crate) fn about(&self, ids: &[&str]) -> String {
+        let rows = ids.iter().filter_map(|id| self.by_thread.get(*id)).flatten();
+        // They are the same for every conversation, and there may be many.
+        let mut about = self.loose_key.get_or_init(|| natural_key(&[Some(&self.loose)])).clone();
+        for row in rows.filter_map(|at| self.rows.get(*at)) {
+            about.push_str(&format!("{:?} {:?} {}\n", row.message, row.id, row.name));
+        }
+        about
+    }
+
+    pub(crate) fn start_asking(&self) {
+        self.asked.set(false);
+    }
+
+    pub(crate) fn was_asked(&self) -> bool {
+        self.asked.get()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -47,6 +80,7 @@ impl Library {
     /// The file called `name` that a message shows: one that it made, else one of its conversation, else the only one of
     /// that name. Several are none.
     pub(crate) fn named(&self, name: &str, message: &str, thread: &str) -> Option<&str> {
+        self.asked.set(true);
         let rows: Vec<&Row> = self.by_name.get(name)?.iter().filter_map(|at| self.rows.get(*at)).collect();
         let of_message = |row: &Row| row.message.as_deref() == Some(message) && row.name == name;
         let of_thread = |row: &Row| row.thread.as_deref() == Some(thread);

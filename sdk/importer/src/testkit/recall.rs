@@ -1,0 +1,51 @@
+//! Whether an importer that recalls pieces gives what one that reads them gives.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use satchel_pam::record::Line;
+use serde_json::Value;
+
+use super::{FixtureError, first_difference};
+use crate::{Bundle, Importer, Sink, native::Memo};
+
+/// Reads all fixtures, with the memory of those before, and then once more with the memory of all: the same pieces lie
+/// beside other files there, and every note has to tell whether that matters.
+pub(super) fn check<T: Importer>(fixtures: &[PathBuf]) -> Result<(), FixtureError> {
+    let mut memos = BTreeMap::new();
+    for fixture in fixtures.iter().chain(fixtures) {
+        one::<T>(fixture, &mut memos)?;
+    }
+    Ok(())
+}
+
+fn one<T: Importer>(fixture: &PathBuf, memos: &mut BTreeMap<String, Memo>) -> Result<(), FixtureError> {
+    let failed = |source| FixtureError::Detect { path: fixture.clone(), source };
+    let bundle = Bundle::from_folder(&fixture.join("input")).map_err(failed)?;
+    for detection in T::detect(&bundle).map_err(failed)? {
+        let files = bundle.only(&detection.files);
+        let mut plain = Sink::collecting();
+        let expected = T::run(&detection.format, &files, &mut plain).err();
+        let mut sink = Sink::recalling(memos.remove(&detection.format).unwrap_or_default());
+        let error = T::run(&detection.format, &files, &mut sink).err();
+        let (lines, memo) = sink.into_lines_and_memo();
+        memos.insert(detection.format, memo);
+        let difference = first_difference(&unplaced(&plain.into_lines()), &unplaced(&lines))
+            .or_else(|| (error != expected).then(|| format!("{error:?} instead of {expected:?}")));
+        if let Some(difference) = difference {
+            return Err(FixtureError::Recalls { path: fixture.clone(), difference });
+        }
+    }
+    Ok(())
+}
+
+/// The lines without their places in the export: a piece may stand elsewhere now.
+fn unplaced(lines: &[Line]) -> Value {
+    let mut value = serde_json::to_value(lines).unwrap_or_default();
+    let records = value.as_array_mut().into_iter().flatten();
+    for record in records.filter_map(Value::as_object_mut).flat_map(|line| line.values_mut()) {
+        if let Value::Object(record) = record {
+            record.remove("locator");
+        }
+    }
+    value
+}

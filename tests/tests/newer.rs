@@ -1,0 +1,104 @@
+//! A newer export costs what is new in it: pieces that an earlier import read are not read again, and nobody can tell from
+//! the outcome.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::ingest::receipt::{Counts, ImportRecord, ImportStatus};
+use satchel_pam::record::Skip;
+use satchel_tests::{
+    archive::{Archive, only},
+    exports::samples,
+    generate::{chatgpt_later, claude},
+};
+use serde_json::{Value, json};
+
+const BYTES: u64 = 2_000_000;
+
+fn counts(record: &ImportRecord) -> [Counts; 3] {
+    [record.conversations, record.messages, record.memories]
+}
+
+/// Imports both into two data directories, recalling pieces in one and reading all in the other, and compares.
+fn the_same_either_way(older: &Path, newer: &Path) -> Result<ImportRecord> {
+    let dir = tempfile::tempdir()?;
+    let (recalling, reading) =
+        (Archive::open(&dir.path().join("recalling"))?, Archive::open(&dir.path().join("reading"))?);
+    recalling.import(older)?;
+    reading.import(older)?;
+    let recalled = only(recalling.import(newer)?)?;
+    let read = only(reading.import_again(newer)?)?;
+    ensure!(counts(&recalled) == counts(&read), "{recalled:#?} instead of {read:#?}");
+    ensure!(
+        (recalled.status, recalled.attachments, &recalled.skipped, &recalled.warnings)
+            == (read.status, read.attachments, &read.skipped, &read.warnings),
+        "{recalled:#?} instead of {read:#?}"
+    );
+    ensure!(recalling.store.state_digest() == reading.store.state_digest(), "the states differ");
+    Ok(recalled)
+}
+
+#[test]
+fn a_newer_export_ends_as_if_all_of_it_were_read() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (older, newer) = (dir.path().join("older"), dir.path().join("newer"));
+    chatgpt_later(&older, BYTES, 7, 0)?;
+    let made = chatgpt_later(&newer, BYTES, 7, 3)?;
+    let record = the_same_either_way(&older, &newer)?;
+    ensure!(record.conversations.found == made.conversations && record.conversations.new == 0);
+    ensure!(
+        record.conversations.updated > 0 && record.conversations.unchanged > record.conversations.updated
+    );
+    ensure!(record.messages.found == made.messages && record.memories.found > 0, "{record:#?}");
+    Ok(())
+}
+
+#[test]
+fn it_is_so_for_claude_too() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (older, newer) = (dir.path().join("older"), dir.path().join("newer"));
+    claude(&older, BYTES, 7)?;
+    claude(&newer, BYTES, 7)?;
+    let path = newer.join("conversations.json");
+    let mut all: Value = serde_json::from_slice(&fs::read(&path)?)?;
+    let list = all.as_array_mut().context("a list")?;
+    list[3]["name"] = json!("Another name");
+    list.remove(5);
+    fs::write(&path, serde_json::to_vec(&all)?)?;
+    let record = the_same_either_way(&older, &newer)?;
+    ensure!(record.conversations.found > 10, "{record:#?}");
+    Ok(())
+}
+
+/// The same records in other files are known by their bytes, wherever they stand; what is odd in them is told again.
+#[test]
+fn every_sample_gives_the_same_beside_another_file() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (recalling, reading) =
+        (Archive::open(&dir.path().join("recalling"))?, Archive::open(&dir.path().join("reading"))?);
+    for (number, sample) in samples()?.into_iter().enumerate() {
+        let copy = dir.path().join(number.to_string());
+        satchel_tests::exports::copy(&sample.input, &copy)?;
+        fs::write(copy.join("another-file.txt"), number.to_string())?;
+        for input in [&sample.input, &copy] {
+            let recalled = recalling.run(request(input, false))?;
+            let read = reading.run(request(input, true))?;
+            let whole = recalled.iter().all(|record| record.status != ImportStatus::Unchanged);
+            let same = facts(&recalled) == facts(&read);
+            ensure!(same || !whole, "{sample:?}: {recalled:#?} instead of {read:#?}");
+        }
+        ensure!(
+            recalling.store.state_digest() == reading.store.state_digest(),
+            "{sample:?}: the states differ"
+        );
+    }
+    Ok(())
+}
+
+fn facts(records: &[ImportRecord]) -> Vec<([Counts; 3], ImportStatus, Vec<Skip>)> {
+    records.iter().map(|record| (counts(record), record.status, record.skipped.clone())).collect()
+}
+
+fn request(path: &Path, again: bool) -> satchel_daemon::ingest::ImportRequest {
+    satchel_daemon::ingest::ImportRequest { path: path.to_owned(), provider: None, again, dry_run: false }
+}
