@@ -14,7 +14,7 @@ mod memu;
 mod mistral;
 mod perplexity;
 
-pub use chatgpt::{chatgpt, chatgpt_later};
+pub use chatgpt::{chatgpt, chatgpt_later, chatgpt_short};
 pub use claude::claude;
 pub use copilot::copilot;
 pub use deepseek::deepseek;
@@ -89,34 +89,21 @@ fn list(
     dice: &mut Dice,
     mut one: impl FnMut(&mut Dice, &mut Counts) -> Value,
 ) -> io::Result<Counts> {
-    grown(path, ends, bytes, dice, |dice, counts| (one(dice, counts), 0))
+    list_while(path, ends, dice, |dice, counts, written| (written < bytes).then(|| one(dice, counts)))
 }
 
-/// Writes a list of about `bytes`, not counting those that `one` says it grew by so far.
-fn array_of(
-    path: &Path,
-    bytes: u64,
-    dice: &mut Dice,
-    one: impl FnMut(&mut Dice, &mut Counts) -> (Value, u64),
-) -> io::Result<Counts> {
-    grown(path, ["[", "]"], bytes, dice, one)
-}
-
-fn grown(
+/// Writes a list until `one`, which hears how many bytes are written, gives no more.
+fn list_while(
     path: &Path,
     ends: [&str; 2],
-    bytes: u64,
     dice: &mut Dice,
-    mut one: impl FnMut(&mut Dice, &mut Counts) -> (Value, u64),
+    mut one: impl FnMut(&mut Dice, &mut Counts, u64) -> Option<Value>,
 ) -> io::Result<Counts> {
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
     let mut counts = Counts::default();
     let mut written = 1;
     out.write_all(ends[0].as_bytes())?;
-    let mut grown = 0;
-    while written < bytes + grown {
-        let (value, more) = one(dice, &mut counts);
-        grown = more;
+    while let Some(value) = one(dice, &mut counts, written) {
         let text = value.to_string();
         // Python's `json.dumps`, with which the providers write, escapes all but ASCII.
         let text = ascii(&text);

@@ -18,8 +18,11 @@ use crate::{
 };
 
 mod library;
+mod questions;
 
 pub(crate) use library::Library;
+use questions::Asked;
+pub(crate) use questions::Question;
 
 /// Bytes of `conversation_asset_file_names.json`: about 60 a file, so this is enough for a million files.
 const NAMES_LIMIT: u64 = 64 * 1024 * 1024;
@@ -45,8 +48,7 @@ pub(crate) struct Assets<'b> {
     documents: Vec<File>,
     /// `chat.html`, and what its table says: id → path below the folder. Read when nothing else knows an id.
     page: Option<String>,
-    /// A message looked for a file.
-    asked: Cell<bool>,
+    asked: Asked,
     in_page: OnceCell<BTreeMap<String, String>>,
 }
 
@@ -172,20 +174,9 @@ impl<'b> Assets<'b> {
         Ok(rows <= MAX_LIBRARY_ROWS)
     }
 
-    /// From here on it counts whether messages look for files.
-    pub(crate) fn start_asking(&self) {
-        self.asked.set(false);
-        self.library.start_asking();
-    }
-
-    /// Whether a message looked for a file, found or not.
-    pub(crate) fn were_asked(&self) -> bool {
-        self.asked.get() || self.library.was_asked()
-    }
-
     /// What the files say about `id`; the file that it leads to counts as used.
     pub(crate) fn find(&self, id: &str) -> Found<'_> {
-        self.asked.set(true);
+        self.asked.note(Question::File(id.to_owned()));
         let known = self.known.get(id);
         let name = known.and_then(|known| known.name.as_deref());
         let dat = || self.by_name.get(format!("{id}.dat").as_str());
@@ -205,10 +196,20 @@ impl<'b> Assets<'b> {
 
     /// The canvas document `id`; it counts as used.
     pub(crate) fn document(&self, id: &str) -> Option<&str> {
-        self.asked.set(true);
+        self.asked.note(Question::Document(id.to_owned()));
         let file = self.documents.get(*self.by_document.get(id)?)?;
         file.used.set(true);
         Some(&file.path)
+    }
+
+    /// The file of the library that is called `name`, in this message of this conversation.
+    pub(crate) fn named(&self, name: &str, message: &str, thread: &str) -> Option<&str> {
+        self.asked.note(Question::Named {
+            name: name.to_owned(),
+            message: message.to_owned(),
+            thread: thread.to_owned(),
+        });
+        self.library.named(name, message, thread)
     }
 
     /// Canvas documents that no message named: id and path.

@@ -3,6 +3,7 @@
 //! Sizes can be lowered for a quick look: `SATCHEL_BENCH_MB=20 make bench`. The official SDK's `pam` is the peer where it is
 //! installed (`pip install 'portable-ai-memory[cli]'`, or `PAM=/path/to/pam`).
 
+mod daily;
 mod native;
 mod plugin;
 mod process;
@@ -42,6 +43,10 @@ fn main() -> Result<()> {
     program::import("chatgpt x5", &large, folder.path())?;
     program::verify(folder.path(), megabytes * 1_000)?;
     program::answer(folder.path())?;
+    daily::newer(folder.path(), megabytes * 1_000_000)?;
+    daily::newer(folder.path(), megabytes * 5_000_000)?;
+    daily::reads(folder.path(), megabytes * 5_000_000)?;
+    daily::reopen(folder.path(), megabytes * 10_000)?;
     Ok(())
 }
 

@@ -5,8 +5,9 @@ use std::{fs, io, path::Path};
 use serde_json::{Value, json};
 
 use super::{
-    Counts, array_of,
+    Counts, ascii,
     dice::{CODE, Dice},
+    list_while,
 };
 
 /// Writes a ChatGPT export of about `bytes` into `folder`.
@@ -31,17 +32,49 @@ pub fn chatgpt_later(folder: &Path, bytes: u64, seed: u64, months: u64) -> io::R
     let mut more = 0;
     let path = folder.join("conversations.json");
     // The list ends by the bytes of the first export, so that the later ones hold the same conversations.
-    array_of(&path, bytes, &mut Dice::new(seed), |dice, counts| {
+    list_while(&path, ["[", "]"], &mut Dice::new(seed), |dice, counts, written| {
+        if written >= bytes + more {
+            return None;
+        }
         let mut conversation = chatgpt_conversation(dice, counts);
-        let first = conversation.to_string().len();
+        let size = |conversation: &Value| ascii(&conversation.to_string()).len() as u64;
         for month in 1..=months {
             let mut later = Dice::new(seed ^ (counts.conversations << 16) ^ month.wrapping_mul(0x5851_f42d));
             if later.chance(2) {
+                let before = size(&conversation);
                 go_on(&mut later, &mut conversation, counts);
+                more += size(&conversation) - before;
             }
         }
-        more += conversation.to_string().len() - first;
-        (conversation, more as u64)
+        Some(conversation)
+    })
+}
+
+/// Writes an export of about as many `messages`, all of them short: fifty in each conversation.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub fn chatgpt_short(folder: &Path, messages: u64, seed: u64) -> io::Result<Counts> {
+    fs::create_dir_all(folder)?;
+    let mut left = messages;
+    let path = folder.join("conversations.json");
+    list_while(&path, ["[", "]"], &mut Dice::new(seed), |dice, counts, _| {
+        if left == 0 {
+            return None;
+        }
+        let start = 1_700_000_000.0 + dice.decimal(80_000_000);
+        let mut tree = Tree { nodes: serde_json::Map::new(), messages: 0, time: start };
+        let mut at = None;
+        for number in 0..left.min(50) {
+            let role = if number % 2 == 0 { "user" } else { "assistant" };
+            let content = json!({"content_type": "text", "parts": [dice.text(40)]});
+            at = Some(tree.add(dice, at.as_deref(), role, &content, "all", json!({})));
+        }
+        left -= tree.messages;
+        counts.messages += tree.messages;
+        let (id, end) = (dice.uuid(), tree.time);
+        Some(json!({"title": dice.text(20).replace('\n', " "), "create_time": start, "update_time": end,
+            "mapping": tree.nodes, "current_node": at, "conversation_id": id, "id": id}))
     })
 }
 

@@ -1,9 +1,6 @@
 //! `library_files.json` by where its files came from: the message, the conversation, or the name alone.
 
-use std::{
-    cell::{Cell, OnceCell},
-    collections::BTreeMap,
-};
+use std::{cell::OnceCell, collections::BTreeMap};
 
 use satchel_importer::{Arena, json::Object, natural_key};
 
@@ -17,8 +14,6 @@ pub(crate) struct Library {
     /// Rows of files that a message brought, of no known conversation.
     loose: String,
     loose_key: OnceCell<String>,
-    /// A message looked for a file by its name.
-    asked: Cell<bool>,
 }
 
 #[derive(Debug)]
@@ -59,14 +54,6 @@ impl Library {
         about
     }
 
-    pub(crate) fn start_asking(&self) {
-        self.asked.set(false);
-    }
-
-    pub(crate) fn was_asked(&self) -> bool {
-        self.asked.get()
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -80,7 +67,6 @@ impl Library {
     /// The file called `name` that a message shows: one that it made, else one of its conversation, else the only one of
     /// that name. Several are none.
     pub(crate) fn named(&self, name: &str, message: &str, thread: &str) -> Option<&str> {
-        self.asked.set(true);
         let rows: Vec<&Row> = self.by_name.get(name)?.iter().filter_map(|at| self.rows.get(*at)).collect();
         let of_message = |row: &Row| row.message.as_deref() == Some(message) && row.name == name;
         let of_thread = |row: &Row| row.thread.as_deref() == Some(thread);

@@ -48,7 +48,7 @@ fn add_links<'a>(message: &mut Message<'a>, thread: &str, assets: &'a Assets<'a>
         if name.is_empty() {
             continue;
         }
-        if let Some(file) = assets.library.named(&name, &id, thread) {
+        if let Some(file) = assets.named(&name, &id, thread) {
             add_known(&mut message.attachments, [file], assets);
         } else if !message.attachments.iter().any(|file| file.name.as_deref() == Some(&name)) {
             message.attachments.push(Attachment {

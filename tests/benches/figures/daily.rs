@@ -1,0 +1,179 @@
+//! What a daemon meets every day: the same export again, a newer one, questions while it reads, a restart after a kill.
+
+use std::{
+    fs::File,
+    io::Read as _,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_proto::v1::{
+    ListConversationsRequest, ListMessagesRequest, conversation_service_client::ConversationServiceClient,
+};
+use satchel_tests::generate;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    megabytes,
+    process::{Daemon, run, satchel},
+    say,
+};
+
+/// Clients that read while an import runs.
+const READERS: usize = 8;
+/// How long reads are measured while nothing else happens.
+const IDLE: Duration = Duration::from_secs(5);
+
+fn import(program: &PathBuf, data: &Path, export: &Path) -> Result<(f64, Value)> {
+    let words =
+        ["--data-dir".as_ref(), data.as_os_str(), "--json".as_ref(), "import".as_ref(), export.as_os_str()];
+    let cost = run(program, &words)?;
+    let answer: Value = serde_json::from_slice(&cost.output)?;
+    Ok((cost.seconds, answer["imports"][0].clone()))
+}
+
+/// The first import, the same bytes again, and a newer export in which one conversation of fifty went on.
+pub(crate) fn newer(scratch: &Path, bytes: u64) -> Result<()> {
+    let program = satchel()?;
+    let (older, later, data) = (scratch.join("older"), scratch.join("later"), scratch.join("monthly"));
+    generate::chatgpt(&older, bytes, 3)?;
+    generate::chatgpt_later(&later, bytes, 3, 1)?;
+    let daemon = Daemon::start(&program, &data)?;
+    let list = ["--data-dir".as_ref(), data.as_os_str(), "plugins".as_ref(), "list".as_ref()];
+    run(&program, &list)?;
+    let (first, _) = import(&program, &data, &older)?;
+    let (newer, receipt) = import(&program, &data, &later)?;
+    ensure!(receipt["conversations"]["updated"].as_u64() > Some(0), "nothing was newer: {receipt}");
+    let (again, receipt) = import(&program, &data, &older)?;
+    ensure!(receipt["status"] == "unchanged", "it was read again: {receipt}");
+    drop(daemon);
+    let start = Instant::now();
+    sha256(&older.join("conversations.json"))?;
+    let hashed = start.elapsed().as_secs_f64();
+    say(&format!(
+        "{:.0} MB of ChatGPT: first import {first:.2} s; with 2 % changes {newer:.2} s, {:.1} times as fast; unchanged \
+         {again:.2} s, {:.2} of the speed of sha256 alone",
+        megabytes(&older)?,
+        first / newer,
+        hashed / again
+    ));
+    for folder in [older, later, data] {
+        std::fs::remove_dir_all(folder)?;
+    }
+    Ok(())
+}
+
+fn sha256(path: &Path) -> Result<()> {
+    let (mut file, mut hasher, mut buffer) = (File::open(path)?, Sha256::new(), vec![0; 1 << 20]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            read => hasher.update(&buffer[..read]),
+        }
+    }
+    ensure!(hasher.finalize()[..] != [0; 32], "no digest");
+    Ok(())
+}
+
+/// Reads of eight clients, while nothing else happens and while an export is imported.
+pub(crate) fn reads(scratch: &Path, bytes: u64) -> Result<()> {
+    let program = satchel()?;
+    let (stored, export, data) = (scratch.join("stored"), scratch.join("export"), scratch.join("asked"));
+    generate::chatgpt(&stored, 20_000_000, 4)?;
+    generate::chatgpt(&export, bytes, 5)?;
+    let daemon = Daemon::start(&program, &data)?;
+    import(&program, &data, &stored)?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let until = Arc::new(AtomicBool::new(false));
+    let idle = runtime.block_on(async {
+        let reading = tokio::spawn(ask(data.clone(), Arc::clone(&until)));
+        tokio::time::sleep(IDLE).await;
+        until.store(true, Ordering::Relaxed);
+        reading.await?
+    })?;
+    until.store(false, Ordering::Relaxed);
+    let reading = runtime.spawn(ask(data.clone(), Arc::clone(&until)));
+    let (seconds, _) = import(&program, &data, &export)?;
+    until.store(true, Ordering::Relaxed);
+    let busy = runtime.block_on(reading)??;
+    drop(daemon);
+    say(&format!(
+        "reads of {READERS} clients: p99 {:.1} ms idle, {:.1} ms while {:.0} MB are imported in {seconds:.1} s, ratio {:.1}",
+        p99(&idle),
+        p99(&busy),
+        megabytes(&export)?,
+        p99(&busy) / p99(&idle)
+    ));
+    for folder in [stored, export, data] {
+        std::fs::remove_dir_all(folder)?;
+    }
+    Ok(())
+}
+
+/// Asks with all clients until told to stop; the milliseconds of each answer.
+async fn ask(data: PathBuf, until: Arc<AtomicBool>) -> Result<Vec<f64>> {
+    let clients: Vec<_> =
+        (0..READERS).map(|_| tokio::spawn(client(data.clone(), Arc::clone(&until)))).collect();
+    let mut all = Vec::new();
+    for client in clients {
+        all.extend(client.await??);
+    }
+    Ok(all)
+}
+
+async fn client(data: PathBuf, until: Arc<AtomicBool>) -> Result<Vec<f64>> {
+    let mut client = ConversationServiceClient::new(satchel_daemon::connect::connect(&data).await?)
+        .max_decoding_message_size(4 << 20);
+    let mut times = Vec::new();
+    while !until.load(Ordering::Relaxed) {
+        let start = Instant::now();
+        let list = ListConversationsRequest { page_size: 20, ..ListConversationsRequest::default() };
+        let page = client.list_conversations(list).await?.into_inner();
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+        let conversation = page.conversations.into_iter().next().context("a conversation")?;
+        let start = Instant::now();
+        let messages = ListMessagesRequest {
+            conversation_id: conversation.id,
+            page_size: 20,
+            ..ListMessagesRequest::default()
+        };
+        client.list_messages(messages).await?;
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+        // People do not ask without end.
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Ok(times)
+}
+
+fn p99(times: &[f64]) -> f64 {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() * 99 / 100).copied().unwrap_or_default()
+}
+
+/// A daemon is killed with a million messages in its store; how long the next takes to answer.
+pub(crate) fn reopen(scratch: &Path, messages: u64) -> Result<()> {
+    let program = satchel()?;
+    let (export, data) = (scratch.join("many"), scratch.join("killed"));
+    let counts = generate::chatgpt_short(&export, messages, 6)?;
+    let daemon = Daemon::start(&program, &data)?;
+    import(&program, &data, &export)?;
+    drop(daemon);
+    let start = Instant::now();
+    let daemon = Daemon::start(&program, &data)?;
+    let status = ["--data-dir".as_ref(), data.as_os_str(), "--json".as_ref(), "status".as_ref()];
+    let answer: Value = serde_json::from_slice(&run(&program, &status)?.output)?;
+    let seconds = start.elapsed().as_secs_f64();
+    drop(daemon);
+    ensure!(answer.to_string().contains(&counts.messages.to_string()), "messages are missing: {answer}");
+    say(&format!("an answer after a kill with {} messages in the store: {seconds:.2} s", counts.messages));
+    std::fs::remove_dir_all(export)?;
+    std::fs::remove_dir_all(data)?;
+    Ok(())
+}
