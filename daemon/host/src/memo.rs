@@ -1,7 +1,5 @@
 //! What earlier runs made of the same bytes.
 
-use sha2::{Digest as _, Sha256};
-
 /// What the caller of a run remembers of earlier ones. Asked on the plugin's thread.
 pub trait Memo: Send + Sync {
     /// What is remembered of a piece whose records are all stored; none: the plugin reads it.
@@ -19,9 +17,9 @@ pub struct Remembered {
 
 /// What a piece is known by: plugin, format and bytes, so that another version of either reads it anew.
 pub(crate) fn digest_of(software: &str, format: &str, piece: &[u8]) -> [u8; 32] {
-    let mut hasher = Sha256::new();
+    let mut hasher = blake3::Hasher::new();
     for part in [software.as_bytes(), format.as_bytes(), piece] {
-        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(&(part.len() as u64).to_be_bytes());
         hasher.update(part);
     }
     hasher.finalize().into()

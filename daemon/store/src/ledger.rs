@@ -80,7 +80,7 @@ pub enum LedgerWrite {
     },
     /// Remembers what was made of a piece of a source; a second write under the same digest replaces the first.
     Piece {
-        /// SHA-256 of what the piece is known by.
+        /// What the piece is known by: a digest that nobody finds another piece for.
         digest: [u8; 32],
         /// The bytes.
         value: Vec<u8>,
