@@ -6,6 +6,7 @@ mod full;
 mod laws;
 mod reading;
 mod rules;
+mod signatures;
 mod signing;
 mod slots;
 mod vectors;
