@@ -11,6 +11,7 @@ pub mod ids;
 pub mod issue;
 pub mod jcs;
 pub mod json;
+pub mod lifecycle;
 pub mod memory;
 pub mod names;
 pub mod normal;
