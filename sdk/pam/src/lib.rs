@@ -13,6 +13,7 @@ pub mod jcs;
 pub mod json;
 pub mod lifecycle;
 pub mod memory;
+pub mod merge;
 pub mod names;
 pub mod normal;
 mod ordered;

@@ -4,6 +4,8 @@
 mod documents;
 mod full;
 mod laws;
+mod merge;
+mod merge_vectors;
 mod reading;
 mod rules;
 mod signatures;
