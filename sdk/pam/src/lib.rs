@@ -19,6 +19,7 @@ pub mod normal;
 mod ordered;
 pub mod parse;
 mod pretty;
+pub mod privacy;
 pub mod raw;
 pub mod record;
 pub mod relation;

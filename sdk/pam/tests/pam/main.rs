@@ -6,6 +6,7 @@ mod full;
 mod laws;
 mod merge;
 mod merge_vectors;
+mod privacy;
 mod reading;
 mod rules;
 mod signatures;
