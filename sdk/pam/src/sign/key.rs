@@ -245,12 +245,17 @@ impl PublicKey {
         let der = STANDARD.decode(body).map_err(|_| KeyError::Form)?;
         let info = SubjectPublicKeyInfoRef::try_from(der.as_slice()).map_err(|_| KeyError::Form)?;
         let key = info.subject_public_key.as_bytes().ok_or(KeyError::Form)?;
-        let curve = info.algorithm.parameters_oid().map(|oid| oid.to_string()).unwrap_or_default();
-        match (info.algorithm.oid.to_string().as_str(), curve.as_str()) {
+        let parameters = match info.algorithm.parameters {
+            None => String::new(),
+            Some(null) if null.is_null() => "NULL".to_owned(),
+            Some(_) => info.algorithm.parameters_oid().map_err(|_| KeyError::Form)?.to_string(),
+        };
+        match (info.algorithm.oid.to_string().as_str(), parameters.as_str()) {
             (ED25519_OID, "") => Self::from_ed25519(key.try_into().map_err(|_| KeyError::Form)?),
             (EC_OID, P256_OID) => Self::from_p256(key),
             (EC_OID, P384_OID) => Self::from_p384(key),
-            (RSA_OID, "") => RsaKey::from_der(key).map(|key| Self(Kind::Rsa(key))),
+            // RFC 3279 wants NULL; some leave it out.
+            (RSA_OID, "NULL" | "") => RsaKey::from_der(key).map(|key| Self(Kind::Rsa(key))),
             _ => Err(KeyError::Form),
         }
     }

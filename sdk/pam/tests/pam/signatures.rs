@@ -2,8 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use satchel_pam::sign::{self, Algorithm, Literal, Payload, PublicKey, SignatureCheck, Signed};
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
+use proptest::{collection::vec, prelude::*};
+use satchel_pam::sign::{self, Algorithm, KeyError, Literal, Payload, PublicKey, SignatureCheck, Signed};
 use serde_json::Value;
 
 fn vectors() -> Value {
@@ -133,6 +137,76 @@ fn a_key_that_is_cut_or_swollen_is_refused() {
             let swollen = format!("{}{}{}", &key[..half], "A".repeat(5000), &key[half..]);
             for broken in [&key[..half], swollen.as_str()] {
                 assert!(PublicKey::parse(broken).is_err(), "{} {form}", case["name"]);
+            }
+        }
+    }
+}
+
+fn pem(der: &[u8]) -> String {
+    format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", STANDARD.encode(der))
+}
+
+fn der_of(pem: &str) -> Vec<u8> {
+    let body: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
+    STANDARD.decode(body).unwrap()
+}
+
+/// The type of the parameters says which algorithm it is: nothing else may stand in their place.
+#[test]
+fn an_rsa_key_has_null_for_parameters_or_none() {
+    let vectors = vectors();
+    let case = vectors["valid"].as_array().unwrap().iter().find(|case| case["algorithm"] == "RS256").unwrap();
+    let mut der = der_of(text(&case["public_key"], "pem"));
+    let null = der.windows(2).position(|pair| pair == [0x05, 0x00]).unwrap();
+    assert!(PublicKey::parse(&pem(&der)).is_ok());
+    der[null] = 0x31;
+    assert_eq!(PublicKey::parse(&pem(&der)), Err(KeyError::Form));
+}
+
+/// A JWK of any numbers, of sizes around both bounds.
+fn any_rsa_key() -> impl Strategy<Value = String> {
+    let size = prop_oneof![0..4_usize, 254..260_usize, 1020..1030_usize];
+    let modulus = size.prop_flat_map(|size| vec(any::<u8>(), size));
+    (modulus, vec(any::<u8>(), 0..6), any::<bool>()).prop_map(|(mut modulus, exponent, odd)| {
+        modulus.last_mut().into_iter().for_each(|last| *last |= u8::from(odd));
+        let (n, e) = (URL_SAFE_NO_PAD.encode(modulus), URL_SAFE_NO_PAD.encode(exponent));
+        format!("{{\"kty\":\"RSA\",\"n\":\"{n}\",\"e\":\"{e}\"}}")
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_numbers_make_a_key_that_panics_or_accepts_anything(
+        jwk in any_rsa_key(),
+        algorithm in prop::sample::select(Algorithm::ALL),
+        value in prop_oneof![vec(any::<u8>(), 0..8), vec(any::<u8>(), 256), vec(any::<u8>(), 1024)],
+    ) {
+        let found = check(&vectors(), algorithm.as_str(), &jwk, &URL_SAFE_NO_PAD.encode(value));
+        prop_assert!(matches!(found, SignatureCheck::Invalid(_) | SignatureCheck::Unsupported(_)), "{:?}", found);
+    }
+
+    #[test]
+    fn no_text_is_a_key_that_panics(
+        start in prop::sample::select(vec!["", "z", "did:key:z", "{\"kty\":\"EC\",\"crv\":\"P-384\",\"x\":\"", "-----BEGIN PUBLIC KEY-----\n"]),
+        text in "[0-9A-Za-z+/=_\"{}:,-]{0,2000}",
+    ) {
+        if let Ok(key) = PublicKey::parse(&format!("{start}{text}")) {
+            prop_assert_eq!(PublicKey::parse(&key.multibase()), Ok(key));
+        }
+    }
+
+    #[test]
+    fn no_der_is_a_key_that_panics(der in vec(any::<u8>(), 0..200), at in any::<prop::sample::Index>(), byte: u8) {
+        prop_assert!(PublicKey::parse(&pem(&der)).is_err());
+        // A real one with one byte changed: another key, or none.
+        let vectors = vectors();
+        for case in vectors["valid"].as_array().unwrap() {
+            let text = text(&case["public_key"], "pem");
+            let mut changed = der_of(text);
+            let place = at.index(changed.len());
+            changed[place] ^= byte;
+            if let Ok(key) = PublicKey::parse(&pem(&changed)) {
+                prop_assert!(byte == 0 || key != PublicKey::parse(text).unwrap(), "{} byte {}", case["name"], place);
             }
         }
     }
