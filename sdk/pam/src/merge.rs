@@ -1,7 +1,7 @@
 //! Merging a document into what is held (PAM 1.0 §16.3, and rules where it is silent): what to do, as data.
 //!
-//! Facts in, decisions out: the caller fetches what it holds of a record, asks [`memory`], [`relation`] or
-//! [`index_entry`], and writes. [`State`] is the same for stores that fit into memory, and the model of the laws.
+//! Facts in, decisions out: the caller fetches what it holds of a record, asks [`memory`], [`relation`],
+//! [`index_entry`] or [`embedding`], and writes. [`State`] is the same for stores that fit into memory, and the model of the laws.
 //!
 //! **Invariants** (properties in `tests/pam/merge`): a full export and a delta on it give the full export of the delta's
 //! revision, to the byte; applying twice is applying once; nothing that was retracted comes back.
@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    embedding::Embedding,
     lifecycle::{Arrow, allowed, changed_at},
     memory::{Memory, Status},
     names::names,
@@ -121,6 +122,19 @@ pub fn memory_by(held: Option<&Memory>, came: &Memory, changed: impl Fn(&Memory)
 /// Decides over one relation: by id; of two that differ the one drawn later.
 #[must_use]
 pub fn relation(held: Option<&Relation>, came: &Relation) -> Verdict {
+    Verdict::of(match held {
+        None => Reason::Unknown,
+        Some(held) if held == came => Reason::Equal,
+        Some(held) => by_time(held.created_at.micros(), came.created_at.micros()),
+    })
+}
+
+/// Decides over the vector of one memory: `held` and `came` are of the same `memory_id`, which has one at most; of two
+/// that differ the one computed later.
+///
+/// Whether a vector still belongs to the memory's content is not looked at.
+#[must_use]
+pub fn embedding(held: Option<&Embedding>, came: &Embedding) -> Verdict {
     Verdict::of(match held {
         None => Reason::Unknown,
         Some(held) if held == came => Reason::Equal,

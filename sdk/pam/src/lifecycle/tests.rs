@@ -252,7 +252,7 @@ fn two_that_replaced_one_are_no_disagreement() {
 
 #[test]
 fn circles_of_successors_are_found_and_what_leads_into_them_is_not_on_them() {
-    let links = [("a", "b"), ("b", "c"), ("c", "a"), ("d", "a"), ("e", "f")];
+    let links = [("0", "1"), ("1", "a"), ("a", "b"), ("b", "c"), ("c", "a"), ("d", "a"), ("e", "f")];
     let memories: Vec<Memory> = links
         .iter()
         .map(|(old, new)| memory(old, Status::Superseded, Some(new)))

@@ -33,9 +33,14 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
+    step_among(20)
+}
+
+/// One that adds memories of so many ids.
+fn step_among(ids: u8) -> impl Strategy<Value = Step> {
     let any_status = prop::sample::select(Status::ALL);
     prop_oneof![
-        3 => (0..20_u8).prop_map(Step::Add),
+        3 => (0..ids).prop_map(Step::Add),
         2 => (any::<usize>(), any::<u8>()).prop_map(|(at, text)| Step::Edit(at, text)),
         2 => (any::<usize>(), any_status).prop_map(|(at, status)| Step::Status(at, status)),
         1 => (any::<usize>(), any::<u8>()).prop_map(|(at, tag)| Step::Tag(at, tag)),
@@ -255,7 +260,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_retracted_never_comes_back(histories in vec((vec(step(), 1..10), 0..3_000_000_i64), 2..5)) {
+    fn what_was_retracted_never_comes_back(histories in vec((vec(step_among(3), 4..16), 0..3_000_000_i64), 2..5)) {
         let mut state = State::default();
         let mut retracted: Vec<String> = Vec::new();
         for (steps, pace) in &histories {
@@ -303,6 +308,30 @@ fn of_one_id_twice_in_a_document_the_first_counts() {
     assert_eq!(plan.memories[1].1.reason, Reason::Repeated);
     assert_eq!(state.memories["m"], first);
     assert!(!state.merge(&document).changes());
+}
+
+#[test]
+fn of_two_vectors_of_a_memory_the_later_is_taken() {
+    let held = &full::embeddings().embeddings[0];
+    let mut came = held.clone();
+    assert_eq!(merge::embedding(None, &came).reason, Reason::Unknown);
+    assert_eq!(merge::embedding(Some(held), &came).reason, Reason::Equal);
+    came.id = "another".to_owned();
+    came.created_at = full::at("2026-01-01T00:00:00.000001Z");
+    assert_eq!(merge::embedding(Some(held), &came).reason, Reason::Newer);
+    assert_eq!(merge::embedding(Some(&came), held).reason, Reason::Older);
+}
+
+#[test]
+fn a_plan_counts_what_it_does() {
+    let state = History::of(&[Step::Add(1), Step::Add(2), Step::Edit(0, 7)], 1).0;
+    let mut held = state[2].clone();
+    let plan = merge::plan(&held, &read(&document(&state[3], ExportType::Full)));
+    let counts = merge::counts(plan.verdicts());
+    assert_eq!(counts, [(Action::Replace, 1), (Action::Same, 1)].into());
+    assert!(plan.changes() && held == state[2], "a plan writes nothing");
+    held.merge(&read(&document(&state[3], ExportType::Full)));
+    assert_eq!(held, state[3]);
 }
 
 #[test]
