@@ -9,11 +9,15 @@ use base64::{
 use ed25519_dalek::Signer as _;
 pub use ed25519_dalek::{SigningKey, VerifyingKey};
 
-use crate::{jcs, store::SignatureBlock, time::Timestamp};
+use crate::{issue::quote, jcs, store::SignatureBlock, time::Timestamp};
 
+mod algorithm;
 mod key;
+mod rsa;
 
+pub use algorithm::Algorithm;
 pub use key::{KeyError, PublicKey};
+pub use rsa::{FEWEST_BITS, MOST_BITS};
 
 /// What a signature covers: the literal strings of the file, whatever they look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,24 +117,24 @@ pub fn verify(signed: &Signed) -> SignatureCheck {
             return SignatureCheck::Invalid(format!("{missing} is missing, so nothing is signed"));
         }
     };
-    if !matches!(literal.algorithm.as_str(), "Ed25519" | "ES256") {
-        return SignatureCheck::Unsupported(format!("algorithm {:?}", literal.algorithm));
-    }
+    let Ok(algorithm) = literal.algorithm.parse::<Algorithm>() else {
+        return SignatureCheck::Unsupported(format!("algorithm {}", quote(&literal.algorithm)));
+    };
     if literal.value.contains('.') {
         return SignatureCheck::Unsupported("the value is a JWS, not base64url of a signature".to_owned());
     }
     let key = match PublicKey::parse(&literal.public_key) {
-        Ok(key) if key.algorithm() == literal.algorithm => key,
+        Ok(key) if key.serves(algorithm) => key,
         Ok(key) => {
-            return SignatureCheck::Invalid(format!(
-                "the key is of {}, not {}",
-                key.algorithm(),
-                literal.algorithm
-            ));
+            let problem = format!("the key is of {}, not {algorithm}", key.algorithm());
+            return SignatureCheck::Invalid(problem);
+        }
+        Err(problem @ KeyError::Large) => {
+            return SignatureCheck::Unsupported(format!("the public key {problem}"));
         }
         Err(problem) => return SignatureCheck::Invalid(format!("the public key {problem}")),
     };
-    match verify_bytes(&key, &payload.to_bytes(), &literal.value) {
+    match verify_bytes_as(algorithm, &key, &payload.to_bytes(), &literal.value) {
         Ok(()) => SignatureCheck::Valid { key },
         Err(problem) => SignatureCheck::Invalid(problem.to_string()),
     }
@@ -175,6 +179,9 @@ pub enum SignatureError {
     /// Made by another key, or over other bytes.
     #[error("the signature is not of this key over this content")]
     Mismatch,
+    /// Of an algorithm that is not for such keys.
+    #[error("the signature's algorithm is not for keys of this kind")]
+    Algorithm,
 }
 
 /// Signs bytes with Ed25519; unpadded base64url.
@@ -189,11 +196,24 @@ fn decode(text: &str) -> Option<Vec<u8>> {
     engine.decode(text).ok()
 }
 
-/// Checks a detached signature, base64url with or without padding.
+/// Checks a detached signature, base64url with or without padding; of an RSA key, one with SHA-256.
 ///
 /// # Errors
 /// If the text is no signature, or one of another key or other bytes.
 pub fn verify_bytes(key: &PublicKey, bytes: &[u8], signature: &str) -> Result<(), SignatureError> {
+    verify_bytes_as(key.algorithm_of(), key, bytes, signature)
+}
+
+/// Checks a detached signature of this algorithm; ECDSA as `r ‖ s` or as DER.
+///
+/// # Errors
+/// As [`verify_bytes`], and if the key does not serve the algorithm.
+pub fn verify_bytes_as(
+    algorithm: Algorithm,
+    key: &PublicKey,
+    bytes: &[u8],
+    signature: &str,
+) -> Result<(), SignatureError> {
     let signature = decode(signature).ok_or(SignatureError::Form)?;
-    key.verify(bytes, &signature)
+    key.verify(algorithm, bytes, &signature)
 }

@@ -5,6 +5,7 @@
 
 mod convert;
 mod import;
+mod merge;
 
 use std::{
     fs,

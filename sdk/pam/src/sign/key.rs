@@ -5,11 +5,17 @@ use std::fmt;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use ed25519_dalek::{SigningKey, VerifyingKey};
 use p256::ecdsa::signature::Verifier as _;
+use rsa::pkcs8::SubjectPublicKeyInfoRef;
 use serde_json::Value;
 
-use super::{SignatureError, decode};
+use super::{
+    Algorithm, SignatureError,
+    algorithm::digested,
+    decode,
+    rsa::{FEWEST_BITS, Key as RsaKey, MOST_BITS},
+};
 
-/// A key that signatures are checked with: Ed25519, or ECDSA on P-256 with SHA-256 (ES256).
+/// A key that signatures are checked with: Ed25519, ECDSA on P-256 or P-384, or RSA of 2048 to 8192 bits.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey(Kind);
 
@@ -17,33 +23,48 @@ pub struct PublicKey(Kind);
 enum Kind {
     Ed25519(VerifyingKey),
     P256(p256::ecdsa::VerifyingKey),
+    P384(p384::ecdsa::VerifyingKey),
+    Rsa(RsaKey),
 }
 
 /// Why a text is no public key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// None of the forms.
-    #[error("is not multibase, base58, base64url, did:key, JWK or PEM of an Ed25519 or P-256 key")]
+    /// None of the forms, or of another kind of key.
+    #[error(
+        "is not multibase, base58, base64url, did:key, JWK or PEM of an Ed25519, P-256, P-384 or RSA key"
+    )]
     Form,
     /// The right form, and no key.
     #[error("is not a point of its curve")]
     Point,
+    /// An even modulus, or an exponent that is even or beyond 33 bits.
+    #[error("has numbers that no RSA key has")]
+    Numbers,
+    /// An RSA key that can be broken.
+    #[error("is an RSA key of less than {FEWEST_BITS} bits, which proves nothing")]
+    Weak,
+    /// An RSA key that takes too long.
+    #[error("is an RSA key of more than {MOST_BITS} bits, which we do not check")]
+    Large,
 }
 
 /// Multicodec prefixes, as varints.
 const ED25519_CODEC: [u8; 2] = [0xed, 0x01];
 const P256_CODEC: [u8; 2] = [0x80, 0x24];
-/// What stands before the key in a `SubjectPublicKeyInfo` (RFC 8410; RFC 5480, uncompressed point).
-const ED25519_SPKI: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
-const P256_SPKI: [u8; 26] = [
-    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86,
-    0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
-];
-/// Bytes; longer texts are no key, and base58 takes quadratic time.
-const LONGEST: usize = 1024;
-/// Bytes of a base58 key: 35 bytes of key and prefix are 48 characters.
-const LONGEST_BASE58: usize = 64;
+const P384_CODEC: [u8; 2] = [0x81, 0x24];
+const RSA_CODEC: [u8; 2] = [0x85, 0x24];
+/// Object identifiers in a `SubjectPublicKeyInfo`: RFC 8410, RFC 5480, RFC 8017.
+const ED25519_OID: &str = "1.3.101.112";
+const EC_OID: &str = "1.2.840.10045.2.1";
+const P256_OID: &str = "1.2.840.10045.3.1.7";
+const P384_OID: &str = "1.3.132.0.34";
+const RSA_OID: &str = "1.2.840.113549.1.1.1";
+/// Bytes; longer texts are no key. A PEM of the largest RSA key is half of it.
+const LONGEST: usize = 4096;
+/// Characters of a base58 key, which takes quadratic time: the largest RSA key has 1,035 bytes with its prefix.
+const LONGEST_BASE58: usize = 1500;
 
 impl PublicKey {
     /// The public half of a signing key.
@@ -61,10 +82,10 @@ impl PublicKey {
     }
 
     /// Reads any form: `z…` multibase, `did:key:z…` with or without fragment, base58 or base64url of the 32 bytes of
-    /// an Ed25519 key, a JWK (OKP or EC) as JSON, a PEM `PUBLIC KEY`.
+    /// an Ed25519 key, a JWK (OKP, EC or RSA) as JSON, a PEM `PUBLIC KEY`. At most 4,096 bytes.
     ///
     /// # Errors
-    /// If it is none of them, or the key is no point of its curve.
+    /// If it is none of them, the key is no point of its curve, or an RSA key has less than 2048 or more than 8192 bits.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let text = text.trim();
         if text.len() > LONGEST {
@@ -89,21 +110,40 @@ impl PublicKey {
         Self::from_ed25519(bytes.as_slice().try_into().map_err(|_| KeyError::Form)?)
     }
 
-    /// `Ed25519` or `ES256`.
+    /// The name of [`PublicKey::algorithm_of`].
     #[must_use]
     pub fn algorithm(&self) -> &'static str {
+        self.algorithm_of().as_str()
+    }
+
+    /// The algorithm that signatures of this key have; of an RSA key the one with SHA-256, which is one of three.
+    #[must_use]
+    pub fn algorithm_of(&self) -> Algorithm {
         match self.0 {
-            Kind::Ed25519(_) => "Ed25519",
-            Kind::P256(_) => "ES256",
+            Kind::Ed25519(_) => Algorithm::Ed25519,
+            Kind::P256(_) => Algorithm::Es256,
+            Kind::P384(_) => Algorithm::Es384,
+            Kind::Rsa(_) => Algorithm::Rs256,
         }
     }
 
-    /// `z6Mk…`: base58btc of the key with its multicodec prefix.
+    /// Whether a signature of this key may be of `algorithm`.
+    #[must_use]
+    pub fn serves(&self, algorithm: Algorithm) -> bool {
+        match self.0 {
+            Kind::Rsa(_) => matches!(algorithm, Algorithm::Rs256 | Algorithm::Rs384 | Algorithm::Rs512),
+            Kind::Ed25519(_) | Kind::P256(_) | Kind::P384(_) => algorithm == self.algorithm_of(),
+        }
+    }
+
+    /// `z6Mk…`: base58btc of the key with its multicodec prefix; of an RSA key, its PKCS #1 DER.
     #[must_use]
     pub fn multibase(&self) -> String {
         let bytes = match &self.0 {
             Kind::Ed25519(key) => [&ED25519_CODEC[..], key.as_bytes()].concat(),
             Kind::P256(key) => [&P256_CODEC[..], key.to_sec1_point(true).as_bytes()].concat(),
+            Kind::P384(key) => [&P384_CODEC[..], key.to_sec1_point(true).as_bytes()].concat(),
+            Kind::Rsa(key) => [&RSA_CODEC[..], &key.to_der()].concat(),
         };
         format!("z{}", bs58::encode(bytes).into_string())
     }
@@ -120,7 +160,16 @@ impl PublicKey {
         format!("{}#{}", self.did_key(), self.multibase())
     }
 
-    pub(super) fn verify(&self, bytes: &[u8], signature: &[u8]) -> Result<(), SignatureError> {
+    /// `algorithm` must be one that the key serves.
+    pub(super) fn verify(
+        &self,
+        algorithm: Algorithm,
+        bytes: &[u8],
+        signature: &[u8],
+    ) -> Result<(), SignatureError> {
+        if !self.serves(algorithm) {
+            return Err(SignatureError::Algorithm);
+        }
         match &self.0 {
             Kind::Ed25519(key) => {
                 let signature =
@@ -134,6 +183,16 @@ impl PublicKey {
                     .map_err(|_| SignatureError::Length)?;
                 key.verify(bytes, &signature).map_err(|_| SignatureError::Mismatch)
             }
+            Kind::P384(key) => {
+                let signature = p384::ecdsa::Signature::from_slice(signature)
+                    .or_else(|_| p384::ecdsa::Signature::from_der(signature))
+                    .map_err(|_| SignatureError::Length)?;
+                key.verify(bytes, &signature).map_err(|_| SignatureError::Mismatch)
+            }
+            Kind::Rsa(key) => {
+                let digested = digested(algorithm, bytes).ok_or(SignatureError::Algorithm)?;
+                key.verify(digested, signature)
+            }
         }
     }
 
@@ -143,6 +202,8 @@ impl PublicKey {
         match bytes.split_first_chunk() {
             Some((&ED25519_CODEC, key)) => Some(Self::from_ed25519(key.try_into().ok()?)),
             Some((&P256_CODEC, key)) => Some(Self::from_p256(key)),
+            Some((&P384_CODEC, key)) => Some(Self::from_p384(key)),
+            Some((&RSA_CODEC, key)) => Some(RsaKey::from_der(key).map(|key| Self(Kind::Rsa(key)))),
             _ => None,
         }
     }
@@ -153,16 +214,28 @@ impl PublicKey {
             .map_err(|_| KeyError::Point)
     }
 
+    fn from_p384(point: &[u8]) -> Result<Self, KeyError> {
+        p384::ecdsa::VerifyingKey::from_sec1_bytes(point)
+            .map(|key| Self(Kind::P384(key)))
+            .map_err(|_| KeyError::Point)
+    }
+
     fn from_jwk(text: &str) -> Result<Self, KeyError> {
         let jwk: Value = serde_json::from_str(text).map_err(|_| KeyError::Form)?;
         let name = |key: &str| jwk.get(key).and_then(Value::as_str).unwrap_or_default();
-        let coordinate = |key: &str| -> Result<[u8; 32], KeyError> {
-            let bytes = decode(name(key)).ok_or(KeyError::Form)?;
-            bytes.try_into().map_err(|_| KeyError::Form)
+        let number = |key: &str| decode(name(key)).filter(|bytes| !bytes.is_empty()).ok_or(KeyError::Form);
+        let point = |length: usize| -> Result<Vec<u8>, KeyError> {
+            let (x, y) = (number("x")?, number("y")?);
+            let whole = x.len() == length && y.len() == length;
+            if whole { Ok([&[0x04][..], &x, &y].concat()) } else { Err(KeyError::Form) }
         };
         match (name("kty"), name("crv")) {
-            ("OKP", "Ed25519") => Self::from_ed25519(&coordinate("x")?),
-            ("EC", "P-256") => Self::from_p256(&[&[0x04][..], &coordinate("x")?, &coordinate("y")?].concat()),
+            ("OKP", "Ed25519") => {
+                Self::from_ed25519(number("x")?.as_slice().try_into().map_err(|_| KeyError::Form)?)
+            }
+            ("EC", "P-256") => Self::from_p256(&point(32)?),
+            ("EC", "P-384") => Self::from_p384(&point(48)?),
+            ("RSA", "") => RsaKey::from_numbers(&number("n")?, &number("e")?).map(|key| Self(Kind::Rsa(key))),
             _ => Err(KeyError::Form),
         }
     }
@@ -170,10 +243,21 @@ impl PublicKey {
     fn from_pem(text: &str) -> Result<Self, KeyError> {
         let body: String = text.lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect();
         let der = STANDARD.decode(body).map_err(|_| KeyError::Form)?;
-        if let Some(key) = der.strip_prefix(&ED25519_SPKI) {
-            return Self::from_ed25519(key.try_into().map_err(|_| KeyError::Form)?);
+        let info = SubjectPublicKeyInfoRef::try_from(der.as_slice()).map_err(|_| KeyError::Form)?;
+        let key = info.subject_public_key.as_bytes().ok_or(KeyError::Form)?;
+        let parameters = match info.algorithm.parameters {
+            None => String::new(),
+            Some(null) if null.is_null() => "NULL".to_owned(),
+            Some(_) => info.algorithm.parameters_oid().map_err(|_| KeyError::Form)?.to_string(),
+        };
+        match (info.algorithm.oid.to_string().as_str(), parameters.as_str()) {
+            (ED25519_OID, "") => Self::from_ed25519(key.try_into().map_err(|_| KeyError::Form)?),
+            (EC_OID, P256_OID) => Self::from_p256(key),
+            (EC_OID, P384_OID) => Self::from_p384(key),
+            // RFC 3279 wants NULL; some leave it out.
+            (RSA_OID, "NULL" | "") => RsaKey::from_der(key).map(|key| Self(Kind::Rsa(key))),
+            _ => Err(KeyError::Form),
         }
-        Self::from_p256(der.strip_prefix(&P256_SPKI).ok_or(KeyError::Form)?)
     }
 }
 

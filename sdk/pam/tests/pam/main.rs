@@ -4,8 +4,12 @@
 mod documents;
 mod full;
 mod laws;
+mod merge;
+mod merge_vectors;
+mod privacy;
 mod reading;
 mod rules;
+mod signatures;
 mod signing;
 mod slots;
 mod vectors;

@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::STANDARD, engine::general_purpose:
 use p256::ecdsa::{Signature, SigningKey as P256Key, signature::Signer as _};
 use satchel_pam::{
     parse,
-    sign::{self, Literal, Payload, PublicKey, SignatureCheck, SignatureError, Signed},
+    sign::{self, Algorithm, Literal, Payload, PublicKey, SignatureCheck, SignatureError, Signed},
 };
 
 use crate::full;
@@ -60,11 +60,22 @@ fn what_is_missing_is_not_signed() {
 
 #[test]
 fn what_cannot_be_checked_is_not_called_invalid() {
-    for algorithm in ["ES384", "RS256", "RS384", "RS512", "ed25519", ""] {
+    for algorithm in ["PS256", "ES512", "ed25519", "none", ""] {
         let check = literal(|literal| literal.algorithm = algorithm.to_owned());
         assert!(matches!(check, SignatureCheck::Unsupported(_)), "{algorithm}");
     }
     assert!(matches!(literal(|literal| literal.value = "a.b.c".to_owned()), SignatureCheck::Unsupported(_)));
+}
+
+#[test]
+fn an_algorithm_that_is_not_the_keys_is_invalid() {
+    for algorithm in ["ES256", "ES384", "RS256", "RS384", "RS512"] {
+        let check = literal(|literal| literal.algorithm = algorithm.to_owned());
+        assert!(matches!(check, SignatureCheck::Invalid(_)), "{algorithm}");
+    }
+    let value = sign::sign_bytes(&full::key(), b"bytes");
+    let check = sign::verify_bytes_as(Algorithm::Rs256, &PublicKey::of(&full::key()), b"bytes", &value);
+    assert_eq!(check, Err(SignatureError::Algorithm));
 }
 
 #[test]

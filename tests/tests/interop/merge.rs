@@ -1,0 +1,77 @@
+//! A second implementation, in Python and written from the specification's text, verifies and merges as we do.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+fn run(python: &Path, arguments: &[&Path]) -> Result<Output> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/merge.py");
+    // `-B`: nothing is written beside the source.
+    Ok(Command::new(python).arg("-B").arg(script).args(arguments).output()?)
+}
+
+fn vectors(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/pam/vectors").join(name)
+}
+
+fn report(output: &Output) -> Result<Value> {
+    serde_json::from_slice(&output.stdout).with_context(|| super::told(output))
+}
+
+#[test]
+fn the_python_reference_agrees_on_every_vector() -> Result<()> {
+    let Some(python) = super::python()? else { return Ok(()) };
+    for (name, least) in [("merge.json", 20), ("signatures.json", 20)] {
+        let output = run(&python, &[Path::new("--vectors"), &vectors(name)])?;
+        ensure!(output.status.success(), "{name}: {}", super::told(&output));
+        let cases = report(&output)?["cases"].as_u64().unwrap_or_default();
+        ensure!(cases >= least, "{name} has {cases} cases");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_python_reference_notices_a_vector_that_is_wrong() -> Result<()> {
+    let Some(python) = super::python()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    for (name, from, to) in [
+        ("merge.json", "\"stays_retracted\"", "\"newer\""),
+        ("signatures.json", "\"outcome\": \"invalid\"", "\"outcome\": \"valid\""),
+    ] {
+        let text = fs::read_to_string(vectors(name))?;
+        ensure!(text.contains(from), "nothing to change in {name}");
+        let changed = folder.path().join(name);
+        fs::write(&changed, text.replacen(from, to, 1))?;
+        let output = run(&python, &[Path::new("--vectors"), &changed])?;
+        ensure!(output.status.code() == Some(1), "{name} with {to}: {}", super::told(&output));
+    }
+    Ok(())
+}
+
+/// Verified and merged into nothing, our bundle is what we say it is; changed, it is not.
+#[test]
+fn the_python_reference_verifies_our_bundle() -> Result<()> {
+    let Some(python) = super::python()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let bundle = super::bundle(folder.path())?;
+    let output = run(&python, &[&bundle, &bundle])?;
+    ensure!(output.status.success(), "{}", super::told(&output));
+    let found = report(&output)?;
+    let store: Value = serde_json::from_slice(&fs::read(bundle.join("memory-store.json"))?)?;
+    for key in ["checksum", "total_memories"] {
+        ensure!(found["held"][key] == store["integrity"][key], "{key}: {found}");
+    }
+    ensure!(found["documents"][0]["signature"] == "valid", "{found}");
+    let total = &store["integrity"]["total_memories"];
+    ensure!(found["documents"][1]["done"]["memories"]["equal"] == *total, "twice is not once: {found}");
+    let conversation = fs::read_dir(bundle.join("conversations"))?.next().context("a conversation")??.path();
+    fs::write(&conversation, fs::read_to_string(&conversation)?.replacen("user", "USER", 1))?;
+    let output = run(&python, &[&bundle])?;
+    ensure!(output.status.code() == Some(1), "a changed conversation was accepted: {}", super::told(&output));
+    Ok(())
+}
