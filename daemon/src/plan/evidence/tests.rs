@@ -147,7 +147,7 @@ fn snapshots_of_one_series_share_a_line_so_that_a_memory_does_not_grow_with_ever
 #[test]
 fn a_list_seen_at_no_known_time_gives_way_to_one_that_was() {
     let dated = slot("b", 5, "Keeps bees");
-    assert_eq!(derive(&[slot("a", 0, "Keeps bees"), dated.clone()]), derive(&[dated.clone()]));
+    assert_eq!(derive(&[slot("a", 0, "Keeps bees"), dated.clone()]), derive(std::slice::from_ref(&dated)));
     let other = derive(&[dated, slot("a", 0, "Keeps goats")]);
     assert_eq!(status(&other, "Keeps bees"), Status::Active);
     assert_eq!(status(&other, "Keeps goats"), Status::Superseded);
