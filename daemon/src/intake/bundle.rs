@@ -231,3 +231,54 @@ fn spill(packed: &Packed, limits: &Limits) -> io::Result<SharedFile> {
     io::copy(&mut entry::packed(packed, 0, limits, &Unpacked::default())?, &mut file)?;
     SharedFile::new(file)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Write};
+
+    use zip::{ZipWriter, write::SimpleFileOptions};
+
+    use super::*;
+
+    fn zip(entries: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, bytes) in entries {
+            writer.start_file(*name, SimpleFileOptions::default()).expect("a file is begun");
+            writer.write_all(bytes).expect("a file is written");
+        }
+        writer.finish().expect("the archive is finished").into_inner()
+    }
+
+    #[test]
+    fn archives_of_a_provider_inside_an_archive_are_opened_and_others_are_files() {
+        let inner = zip(&[("conversations.json", b"[]")]);
+        let outer = zip(&[
+            ("Conversations__1.zip", &inner),
+            ("export/memories-000.zip", &zip(&[("memories/a.json", b"{}")])),
+            ("export/frames-000.zip", b"PK\x03\x04 and then nothing"),
+            ("export/holiday.zip", &inner),
+            ("user.json", b"{}"),
+        ]);
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("export.zip");
+        fs::write(&path, outer).expect("the archive is written");
+        let limits = Limits::default();
+        let bundle = Source::at(&path).and_then(|source| source.open(&limits)).expect("it opens");
+        let names: Vec<&str> = bundle.list().iter().map(|entry| entry.path.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "Conversations__1.zip/conversations.json",
+                "export/holiday.zip",
+                "export/memories-000.zip/memories/a.json",
+                "user.json"
+            ]
+        );
+        let mut text = String::new();
+        let mut reader = bundle.open(names[0], 0).expect("an inner file opens");
+        reader.read_to_string(&mut text).expect("an inner file is read");
+        assert_eq!(text, "[]");
+        let unread: Vec<&str> = bundle.unread().iter().map(|unread| unread.name.as_str()).collect();
+        assert_eq!(unread, ["export/frames-000.zip"], "a broken one is named");
+    }
+}

@@ -95,6 +95,8 @@ pub(crate) struct Metadata<'a> {
     pub(crate) model: Option<&'a str>,
     pub(crate) hidden: bool,
     pub(crate) user_system: bool,
+    /// The person has still to agree to what a tool is to remember.
+    pub(crate) pending: bool,
     /// Who wrote it instead of the person: `automation` is a task that the person had scheduled.
     pub(crate) real_author: Option<&'a str>,
     pub(crate) real_author_id: Option<&'a str>,
@@ -299,6 +301,7 @@ impl<'a> Metadata<'a> {
                 "model_slug" => it.model = text(json)?,
                 "is_visually_hidden_from_conversation" => it.hidden = flag(json)?,
                 "is_user_system_message" => it.user_system = flag(json)?,
+                "pending_memory_info" => it.pending = !matches!(json.raw_value()?, "null" | "{}"),
                 "real_author_type" => it.real_author = text(json)?,
                 "real_author_id" => it.real_author_id = text(json)?,
                 "real_author_title" => it.real_author_title = text(json)?,

@@ -34,10 +34,10 @@ pub(crate) enum Kind {
     Projects,
     Memories,
     Artifact,
+    Reflection,
     /// Nothing that its head shows; its name says that it belongs to the export.
     Silent,
     Private,
-    Reflection,
     /// Read with the artifact that it belongs to.
     ArtifactFile,
 }
@@ -53,6 +53,10 @@ pub(crate) struct File {
     pub(crate) branching: bool,
     /// It stands in a folder or an archive of one category, which may come without the others.
     pub(crate) batched: bool,
+    /// The folder of the part that it came in.
+    pub(crate) part: String,
+    /// Not only its name tells that it is of an export.
+    certain: bool,
 }
 
 /// The files of one export.
@@ -95,7 +99,7 @@ impl Export {
 
     /// Whether some file shows whose export it is; names alone say nothing.
     fn certain(&self) -> bool {
-        self.files.iter().any(|file| file.kind < Kind::Silent)
+        self.files.iter().any(|file| file.certain)
     }
 
     fn into_detection(self) -> Detection {
@@ -104,7 +108,7 @@ impl Export {
             (false, true) => BRANCHING,
             (false, false) => LINEAR,
         };
-        let telling = |kind| kind < Kind::Silent && !matches!(kind, Kind::Manifest | Kind::Users);
+        let telling = |kind| kind < Kind::Reflection && !matches!(kind, Kind::Manifest | Kind::Users);
         let confidence = if self.files.iter().any(|file| telling(file.kind)) { 95 } else { 60 };
         Detection {
             format: format.to_owned(),
@@ -117,23 +121,28 @@ impl Export {
 
 /// What the file is; none if it is not ours.
 fn look_at(bundle: &Bundle, path: &str, place: Place<'_>) -> Result<Option<(File, Head)>, ImportError> {
-    let file = |kind, head: Head| {
+    let file = |kind, head: Head, certain: bool| {
         let pointer = if head.wrapped { WRAPPER } else { "" };
-        let path = path.to_owned();
-        Some((File { path, kind, pointer, branching: head.branching, batched: place.batched }, head))
+        let (path, part) = (path.to_owned(), place.part.to_owned());
+        let (branching, batched) = (head.branching, place.batched);
+        Some((File { path, kind, pointer, branching, batched, part, certain }, head))
     };
+    let by_name = |kind| Ok(file(kind, Head::default(), false));
     match place.promise {
-        Promise::Private => return Ok(file(Kind::Private, Head::default())),
-        Promise::ArtifactFile => return Ok(file(Kind::ArtifactFile, Head::default())),
-        Promise::Reflection => return Ok(file(Kind::Reflection, Head::default())),
+        Promise::Private => return by_name(Kind::Private),
+        Promise::ArtifactFile => return by_name(Kind::ArtifactFile),
+        Promise::Reflection => {
+            let certain = bears_its_name(bundle, path)?;
+            return Ok(file(Kind::Reflection, Head::default(), certain));
+        }
         Promise::Json | Promise::Artifact => {}
     }
     let head = look(bundle, path)?;
     Ok(match head.kind {
         // Only its place tells a description of an artifact from other lists of versions.
         Some(Kind::Artifact) if place.promise != Promise::Artifact => None,
-        Some(kind) => file(kind, head),
-        None if place.known && !head.foreign => file(Kind::Silent, head),
+        Some(kind) => file(kind, head, true),
+        None if place.known && !head.foreign => file(Kind::Silent, head, false),
         None => None,
     })
 }
@@ -148,6 +157,27 @@ struct Head {
     wrapped: bool,
     branching: bool,
     account: Option<String>,
+}
+
+/// Whether the first object of a file bears the uuid by which the file is called.
+fn bears_its_name(bundle: &Bundle, path: &str) -> Result<bool, ImportError> {
+    let mut named = false;
+    let sampled = JsonArray::new(path).sample(bundle, HEADS[0], |element| {
+        let mut seen = Seen::default();
+        let (Ok(()) | Err(_)) = seen.read(&mut element.parser());
+        named = seen.uuid.is_some_and(|uuid| layout::stem(path) == uuid) && seen.kind().is_none();
+        false
+    });
+    overlook(sampled)?;
+    Ok(named)
+}
+
+/// A file that cannot be understood holds nothing that we know, whatever it holds.
+fn overlook(sampled: Result<(), ImportError>) -> Result<(), ImportError> {
+    match sampled {
+        Err(error) if matches!(error.kind, ErrorKind::Io | ErrorKind::Cancelled) => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// Looks at growing heads of a file until they say something.
@@ -182,11 +212,7 @@ impl Head {
                 self.kind.is_none() || (self.kind == Some(Kind::Conversations) && !self.branching);
             undecided && !self.wrapped && element.index() < MAX_ELEMENTS
         });
-        match sampled {
-            // Whatever it holds, it is nothing that we know.
-            Err(error) if matches!(error.kind, ErrorKind::Io | ErrorKind::Cancelled) => Err(error),
-            Ok(()) | Err(_) => Ok(()),
-        }
+        overlook(sampled)
     }
 
     fn see(&mut self, element: &Element<'_>, root: bool) {

@@ -18,6 +18,7 @@ use crate::{
 /// The tool by which the model edits what it remembers.
 const MEMORY_TOOL: &str = "memory_user_edits";
 
+pub(crate) mod account;
 pub(crate) mod artifact;
 mod calls;
 mod cited;

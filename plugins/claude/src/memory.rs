@@ -7,6 +7,7 @@ pub(crate) mod injected;
 pub(crate) mod project;
 mod prose;
 pub(crate) mod stored;
+mod wording;
 
 /// Pieces of evidence from one element; what is more cannot be real and would not fit into the sandbox.
 const MAX_EVIDENCE: usize = 20_000;

@@ -1,6 +1,9 @@
 //! Reads one export: whose it is, its conversations one by one, then its projects, memories and artifacts.
 
-use std::{cell::Cell, collections::BTreeMap};
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use satchel_importer::{
     Arena, Bundle, Element, ImportError, Importer as _, JsonArray, Leftover, Parser, RecordKind, Sink,
@@ -12,7 +15,7 @@ use crate::{
     detect::{self, BATCHED, BRANCHING, File, Kind, LINEAR},
     layout,
     map::{
-        self, Context, Owner,
+        self, Context, Owner, account,
         artifact::{self, Beside},
         project, reflection,
     },
@@ -34,7 +37,9 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
     // When the export was made and whose it is comes first; the rest follows in the order of `Kind`.
     files.sort_by(|a, b| (a.kind, &a.path).cmp(&(b.kind, &b.path)));
     let beside = artifact_files(&files);
-    let mut run = Run { bundle, beside, owners: Vec::new(), exported: None, newest: None };
+    let records = |kind| kind > Kind::Users && kind < Kind::Reflection;
+    let filled = files.iter().filter(|file| records(file.kind)).map(|file| file.part.as_str()).collect();
+    let mut run = Run { bundle, beside, filled, owners: Vec::new(), exported: None, newest: None };
     for file in &files {
         run.read(file, sink)?;
     }
@@ -60,6 +65,8 @@ struct Run<'r> {
     bundle: &'r Bundle,
     /// Files of artifacts that were not read yet.
     beside: BTreeMap<String, Beside>,
+    /// Parts that hold records of conversations, projects, memories or artifacts.
+    filled: BTreeSet<&'r str>,
     owners: Vec<Owner>,
     /// When the export was made, if it says.
     exported: Option<i64>,
@@ -106,10 +113,12 @@ impl Run<'_> {
     /// Takes ids and names; mail addresses and telephone numbers stay out of the store.
     ///
     /// Where each category comes in an archive of its own, records name their account themselves, and nothing may
-    /// depend on whether this archive came with them.
+    /// depend on whether this archive came with them: so the person is a record too.
     fn read_users(&mut self, file: &File, sink: &mut Sink) -> Result<(), ImportError> {
         let owners = &mut self.owners;
-        JsonArray::new(&file.path).kind(RecordKind::File).each(self.bundle, sink, |element, _| {
+        let alone = !self.filled.contains(file.part.as_str());
+        let version = version(file)?;
+        JsonArray::new(&file.path).kind(RecordKind::File).each(self.bundle, sink, |element, sink| {
             let (mut json, mut rest) = (element.parser(), Leftover::default());
             let (mut uuid, mut name) = (None, None);
             if json.enter_object()? {
@@ -123,8 +132,12 @@ impl Run<'_> {
             }
             let uuid = uuid.ok_or_else(|| ImportError::malformed("the user has no uuid"))?;
             let name = name.filter(|name| !name.trim().is_empty()).map(ToOwned::to_owned);
+            let owner = Owner { uuid: uuid.to_owned(), name };
+            if alone && owner.name.is_some() {
+                sink.conversation(&account::record(&owner, version, &element.locator()), &[])?;
+            }
             if !file.batched {
-                owners.push(Owner { uuid: uuid.to_owned(), name });
+                owners.push(owner);
             }
             Ok(())
         })?;
@@ -256,9 +269,10 @@ impl Run<'_> {
     fn read_reflections(&mut self, file: &File, sink: &mut Sink) -> Result<(), ImportError> {
         let version = version(file)?;
         JsonArray::new(&file.path).each(self.bundle, sink, |element, sink| {
+            let name = layout::stem(&file.path);
             let (conversation, messages) =
-                reflection::read(&mut element.parser(), version, &element.locator())?
-                    .ok_or_else(|| ImportError::malformed("it is no object with a uuid"))?;
+                reflection::read(&mut element.parser(), name, version, &element.locator())?
+                    .ok_or_else(|| ImportError::malformed("it is not an object"))?;
             sink.conversation(&conversation, &messages)
         })?;
         Ok(())

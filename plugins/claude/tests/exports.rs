@@ -92,8 +92,8 @@ fn every_sample_export_balances() {
                 conversations += found.0;
                 messages += found.1;
             }
-            // Projects and artifacts are conversations of ours, not of the export.
-            let ours = ["project", "artifact", "reflection"];
+            // Projects, artifacts and the like are conversations of ours, not of the export.
+            let ours = ["account", "project", "artifact", "reflection"];
             let spoken =
                 |record: &&ConversationRecord| !record.tags.iter().any(|tag| ours.contains(&tag.as_str()));
             let read: Vec<_> = records(&run.lines).into_iter().filter(spoken).collect();

@@ -75,9 +75,13 @@ fn lines(text: &Value, emitted: &Emitted) -> bool {
         let mark = line.strip_prefix('[').and_then(|line| line.split_once(']'));
         mark.map_or(line.clone(), |(_, words)| words.trim().to_owned())
     };
-    let held =
-        |line: &str| line.starts_with('#') || line.trim() == "**Empty**" || emitted.holds(&words(line));
-    text.as_str().is_some_and(|text| text.lines().all(held))
+    let all: Vec<&str> =
+        text.as_str().unwrap_or_default().lines().filter(|line| !line.trim().is_empty()).collect();
+    let heading = |line: &str| line.trim().starts_with("**") && line.trim().ends_with("**");
+    // A heading with nothing below it is none of a section.
+    let bare = |at: usize| heading(all[at]) && all.get(at + 1).is_none_or(|next| heading(next));
+    let held = |at: usize| all[at].starts_with('#') || bare(at) || emitted.holds(&words(all[at]));
+    text.is_string() && (0..all.len()).all(held)
 }
 
 fn json_in_a_text(text: &Value, emitted: &Emitted) -> bool {

@@ -29,7 +29,7 @@ fn what_the_table_says_of_each_field_is_so() {
 
 /// What paths of a file begin with.
 fn root(path: &str) -> Option<&'static str> {
-    if path.contains("AI Studio/") {
+    if path.contains("AI Studio/") || path.starts_with("prompts/") {
         Some("studio")
     } else if path.contains("Workspace/") {
         Some("work")

@@ -7,6 +7,7 @@ mod map;
 mod media;
 mod memory;
 mod owner;
+mod project;
 mod raw;
 mod run;
 

@@ -32,7 +32,7 @@ struct Memory {
 pub(crate) enum Outcome {
     Taken,
     /// Nothing in it is a memory.
-    Without(&'static str),
+    Without,
     /// It should hold a memory and cannot be read.
     Skipped(&'static str),
 }
@@ -53,7 +53,7 @@ impl Found {
             return Ok(Outcome::Skipped("it is not an object"));
         };
         let Some(text) = project.words() else {
-            return Ok(Outcome::Without("the project has no personality; its name is not imported"));
+            return Ok(Outcome::Without);
         };
         let Some(id) = project.id else { return Ok(Outcome::Skipped("the project has no workspace_id")) };
         let mut item = Item::new(text, MemoryType::Instruction);

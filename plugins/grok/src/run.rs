@@ -13,7 +13,7 @@ use crate::{
     media,
     memory::{Found, Outcome},
     owner::Owner,
-    raw,
+    project, raw,
 };
 
 /// The lists of the main file, in the order of [`Reading::element`].
@@ -108,15 +108,18 @@ impl Reading<'_> {
         match list {
             0 => self.conversation(element, sink),
             1 => self.media(element, sink),
-            2 => {
-                let outcome = self.found.project(&mut element.parser(), &element.locator())?;
-                settle(outcome, element, sink)
-            }
-            _ => {
-                let outcome = self.found.task(&mut element.parser(), &element.locator())?;
-                settle(outcome, element, sink)
-            }
+            2 => match self.found.project(&mut element.parser(), &element.locator())? {
+                Outcome::Without => self.project(element, sink),
+                outcome => settle(outcome),
+            },
+            _ => settle(self.found.task(&mut element.parser(), &element.locator())?),
         }
+    }
+
+    fn project(&self, element: &Element<'_>, sink: &mut Sink) -> Result<(), ImportError> {
+        let project = project::read(&mut element.parser(), self.context, &element.locator())?
+            .ok_or_else(|| ImportError::malformed("the project has neither an id nor a name"))?;
+        sink.conversation(&project, &[])
     }
 
     fn conversation(&mut self, element: &Element<'_>, sink: &mut Sink) -> Result<(), ImportError> {
@@ -148,11 +151,9 @@ impl Reading<'_> {
     }
 }
 
-fn settle(outcome: Outcome, element: &Element<'_>, sink: &mut Sink) -> Result<(), ImportError> {
+fn settle(outcome: Outcome) -> Result<(), ImportError> {
     match outcome {
-        Outcome::Taken => {}
-        Outcome::Without(reason) => sink.warn(&element.locator(), reason),
-        Outcome::Skipped(reason) => return Err(ImportError::malformed(reason)),
+        Outcome::Taken | Outcome::Without => Ok(()),
+        Outcome::Skipped(reason) => Err(ImportError::malformed(reason)),
     }
-    Ok(())
 }

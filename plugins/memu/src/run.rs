@@ -180,13 +180,13 @@ impl<'r> Run<'r> {
     }
 
     fn memory(&mut self, raw: raw::Memory<'_>, locator: &str, sink: &mut Sink) -> Result<(), ImportError> {
-        let raw::Memory { id, agent, user, created, updated, lists, rest } = raw;
+        let raw::Memory { id, agent, user, created, updated, lists, places, rest } = raw;
         let record = rest.into_json();
         let at = updated.or(created);
         let owner = Owner { memory: id, agent, user, at, record: record.as_deref() };
         let mut entries = 0;
-        for (list, name) in lists.iter().zip(LISTS) {
-            let place = format!("{locator}.{name}");
+        for ((list, name), place) in lists.iter().zip(LISTS).zip(places) {
+            let place = format!("{locator}.{place}");
             tell_gaps(list, &place, sink)?;
             entries += list.entries.len() + list.gaps.len();
             let place = Place { owner, kind: Kind(name), row: None, locator: &place };

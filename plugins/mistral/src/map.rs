@@ -99,25 +99,6 @@ fn object<'a>(value: Value<'a>, arena: &'a Arena) -> Object<'a> {
     value.raw().map(|raw| Object::parse(raw, arena)).unwrap_or_default()
 }
 
-/// The JSON text of a value.
-fn json_text(value: Value<'_>) -> Cow<'_, str> {
-    match value {
-        Value::Null => "null".into(),
-        Value::Raw(raw) => raw.into(),
-        Value::Text(text) => {
-            let mut rest = satchel_importer::Leftover::default();
-            rest.add_text("", text);
-            let quoted = rest.into_json().unwrap_or_default();
-            quoted
-                .strip_prefix("{\"\":")
-                .and_then(|text| text.strip_suffix('}'))
-                .unwrap_or("null")
-                .to_owned()
-                .into()
-        }
-    }
-}
-
 /// The JSON text of a list; none if it is empty.
 fn list(items: &[Cow<'_, str>]) -> Option<String> {
     (!items.is_empty()).then(|| format!("[{}]", items.join(",")))

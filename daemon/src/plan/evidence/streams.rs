@@ -1,6 +1,6 @@
 //! Replays one stream: what became of each memory that it speaks of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_pam::{
     hash::ContentHash,
@@ -12,10 +12,11 @@ use super::{Fate, Said, Witness, memory_id, stated};
 /// A list of at most one line is a slot: what stands in it is what the newest snapshot shows.
 pub(super) fn snapshots<'a>(stream: &[&'a Witness], says: &mut Vec<Said<'a>>) {
     let slot = stream.iter().all(|witness| shown(witness).len() <= 1);
-    let held: Vec<Said<'a>> = stream
+    let mut held: Vec<Said<'a>> = stream
         .iter()
         .flat_map(|witness| shown(witness).iter().map(|item| Said::new(witness, item, stated(item))))
         .collect();
+    give_way(&mut held);
     if !slot {
         says.extend(held);
         return;
@@ -35,6 +36,20 @@ pub(super) fn snapshots<'a>(stream: &[&'a Witness], says: &mut Vec<Said<'a>>) {
         None => said,
     }));
 }
+
+/// What was seen at no known time says nothing where the same was seen at a known one: the parts of an export may come one
+/// by one, and only some of them say when it was made.
+fn give_way(held: &mut Vec<Said<'_>>) {
+    if held.iter().all(|said| said.witness.at != UNDATED) {
+        return;
+    }
+    let dated = held.iter().filter(|said| said.witness.at != UNDATED);
+    let dated: BTreeSet<String> = dated.map(|said| said.memory.clone()).collect();
+    held.retain(|said| said.witness.at != UNDATED || !dated.contains(&said.memory));
+}
+
+/// The time of evidence of which nobody knows when it was seen: 1970-01-01, in microseconds.
+const UNDATED: i64 = 0;
 
 fn shown(witness: &Witness) -> &[Item] {
     match &witness.claim {

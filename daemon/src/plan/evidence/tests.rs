@@ -133,15 +133,25 @@ fn every_statement_is_listed_however_many_there_are() {
 
 #[test]
 fn snapshots_of_one_series_share_a_line_so_that_a_memory_does_not_grow_with_every_conversation() {
-    let all: Vec<Witness> = (0..1_000).map(|at| slot(&format!("w{at:04}"), at, "Keeps bees")).collect();
+    let all: Vec<Witness> = (1..=1_000).map(|at| slot(&format!("w{at:04}"), at, "Keeps bees")).collect();
     let derived = derive(&all);
     let expected = serde_json::json!([{
-        "id": "w0000", "at": "1970-01-01T00:00:00Z", "platform": "chatgpt",
-        "count": 1_000, "last": {"id": "w0999", "at": "1970-01-01T00:00:00.000999Z"},
+        "id": "w0001", "at": "1970-01-01T00:00:00.000001Z", "platform": "chatgpt",
+        "count": 1_000, "last": {"id": "w1000", "at": "1970-01-01T00:00:00.001000Z"},
     }]);
     assert_eq!(serde_json::Value::from(listed(&derived)), expected);
     let memory = derived.memories.values().next().expect("one memory");
     assert_eq!(memory.metadata["satchel"]["evidence_count"], 1_000);
+}
+
+#[test]
+fn a_list_seen_at_no_known_time_gives_way_to_one_that_was() {
+    let dated = slot("b", 5, "Keeps bees");
+    assert_eq!(derive(&[slot("a", 0, "Keeps bees"), dated.clone()]), derive(std::slice::from_ref(&dated)));
+    let other = derive(&[dated, slot("a", 0, "Keeps goats")]);
+    assert_eq!(status(&other, "Keeps bees"), Status::Active);
+    assert_eq!(status(&other, "Keeps goats"), Status::Superseded);
+    assert_eq!(status(&derive(&[slot("a", 0, "Keeps goats")]), "Keeps goats"), Status::Active);
 }
 
 #[test]

@@ -332,9 +332,9 @@ fn keep_fields<'a>(fields: &Object<'a>, taken: &[&str], rest: &mut Leftover<'a>)
 /// The parts as JSON text again.
 fn verbatim(parts: &[raw::Part<'_>]) -> String {
     let values = parts.iter().map(|part| match part {
-        raw::Part::Nothing => "null".to_owned(),
-        raw::Part::Text(text) => serde_json::Value::from(*text).to_string(),
-        raw::Part::Raw(raw) => (*raw).to_owned(),
+        raw::Part::Nothing => Value::Null.json(),
+        raw::Part::Text(text) => Value::Text(text).json(),
+        raw::Part::Raw(raw) => Value::Raw(raw).json(),
     });
     format!("[{}]", values.collect::<Vec<_>>().join(","))
 }

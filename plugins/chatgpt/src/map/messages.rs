@@ -67,6 +67,8 @@ pub(crate) struct Facts<'a> {
     tool: Option<&'a str>,
     /// The person typed it.
     typed: bool,
+    /// What it tells of waits for the person's consent.
+    pending: bool,
     /// Instructions or saved memories that the model was shown.
     pub(crate) note: Option<Box<Note<'a>>>,
     /// A tool confirmed what this call wrote to the saved memories.
@@ -103,6 +105,7 @@ impl<'a> Nodes<'a> for Messages<'a> {
                 self.facts.push(Facts {
                     tool: raw.name.filter(|_| message.role == Role::Tool),
                     typed: raw.role == Some("user") && raw.content.kind == Some("text") && !scheduled,
+                    pending: raw.metadata.pending,
                     note: Note::read(&raw, self.mapper.arena),
                     remembered: false,
                 });
@@ -245,7 +248,8 @@ impl<'a> Messages<'a> {
     fn join(&mut self, call: usize, answer: usize) {
         let text = self.all.get(answer).and_then(|message| message.content.as_ref()?.text());
         let Some(text) = text else { return };
-        let confirmed = tools::confirms_memory(self.facts.get(answer).and_then(|facts| facts.tool), &text);
+        let said = self.facts.get(answer).filter(|facts| !facts.pending);
+        let confirmed = tools::confirms_memory(said.and_then(|facts| facts.tool), &text);
         let target = self.all.get_mut(call).and_then(|message| message.tool_calls.first_mut());
         let (Some(target), Some(facts)) = (target, self.facts.get_mut(call)) else { return };
         facts.remembered |= confirmed && target.name == tools::MEMORY;

@@ -6,11 +6,12 @@ use satchel_importer::{
     Content, Conversation, JsonError, Leftover, Message, Parser, Role, address::unsigned_json,
 };
 
-/// Reads and maps one; none if it is no object with a uuid.
+/// Reads and maps one; none if it is no object. Its file is called `name`, by its uuid.
 ///
 /// Nothing is known of its fields for sure, so all of them are kept; a text is also the message.
 pub(crate) fn read<'a>(
     json: &mut Parser<'a>,
+    name: &str,
     version: &'static str,
     locator: &str,
 ) -> Result<Option<(Conversation<'a>, Vec<Message<'a>>)>, JsonError> {
@@ -29,7 +30,7 @@ pub(crate) fn read<'a>(
         }
     }
     json.end()?;
-    let Some(uuid) = uuid else { return Ok(None) };
+    let uuid: Cow<'a, str> = uuid.map_or_else(|| name.to_owned().into(), Cow::Borrowed);
     let id: Cow<'a, str> = format!("reflection:{uuid}").into();
     let conversation = Conversation {
         id: id.clone(),
@@ -43,8 +44,8 @@ pub(crate) fn read<'a>(
         ..Conversation::default()
     };
     let message = text.map(|text| Message {
-        id: uuid.into(),
-        provider_message_id: Some(uuid.into()),
+        id: uuid.clone(),
+        provider_message_id: Some(uuid),
         role: Role::User,
         content: Some(Content::Text(text.into())),
         created_at: created,

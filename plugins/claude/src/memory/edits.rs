@@ -1,11 +1,11 @@
 //! Calls of the tool by which the model edits what it remembers (`memory_user_edits`).
 
 use satchel_importer::{
-    Arena, Claim, Conversation, Edit, Evidence, Item, JsonError, Leftover, Message, Parser,
-    json::Kind,
-    pam::memory::{ExtractionMethod, MemoryType},
+    Arena, Claim, Conversation, Edit, Evidence, Item, JsonError, Leftover, Message, Parser, json::Kind,
+    pam::memory::ExtractionMethod,
 };
 
+use super::wording;
 use crate::map::{Answer, MemoryCall};
 
 /// The log that all edits of an account belong to.
@@ -91,11 +91,11 @@ impl<'a> Input<'a> {
     }
 
     fn edit(&self) -> Result<Edit, &'static str> {
-        let fact = |text| Item::new(text, MemoryType::Fact);
+        let item = |text| Item::new(text, wording::memory_type(text));
         let target = || self.control.map(ToOwned::to_owned);
         match self.command {
             Some("add") => {
-                self.control.map(|text| Edit::Add(fact(text))).ok_or("this edit of a memory adds no text")
+                self.control.map(|text| Edit::Add(item(text))).ok_or("this edit of a memory adds no text")
             }
             Some("remove") if self.line.is_none() && self.control.is_none() => {
                 Err("this edit of a memory does not say what it removes")
@@ -110,7 +110,7 @@ impl<'a> Input<'a> {
                 if self.line.is_none() && target.is_none() {
                     return Err("this edit of a memory does not say what it replaces");
                 }
-                Ok(Edit::Replace { line: self.line, target, item: fact(text) })
+                Ok(Edit::Replace { line: self.line, target, item: item(text) })
             }
             _ => Err("this edit of a memory is of no known kind"),
         }

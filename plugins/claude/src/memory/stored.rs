@@ -207,6 +207,9 @@ impl Reader<'_> {
             }
         }
         match (path.filter(|path| !path.is_empty()), content) {
+            (Some(_), Some(content)) if content.trim().is_empty() => {
+                self.skip(place, "the memory file is empty");
+            }
             (Some(path), Some(content)) => self.note_file(path, content, updated, rest, place),
             (None, _) => self.skip(place, "the memory file has no path"),
             (Some(_), None) => self.skip(place, "the memory file has no text"),

@@ -31,7 +31,8 @@ pub(super) fn map<'a>(
 ) {
     let role = role(raw.sender).unwrap_or(Role::Assistant);
     let cards = Cards::read(raw.cards, arena);
-    let said = raw.message.filter(|message| !message.is_empty());
+    let asked = raw.query.words().filter(|_| role == Role::User);
+    let said = raw.message.filter(|message| !message.is_empty()).or(asked);
     let marked = marks::resolve(said.unwrap_or_default(), raw.thinking);
     let mut files = Files::new(assets, arena);
     files.add(raw.files, None);

@@ -32,6 +32,8 @@ pub(crate) struct Response<'a> {
     pub(crate) images: Value<'a>,
     pub(crate) generated: Value<'a>,
     pub(crate) edited: Value<'a>,
+    /// The prompt of a picture, where nothing else was said.
+    pub(crate) query: Value<'a>,
     pub(crate) rest: Leftover<'a>,
 }
 
@@ -81,6 +83,7 @@ impl<'a> Response<'a> {
             "image_attachments" => self.images = rest.keep_and_read(key, json)?,
             "generated_image_urls" => self.generated = rest.keep_and_read(key, json)?,
             "image_edit_uri" => self.edited = rest.keep_and_read(key, json)?,
+            "query" => self.query = rest.keep_and_read(key, json)?,
             _ => rest.keep(key, json)?,
         }
         Ok(())

@@ -21,6 +21,8 @@ pub(crate) struct Memory<'a> {
     pub(crate) updated: Option<i64>,
     /// In the order of [`LISTS`].
     pub(crate) lists: [List<'a>; 3],
+    /// Where in the object each of them stands, as `data.profile_content`.
+    pub(crate) places: [String; 3],
     /// The times stand here too, as they were written.
     pub(crate) rest: Leftover<'a>,
 }
@@ -49,7 +51,7 @@ impl<'a> Memory<'a> {
             "updated_at" => self.updated = time_and_text(key, json, rest)?,
             "data" => self.read_data(key, json)?,
             _ => match list_of(key) {
-                Some(at) => self.read_list(at, key, json)?,
+                Some(at) => self.read_list(at, key, key.to_owned(), json)?,
                 None => rest.keep(key, json)?,
             },
         }
@@ -64,7 +66,7 @@ impl<'a> Memory<'a> {
         let outer = std::mem::take(&mut self.rest);
         while let Some(inner) = json.key()? {
             match list_of(inner) {
-                Some(at) => self.read_list(at, inner, json)?,
+                Some(at) => self.read_list(at, inner, format!("{key}.{inner}"), json)?,
                 None => self.rest.keep(inner, json)?,
             }
         }
@@ -75,10 +77,16 @@ impl<'a> Memory<'a> {
         Ok(())
     }
 
-    fn read_list(&mut self, at: usize, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
-        let list = List::read(key, json, &mut self.rest)?;
-        if let Some(place) = self.lists.get_mut(at) {
-            *place = list;
+    fn read_list(
+        &mut self,
+        at: usize,
+        key: &'a str,
+        place: String,
+        json: &mut Parser<'a>,
+    ) -> Result<(), JsonError> {
+        let read = List::read(key, json, &mut self.rest)?;
+        if let (Some(list), Some(known)) = (self.lists.get_mut(at), self.places.get_mut(at)) {
+            (*list, *known) = (read, place);
         }
         Ok(())
     }

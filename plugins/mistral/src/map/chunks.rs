@@ -7,7 +7,7 @@ use satchel_importer::{
     json::{Object, Value},
 };
 
-use super::{files, json_text, list, object, sources::Sources};
+use super::{files, list, object, sources::Sources};
 use crate::{layout::Folders, raw::without};
 
 /// Bytes of an address. What is longer holds the file itself, and stays where it stood.
@@ -31,7 +31,7 @@ impl<'a> Speech<'a> {
     pub(super) fn add(&mut self, chunk: Value<'a>, folders: &Folders<'a>, arena: &'a Arena) {
         let fields = object(chunk, arena);
         let Some(kind) = fields.get("type").text() else {
-            self.keep(json_text(chunk), true);
+            self.keep(chunk.json(), true);
             return;
         };
         match (kind, fields.get("text").text()) {
@@ -39,7 +39,7 @@ impl<'a> Speech<'a> {
             ("tool_call", _) => self.call(&fields, arena),
             ("reference", _) => {
                 self.cited.extend(fields.items("referenceIds", arena));
-                self.keep(json_text(chunk), true);
+                self.keep(chunk.json(), true);
             }
             ("image_url", _) => self.show(&fields, arena),
             ("file_reference", _) => {
@@ -47,7 +47,7 @@ impl<'a> Speech<'a> {
                 self.attachments.extend(file);
                 self.keep_rest(rest);
             }
-            _ => self.keep(json_text(chunk), true),
+            _ => self.keep(chunk.json(), true),
         }
     }
 

@@ -7,7 +7,7 @@ use satchel_importer::{
     json::{Object, Value},
 };
 
-use super::{json_text, list, object};
+use super::{list, object};
 use crate::{layout::Folders, raw::without};
 
 /// The host takes 16 MiB of bytes with one attachment; a longer text stays in the metadata.
@@ -27,7 +27,7 @@ pub(super) fn files<'a>(
     for item in items {
         let fields = object(*item, arena);
         let Some(name) = fields.text("name") else {
-            kept.push(json_text(*item));
+            kept.push(item.json());
             continue;
         };
         let word = fields.get("type").text();
@@ -64,7 +64,7 @@ pub(super) fn canvases<'a>(
     for item in items {
         let fields = object(*item, arena);
         let Some(text) = fields.text("content").filter(|text| text.len() <= MAX_BYTES) else {
-            kept.push(json_text(*item));
+            kept.push(item.json());
             continue;
         };
         let (title, kind) = (fields.text("title"), fields.text("type"));

@@ -73,10 +73,10 @@ impl<'a> Block<'a> {
 
     /// Its JSON text; of the answer's blocks without the words, which the message says.
     fn without_words(&self, speaks: bool, arena: &'a Arena) -> String {
-        let mut rest = Leftover::default();
         if let Some(odd) = self.odd {
-            rest.add_json("odd", &text_of(odd));
+            return odd.json().into_owned();
         }
+        let mut rest = Leftover::default();
         for (key, value) in self.fields.fields() {
             match value {
                 Value::Raw(raw) if speaks && key == "markdown_block" => {
@@ -150,16 +150,4 @@ pub(super) fn source<'a>(item: Value<'a>, citations: &mut Vec<Citation<'a>>, are
         citations.push(citation);
     }
     known && mapped && !repeated
-}
-
-fn text_of(value: Value<'_>) -> String {
-    match value {
-        Value::Null => "null".to_owned(),
-        Value::Raw(raw) => raw.to_owned(),
-        Value::Text(text) => {
-            let mut rest = Leftover::default();
-            rest.add_text("text", text);
-            rest.into_json().unwrap_or_default().into_owned()
-        }
-    }
 }

@@ -245,3 +245,12 @@ fn odd_types_are_kept_and_null_is_absent() {
     let expected = r#"{"title":["x"],"n":"7","list":{"a":1},"map":[],"extra":{"k" : "v"},"note":"a\"b\u0001","active_path":true}"#;
     assert_eq!(rest.into_json().as_deref(), Some(expected));
 }
+
+#[test]
+fn a_value_is_given_back_as_json() {
+    let arena = Arena::new();
+    for text in ["null", "[1, {\"a\":2}]", "true", "\"say \\\"tea\\\"\\n\"", "\"\""] {
+        let value = super::Value::read(&mut Parser::new(text, &arena)).expect("it is a value");
+        assert_eq!(value.json(), text);
+    }
+}

@@ -1,6 +1,8 @@
 //! Values of objects that are too rare or too odd for a struct of their own.
 
-use super::{JsonError, Kind, Parser};
+use std::borrow::Cow;
+
+use super::{JsonError, Kind, Parser, leftover::quote};
 use crate::Arena;
 
 /// One value: a text decoded, anything else as it stands.
@@ -46,6 +48,19 @@ impl<'a> Value<'a> {
         match self {
             Self::Raw(raw) => Some(raw),
             Self::Null | Self::Text(_) => None,
+        }
+    }
+
+    /// Its JSON text, whatever it is.
+    pub fn json(self) -> Cow<'a, str> {
+        match self {
+            Self::Null => Cow::Borrowed("null"),
+            Self::Raw(raw) => Cow::Borrowed(raw),
+            Self::Text(text) => {
+                let mut json = String::new();
+                quote(text, &mut json);
+                Cow::Owned(json)
+            }
         }
     }
 

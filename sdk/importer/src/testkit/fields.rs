@@ -183,7 +183,7 @@ impl<'t> FieldTable<'t> {
                 let Some(root) = (self.root)(file) else { continue };
                 let bytes = fs::read(input.join(file))
                     .map_err(|source| FixtureError::File { path: input.join(file), source })?;
-                let Ok(value) = serde_json::from_slice::<Value>(&bytes) else { continue };
+                let Some(value) = value_of(&bytes) else { continue };
                 let mut walk = Walk { emitted: &emitted, skipped: &skipped, leaves: 0, faults: Vec::new() };
                 self.walk(&value, &mut Spot::root(root, file, &value), &mut walk);
                 leaves += walk.leaves;
@@ -285,6 +285,12 @@ impl Row {
         let names = self.path.iter().filter(|name| !matches!(name.as_str(), "*" | "**")).count();
         (names, self.path.last().is_none_or(|last| last != "**"))
     }
+}
+
+/// What a file holds; of one with a record on each line, the list of them.
+fn value_of(bytes: &[u8]) -> Option<Value> {
+    let lines = || serde_json::Deserializer::from_slice(bytes).into_iter().collect::<Result<Vec<Value>, _>>();
+    serde_json::from_slice(bytes).ok().or_else(|| lines().ok().map(Value::Array))
 }
 
 /// The lines of the tables of paths.
