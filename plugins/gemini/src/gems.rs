@@ -196,10 +196,10 @@ impl Reader {
             }
             Event::Close("a") => self.end_link(),
             Event::Open(name, _) | Event::Close(name) if is_block(name) => self.push("\n"),
-            Event::Text(text) => match &mut self.bold {
-                Some(bold) => bold.push_str(text),
-                None => self.push(text),
-            },
+            Event::Text(text) => text.pieces(|piece| match &mut self.bold {
+                Some(bold) => bold.push_str(piece),
+                None => self.push(piece),
+            }),
             Event::Open(..) | Event::Close(_) => {}
         }
     }

@@ -12,7 +12,7 @@ use super::{
     index::{Entry, Index, Shape},
     key,
     messages::{Setting, messages},
-    page,
+    page::{self, Answers},
     row::Row,
     shelf::Shelf,
 };
@@ -88,7 +88,7 @@ impl Run<'_> {
         let text: &'a str = arena.alloc_str(&html::text(&bytes));
         let row = match self.index.shapes.get(file) {
             Some(Shape::List) => Row::read(&mut Parser::new(text, arena))?.unwrap_or_default(),
-            Some(Shape::Page) | None => page::read(text).row,
+            Some(Shape::Page) | None => page::read(text, Answers::Read).row,
         };
         let mut key = key::text(&row.title, row.time);
         if entry.repeat > 0 {

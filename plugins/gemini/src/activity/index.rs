@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use satchel_importer::{Bundle, ErrorKind, ImportError, JsonArray, RecordKind, Sink};
 
 use super::{
-    cards, key, page,
+    cards, key,
+    page::{self, Answers},
     row::Row,
     verb::{self, Act},
 };
@@ -129,7 +130,7 @@ impl Index {
         let mut others = 0;
         cards::each(bundle, path, sink, |piece, sink| {
             let locator = cards::locator(path, piece.number);
-            let card = page::read(piece.html);
+            let card = page::read(piece.html, Answers::Noted);
             if piece.last && !card.whole {
                 return sink.skip(RecordKind::Message, &format!("{path}@{}", piece.offset), CUT);
             }

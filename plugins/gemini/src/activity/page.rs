@@ -10,7 +10,8 @@ use satchel_importer::{Leftover, address::unsigned};
 
 use super::row::{Answer, Row, Upload, conversation_of};
 use crate::{
-    html::{Attributes, Event, is_block, walk},
+    html::{Attributes, Event, Text, is_block, walk},
+    markdown,
     when::{self, When},
 };
 
@@ -24,15 +25,20 @@ pub(crate) struct Card<'a> {
     pub(crate) dated: bool,
 }
 
+/// What becomes of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Answers {
+    /// That it is there, nothing else: enough for the first walk, and far cheaper.
+    #[default]
+    Noted,
+    Read,
+}
+
 /// Reads the HTML of one card.
-pub(crate) fn read(html: &str) -> Card<'_> {
-    let mut reader = Reader::default();
-    let mut at = 0;
-    walk(html, |event| {
-        reader.take(event, at);
-        at += 1;
-    });
-    reader.finish(html, at)
+pub(crate) fn read(html: &str, answers: Answers) -> Card<'static> {
+    let mut reader = Reader { answers, ..Reader::default() };
+    walk(html, |event| reader.take(event));
+    reader.finish()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,26 +83,28 @@ struct Reader {
     bold: bool,
     time: Option<(String, When)>,
     had_body: bool,
-    /// Events of the answer: the first, and the one behind the last.
-    answer: (usize, usize),
+    answers: Answers,
+    /// All that stands in the body behind the time.
+    answer: Option<markdown::Reader>,
     pictures: Vec<String>,
     caption: Vec<Section>,
 }
 
 impl Reader {
-    fn take(&mut self, event: Event<'_>, at: usize) {
+    fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Open("div", attributes) => self.open_cell(attributes),
-            Event::Close("div") => self.close_cell(at),
+            Event::Close("div") => self.close_cell(),
             _ => {}
         }
         match self.cell() {
             Some(Cell::Header) => {
                 if let Event::Text(text) = event {
-                    self.header.push_str(text);
+                    text.pieces(|piece| self.header.push_str(piece));
                 }
             }
-            Some(Cell::Body) if self.time.is_none() => self.take_line(event, at),
+            Some(Cell::Body) if self.time.is_none() => self.take_line(event),
+            Some(Cell::Body) => self.take_answer(event),
             Some(Cell::Right) => self.take_picture(event),
             Some(Cell::Caption) => self.take_caption(event),
             _ => {}
@@ -108,7 +116,7 @@ impl Reader {
         self.cells.iter().rev().copied().find(|cell| *cell != Cell::Other)
     }
 
-    fn open_cell(&mut self, attributes: &Attributes) {
+    fn open_cell(&mut self, attributes: &Attributes<'_>) {
         self.opened = true;
         let inside = self.cell().is_some();
         let cell = if inside {
@@ -130,42 +138,53 @@ impl Reader {
         self.cells.push(cell);
     }
 
-    fn close_cell(&mut self, at: usize) {
+    fn close_cell(&mut self) {
         match self.cells.pop() {
-            Some(Cell::Body) => {
-                self.end_line(at);
-                self.answer.1 = at;
-            }
+            Some(Cell::Body) => self.end_line(),
             Some(Cell::Caption) => self.end_caption_line(),
             _ => {}
         }
     }
 
-    fn take_line(&mut self, event: Event<'_>, at: usize) {
+    fn take_line(&mut self, event: Event<'_>) {
         match event {
             Event::Text(text) => self.push_text(text),
-            Event::Open("br", _) => self.end_line(at),
+            Event::Open("br", _) => self.end_line(),
             Event::Open("a", attributes) => self.open_link(attributes),
             Event::Close("a") => self.in_link = false,
             Event::Open("img", attributes) => self.push_picture(attributes.get("src")),
             Event::Open(name, _) if is_block(name) => {
                 // A time is over at its line's end; what begins here is the answer.
-                self.end_line(at.wrapping_sub(1));
+                self.end_line();
+                if self.time.is_some() {
+                    return self.take_answer(event);
+                }
                 self.line.heading = matches!(name, "h1" | "h2" | "h3" | "h4" | "h5" | "h6");
             }
-            Event::Close(name) if is_block(name) => self.end_line(at),
+            Event::Close(name) if is_block(name) => self.end_line(),
             Event::Open(..) | Event::Close(_) => {}
         }
     }
 
-    fn push_text(&mut self, text: &str) {
-        self.line.text.push_str(text);
-        if let Some(link) = self.line.links.last_mut().filter(|_| self.in_link) {
-            link.text.push_str(text);
+    fn take_answer(&mut self, event: Event<'_>) {
+        let answer = self.answer.get_or_insert_default();
+        if self.answers == Answers::Read {
+            answer.take(event);
         }
     }
 
-    fn open_link(&mut self, attributes: &Attributes) {
+    fn push_text(&mut self, text: Text<'_>) {
+        let Line { text: line, links, .. } = &mut self.line;
+        let mut link = links.last_mut().filter(|_| self.in_link);
+        text.pieces(|piece| {
+            line.push_str(piece);
+            if let Some(link) = &mut link {
+                link.text.push_str(piece);
+            }
+        });
+    }
+
+    fn open_link(&mut self, attributes: &Attributes<'_>) {
         let address = attributes.get("href").unwrap_or_default().trim().to_owned();
         self.in_link = !address.is_empty();
         if self.in_link {
@@ -173,17 +192,14 @@ impl Reader {
         }
     }
 
-    fn end_line(&mut self, at: usize) {
+    fn end_line(&mut self) {
         self.in_link = false;
         let line = std::mem::take(&mut self.line);
         if line.text.trim().is_empty() || self.time.is_some() {
             return;
         }
         match when::read(line.text.trim()) {
-            Some(when) => {
-                self.time = Some((line.text.trim().to_owned(), when));
-                self.answer = (at.wrapping_add(1), usize::MAX);
-            }
+            Some(when) => self.time = Some((line.text.trim().to_owned(), when)),
             None => self.lines.push(line),
         }
     }
@@ -217,7 +233,7 @@ impl Reader {
             Event::Close("a") => self.in_link = false,
             Event::Text(text) if self.bold => {
                 if let Some(section) = self.caption.last_mut() {
-                    section.label.push_str(text);
+                    text.pieces(|piece| section.label.push_str(piece));
                 }
             }
             Event::Text(text) => self.push_text(text),
@@ -239,12 +255,11 @@ impl Reader {
         }
     }
 
-    fn finish(mut self, html: &str, events: usize) -> Card<'_> {
+    fn finish(mut self) -> Card<'static> {
         let whole = self.opened && self.cells.is_empty();
         if self.cells.contains(&Cell::Body) {
             // The page breaks off inside the body.
-            self.end_line(events);
-            self.answer.1 = events;
+            self.end_line();
         }
         let mut row = Row::default();
         let when = self.time.as_ref().map(|(_, when)| *when);
@@ -257,10 +272,7 @@ impl Reader {
             if when.micros.is_some() && !when.zoned {
                 row.rest.add_text("tz", "assumed");
             }
-            let (from, to) = self.answer;
-            if from < to {
-                row.answers.push(Answer::Html { html, from, to });
-            }
+            row.answers.extend(self.answer.take().map(|answer| Answer::Markdown(answer.finish())));
         }
         for file in self.pictures {
             row.uploads(Upload { file: Cow::Owned(file), name: None });
@@ -382,11 +394,10 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::markdown;
 
     fn answer(row: &Row<'_>) -> Option<String> {
         match row.answers.as_slice() {
-            [Answer::Html { html, from, to }] => Some(markdown::read(html, *from..*to).text),
+            [Answer::Markdown(read)] => Some(read.text.clone()),
             _ => None,
         }
     }
@@ -410,7 +421,7 @@ mod tests {
             "<h3>Prompted Is it tea?</h3><p>Attached 1 file.</p><p>- <a href=\"n.txt\">n.txt</a></p><p>Jul 4, 2026, 9:15:07 AM CEST</p><p>Yes.</p><div>2 &lt; 3</div>",
         );
         for html in [lines, headed] {
-            let card = read(&html);
+            let card = read(&html, Answers::Read);
             assert!(card.whole && card.dated, "{html}");
             assert_eq!(plain(&card.row.title), "Prompted Is it tea?");
             assert_eq!(answer(&card.row).as_deref(), Some("Yes.\n\n2 < 3"), "{html}");
@@ -425,13 +436,14 @@ mod tests {
     #[test]
     fn a_card_may_lack_anything() {
         let html = card("Used Gemini Apps<br>");
-        let card = read(&html);
+        let card = read(&html, Answers::Read);
         assert_eq!((card.row.title.as_ref(), card.row.time, card.dated), ("Used Gemini Apps", None, false));
         let cut = read(
             "<div class=\"outer-cell\"><div class=\"content-cell\">Prompted x<br>Jul 4, 2026, 9:15:07 AM UTC<br>half of it",
+            Answers::Read,
         );
         assert!(!cut.whole && cut.dated);
         assert_eq!(answer(&cut.row).as_deref(), Some("half of it"));
-        assert!(!read("").whole);
+        assert!(!read("", Answers::Read).whole);
     }
 }

@@ -7,7 +7,7 @@ use satchel_importer::{
     json::{Object, Value, items},
 };
 
-use crate::{layout::is_ours, private};
+use crate::{layout::is_ours, markdown::Markdown, private};
 
 /// One row.
 #[derive(Debug, Default)]
@@ -31,14 +31,11 @@ pub(crate) struct Row<'a> {
 }
 
 /// An answer as it stands in the source.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Answer<'a> {
-    /// The events `from..to` of the page.
-    Html {
-        html: &'a str,
-        from: usize,
-        to: usize,
-    },
+    Html(&'a str),
+    /// Of a page, already read; empty in the first walk.
+    Markdown(Markdown),
     Text(Cow<'a, str>),
 }
 
@@ -200,7 +197,7 @@ impl<'a> Row<'a> {
 
     fn push_answer(&mut self, html: &'a str) {
         if !html.trim().is_empty() {
-            self.answers.push(Answer::Html { html, from: 0, to: usize::MAX });
+            self.answers.push(Answer::Html(html));
         }
     }
 

@@ -45,15 +45,18 @@ impl Writer {
 
     /// Text between tags: white space is one space.
     pub(super) fn words(&mut self, text: &str) {
-        if text.starts_with(is_space) {
-            self.space = true;
-        }
-        for word in text.split(is_space).filter(|word| !word.is_empty()) {
+        let mut rest = text;
+        loop {
+            let words = rest.trim_start_matches(is_space);
+            self.space |= words.len() < rest.len();
+            if words.is_empty() {
+                return;
+            }
+            let (run, behind) = words.split_at(evenly_spaced(words.as_bytes()));
             self.flush();
-            self.text.push_str(word);
-            self.space = true;
+            self.text.push_str(run);
+            rest = behind;
         }
-        self.space = self.space && (text.ends_with(is_space) || text.is_empty());
     }
 
     /// What opens an emphasis, or stands for itself.
@@ -180,4 +183,26 @@ impl Writer {
 /// The white space that HTML folds; a no-break space is none of it.
 fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\n' | '\t' | '\r' | '\u{c}')
+}
+
+/// How long the words at the front of `text` have nothing but one space between them; they do not end in one.
+fn evenly_spaced(text: &[u8]) -> usize {
+    /// Bytes that are looked at together, which compilers turn into vectors.
+    const BLOCK: usize = 32;
+    let folded = |byte: u8| matches!(byte, b'\n' | b'\t' | b'\r' | b'\x0c');
+    let ends = |byte: u8, next: u8| folded(byte) | ((byte == b' ') & (folded(next) | (next == b' ')));
+    let mut start = 0;
+    while let Some((block, next)) =
+        text.get(start..).and_then(|rest| rest.first_chunk().zip(rest.get(1..=BLOCK)))
+    {
+        let block: &[u8; BLOCK] = block;
+        if block.iter().zip(next).fold(false, |any, (byte, next)| any | ends(*byte, *next)) {
+            break;
+        }
+        start += BLOCK;
+    }
+    let rest = text.get(start..).unwrap_or_default();
+    // What follows the text may begin with a space.
+    let followers = rest.iter().skip(1).chain([&b' ']);
+    start + rest.iter().zip(followers).position(|(byte, next)| ends(*byte, *next)).unwrap_or(rest.len())
 }
