@@ -49,7 +49,7 @@ pub(crate) fn walk(html: &str, mut each: impl FnMut(Event<'_>)) {
 
 /// The bytes as text. They nearly always are; checking that first is far cheaper than repairing.
 pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
-    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
+    simdutf8::basic::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 /// Whether the tag begins a line of its own.

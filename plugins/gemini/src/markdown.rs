@@ -24,7 +24,7 @@ pub(crate) struct Image {
 
 /// Reads `html`.
 pub(crate) fn read(html: &str) -> Markdown {
-    let mut reader = Reader::default();
+    let mut reader = Reader::of(html.len());
     walk(html, |event| reader.take(event));
     reader.finish()
 }
@@ -59,6 +59,11 @@ struct Table {
 }
 
 impl Reader {
+    /// A reader of about `length` bytes of HTML.
+    pub(crate) fn of(length: usize) -> Self {
+        Self { out: Writer::of(length), ..Self::default() }
+    }
+
     pub(crate) fn take(&mut self, event: Event<'_>) {
         match (event, &mut self.code) {
             (Event::Text(text), Some((code, _))) => text.pieces(|piece| code.push_str(piece)),

@@ -4,6 +4,8 @@
 //! The forms are those of CLDR's medium date and time, with the abbreviation of a time zone behind. No language is told
 //! beforehand: names of months and halves of the day are looked up in all of them.
 
+use std::borrow::Cow;
+
 use satchel_importer::pam::time::Timestamp;
 
 mod names;
@@ -21,13 +23,15 @@ pub(crate) struct When {
 
 /// Longer lines are no times, in characters.
 const LONGEST: usize = 80;
+/// Digits of the shortest time: those of a year, a day, an hour and a minute.
+const FEWEST_DIGITS: usize = 7;
 /// The years that dates may have; Thai ones are of the Buddhist era.
 const YEARS: std::ops::RangeInclusive<i64> = 1990..=2199;
 const BUDDHIST_ERA: i64 = 543;
 
 /// Reads a line that holds a time and nothing else; none if it is something else.
 pub(crate) fn read(line: &str) -> Option<When> {
-    if line.len() > LONGEST * 4 || line.chars().count() > LONGEST {
+    if line.len() > LONGEST * 4 || line.chars().count() > LONGEST || digits(line) < FEWEST_DIGITS {
         return None;
     }
     let line = &without_thai_points(line);
@@ -55,13 +59,14 @@ pub(crate) fn read(line: &str) -> Option<When> {
 }
 
 /// Thai abbreviations have points inside, which part words elsewhere.
-fn without_thai_points(line: &str) -> String {
+fn without_thai_points(line: &str) -> Cow<'_, str> {
+    let thai = |c: char| matches!(c, '\u{e00}'..='\u{e7f}');
+    if !line.contains(thai) {
+        return Cow::Borrowed(line);
+    }
     let mut before = ' ';
-    let mut keep = |c: char| {
-        let thai = matches!(std::mem::replace(&mut before, c), '\u{e00}'..='\u{e7f}');
-        !(thai && c == '.')
-    };
-    line.chars().filter(|c| keep(*c)).collect()
+    let mut keep = |c: char| !(thai(std::mem::replace(&mut before, c)) && c == '.');
+    Cow::Owned(line.chars().filter(|c| keep(*c)).collect())
 }
 
 /// A number or a word of a line.
@@ -133,6 +138,10 @@ fn digit(c: char) -> Option<i64> {
         _ => return None,
     };
     Some(i64::from(u32::from(c) - u32::from(zero)))
+}
+
+fn digits(line: &str) -> usize {
+    line.chars().filter(|c| digit(*c).is_some()).count()
 }
 
 /// The time of day: two or three numbers of which colons (or, in some languages, points) stand between.
@@ -212,23 +221,23 @@ fn zone(line: &str, clock: &Clock) -> Zone {
 
 /// What stands around the time of day.
 #[derive(Default)]
-struct Date {
+struct Date<'p> {
     numbers: Vec<(i64, usize, Option<char>)>,
     month: Option<i64>,
     half: Option<Half>,
     /// The word before.
-    last: String,
+    last: &'p str,
     /// Words that mean nothing here.
     unknown: usize,
 }
 
-impl Date {
-    fn take(&mut self, piece: &Piece) {
+impl<'p> Date<'p> {
+    fn take(&mut self, piece: &'p Piece) {
         match &piece.kind {
             Kind::Number(number, digits) => self.numbers.push((*number, *digits, piece.next)),
             Kind::Word(word) => {
-                let last = std::mem::replace(&mut self.last, word.clone());
-                if let Some(half) = half(word).or_else(|| names::half_in_two(&last, word)) {
+                let last = std::mem::replace(&mut self.last, word);
+                if let Some(half) = half(word).or_else(|| names::half_in_two(last, word)) {
                     self.half.get_or_insert(half);
                 } else if let Some(month) = month(word).filter(|_| self.month.is_none()) {
                     self.month = Some(month);

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use satchel_importer::{Bundle, ErrorKind, ImportError, JsonArray, RecordKind, Sink};
 
 use super::{
-    cards, key,
-    page::{self, Answers},
-    row::Row,
+    cards, key, page,
+    row::{Depth, Row},
     verb::{self, Act},
 };
 
@@ -105,7 +104,8 @@ impl Index {
         let mut others = 0;
         JsonArray::new(path).kind(RecordKind::Message).each(bundle, sink, |element, sink| {
             let mut json = element.parser();
-            let row = Row::read(&mut json)?.ok_or_else(|| ImportError::malformed("it is not an object"))?;
+            let row = Row::read(&mut json, Depth::Noted)?
+                .ok_or_else(|| ImportError::malformed("it is not an object"))?;
             if !row.is_ours() {
                 others += 1;
                 return Ok(());
@@ -130,7 +130,7 @@ impl Index {
         let mut others = 0;
         cards::each(bundle, path, sink, |piece, sink| {
             let locator = cards::locator(path, piece.number);
-            let card = page::read(piece.html, Answers::Noted);
+            let card = page::read(piece.html, Depth::Noted);
             if piece.last && !card.whole {
                 return sink.skip(RecordKind::Message, &format!("{path}@{}", piece.offset), CUT);
             }

@@ -6,9 +6,9 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Leftover, address::unsigned};
+use satchel_importer::{Leftover, address::unsigned, json::quote};
 
-use super::row::{Answer, Row, Upload, conversation_of};
+use super::row::{Answer, Depth, Row, Upload, conversation_of};
 use crate::{
     html::{Attributes, Event, Text, is_block, walk},
     markdown,
@@ -25,18 +25,9 @@ pub(crate) struct Card<'a> {
     pub(crate) dated: bool,
 }
 
-/// What becomes of an answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Answers {
-    /// That it is there, nothing else: enough for the first walk, and far cheaper.
-    #[default]
-    Noted,
-    Read,
-}
-
 /// Reads the HTML of one card.
-pub(crate) fn read(html: &str, answers: Answers) -> Card<'static> {
-    let mut reader = Reader { answers, ..Reader::default() };
+pub(crate) fn read(html: &str, depth: Depth) -> Card<'static> {
+    let mut reader = Reader { depth, length: html.len(), ..Reader::default() };
     walk(html, |event| reader.take(event));
     reader.finish()
 }
@@ -56,6 +47,18 @@ struct Line {
     text: String,
     heading: bool,
     links: Vec<Link>,
+}
+
+impl Line {
+    /// Its text, and where it leads if that is not its text.
+    fn with_address(&self) -> String {
+        let text = plain(&self.text);
+        let other = self.links.iter().map(|link| unsigned(&link.address)).find(|address| **address != *text);
+        match other {
+            Some(address) => format!("{text} <{address}>"),
+            None => text,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -83,7 +86,9 @@ struct Reader {
     bold: bool,
     time: Option<(String, When)>,
     had_body: bool,
-    answers: Answers,
+    depth: Depth,
+    /// Bytes of the card; no answer is longer.
+    length: usize,
     /// All that stands in the body behind the time.
     answer: Option<markdown::Reader>,
     pictures: Vec<String>,
@@ -119,15 +124,17 @@ impl Reader {
     fn open_cell(&mut self, attributes: &Attributes<'_>) {
         self.opened = true;
         let inside = self.cell().is_some();
+        let classes = if inside { "" } else { attributes.get("class").unwrap_or_default() };
+        let is = |class: &str| classes.split_ascii_whitespace().any(|one| one == class);
         let cell = if inside {
             Cell::Other
-        } else if attributes.has_class("header-cell") {
+        } else if is("header-cell") {
             Cell::Header
-        } else if !attributes.has_class("content-cell") {
+        } else if !is("content-cell") {
             Cell::Other
-        } else if attributes.has_class("mdl-typography--text-right") {
+        } else if is("mdl-typography--text-right") {
             Cell::Right
-        } else if attributes.has_class("mdl-typography--caption") {
+        } else if is("mdl-typography--caption") {
             Cell::Caption
         } else if self.had_body {
             Cell::Right
@@ -167,8 +174,9 @@ impl Reader {
     }
 
     fn take_answer(&mut self, event: Event<'_>) {
-        let answer = self.answer.get_or_insert_default();
-        if self.answers == Answers::Read {
+        let length = if self.depth == Depth::Read { self.length } else { 0 };
+        let answer = self.answer.get_or_insert_with(|| markdown::Reader::of(length));
+        if self.depth == Depth::Read {
             answer.take(event);
         }
     }
@@ -325,19 +333,13 @@ impl Reader {
         let mut kept = Leftover::default();
         let sections = std::mem::take(&mut self.caption);
         for section in &sections {
-            let mut lines = Vec::new();
-            for line in &section.lines {
-                let text = plain(&line.text);
-                for link in &line.links {
-                    row.belongs_to(conversation_of(&link.address).map(|id| Cow::Owned(id.to_owned())));
-                }
-                let other =
-                    line.links.iter().map(|link| unsigned(&link.address)).find(|address| **address != *text);
-                match other {
-                    Some(address) => lines.push(format!("{text} <{address}>")),
-                    None => lines.push(text),
-                }
+            for link in section.lines.iter().flat_map(|line| &line.links) {
+                row.belongs_to(conversation_of(&link.address).map(|id| Cow::Owned(id.to_owned())));
             }
+            if self.depth == Depth::Noted {
+                continue;
+            }
+            let lines: Vec<String> = section.lines.iter().map(Line::with_address).collect();
             add_list(&mut kept, section.label.trim(), &lines);
         }
         // A card that says nothing above may say below of which product it is.
@@ -355,13 +357,13 @@ fn add_list<'k>(rest: &mut Leftover<'k>, key: &'k str, texts: &[String]) {
     if texts.is_empty() {
         return;
     }
-    let quoted = texts.iter().map(|text| {
-        let mut one = Leftover::default();
-        one.add_text("", text);
-        let object = one.into_json().unwrap_or_default();
-        object.get(4..object.len().saturating_sub(1)).unwrap_or_default().to_owned()
-    });
-    rest.add_json(key, &format!("[{}]", quoted.collect::<Vec<_>>().join(",")));
+    let mut list = String::new();
+    for text in texts {
+        list.push(if list.is_empty() { '[' } else { ',' });
+        quote(text, &mut list);
+    }
+    list.push(']');
+    rest.add_json(key, &list);
 }
 
 /// Whether a line holds links to files of the export and nothing else.
@@ -388,7 +390,14 @@ fn counts_files(text: &str) -> bool {
 
 /// Without white space around, and with plain spaces.
 fn plain(text: &str) -> String {
-    text.split(|c: char| c.is_whitespace()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    let mut plain = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !plain.is_empty() {
+            plain.push(' ');
+        }
+        plain.push_str(word);
+    }
+    plain
 }
 
 #[cfg(test)]
@@ -421,7 +430,7 @@ mod tests {
             "<h3>Prompted Is it tea?</h3><p>Attached 1 file.</p><p>- <a href=\"n.txt\">n.txt</a></p><p>Jul 4, 2026, 9:15:07 AM CEST</p><p>Yes.</p><div>2 &lt; 3</div>",
         );
         for html in [lines, headed] {
-            let card = read(&html, Answers::Read);
+            let card = read(&html, Depth::Read);
             assert!(card.whole && card.dated, "{html}");
             assert_eq!(plain(&card.row.title), "Prompted Is it tea?");
             assert_eq!(answer(&card.row).as_deref(), Some("Yes.\n\n2 < 3"), "{html}");
@@ -436,14 +445,14 @@ mod tests {
     #[test]
     fn a_card_may_lack_anything() {
         let html = card("Used Gemini Apps<br>");
-        let card = read(&html, Answers::Read);
+        let card = read(&html, Depth::Read);
         assert_eq!((card.row.title.as_ref(), card.row.time, card.dated), ("Used Gemini Apps", None, false));
         let cut = read(
             "<div class=\"outer-cell\"><div class=\"content-cell\">Prompted x<br>Jul 4, 2026, 9:15:07 AM UTC<br>half of it",
-            Answers::Read,
+            Depth::Read,
         );
         assert!(!cut.whole && cut.dated);
         assert_eq!(answer(&cut.row).as_deref(), Some("half of it"));
-        assert!(!read("", Answers::Read).whole);
+        assert!(!read("", Depth::Read).whole);
     }
 }

@@ -78,7 +78,7 @@ impl<'b> Shelf<'b> {
         if reader.position() != start {
             reader.seek(start)?;
         }
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(usize::try_from(BLOCK).unwrap_or_default());
         reader.take(BLOCK).read_to_end(&mut bytes)?;
         Ok(bytes)
     }

@@ -20,11 +20,6 @@ impl<'h> Attributes<'h> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_ref())
     }
 
-    /// Whether the element is of `class`.
-    pub(crate) fn has_class(&self, class: &str) -> bool {
-        self.get("class").is_some_and(|classes| classes.split_ascii_whitespace().any(|one| one == class))
-    }
-
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

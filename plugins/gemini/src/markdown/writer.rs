@@ -17,6 +17,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
+    /// A writer with room for `length` bytes.
+    pub(super) fn of(length: usize) -> Self {
+        Self { text: String::with_capacity(length), ..Self::default() }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.text.len()
     }
@@ -188,15 +193,16 @@ fn is_space(c: char) -> bool {
 /// How long the words at the front of `text` have nothing but one space between them; they do not end in one.
 fn evenly_spaced(text: &[u8]) -> usize {
     /// Bytes that are looked at together, which compilers turn into vectors.
-    const BLOCK: usize = 32;
-    let folded = |byte: u8| matches!(byte, b'\n' | b'\t' | b'\r' | b'\x0c');
-    let ends = |byte: u8, next: u8| folded(byte) | ((byte == b' ') & (folded(next) | (next == b' ')));
+    const BLOCK: usize = 16;
+    let is = |byte: u8, other: u8| u8::from(byte == other);
+    let folded = |byte: u8| is(byte, b'\n') | is(byte, b'\t') | is(byte, b'\r') | is(byte, b'\x0c');
+    let ends = |byte: u8, next: u8| folded(byte) | (is(byte, b' ') & (folded(next) | is(next, b' ')));
     let mut start = 0;
     while let Some((block, next)) =
         text.get(start..).and_then(|rest| rest.first_chunk().zip(rest.get(1..=BLOCK)))
     {
         let block: &[u8; BLOCK] = block;
-        if block.iter().zip(next).fold(false, |any, (byte, next)| any | ends(*byte, *next)) {
+        if block.iter().zip(next).fold(0, |any, (byte, next)| any | ends(*byte, *next)) != 0 {
             break;
         }
         start += BLOCK;
@@ -204,5 +210,5 @@ fn evenly_spaced(text: &[u8]) -> usize {
     let rest = text.get(start..).unwrap_or_default();
     // What follows the text may begin with a space.
     let followers = rest.iter().skip(1).chain([&b' ']);
-    start + rest.iter().zip(followers).position(|(byte, next)| ends(*byte, *next)).unwrap_or(rest.len())
+    start + rest.iter().zip(followers).position(|(byte, next)| ends(*byte, *next) != 0).unwrap_or(rest.len())
 }
