@@ -14,9 +14,11 @@ use serde_json::{Value, json};
 use crate::{Bundle, Detection, ImportError, Importer, Sink};
 
 mod difference;
+mod endure;
 mod fields;
 
 pub use difference::first_difference;
+pub use endure::{BETWEEN_FILES, Flaw, endure, files, replay};
 pub use fields::{Emitted, FieldTable, Rule};
 
 /// What an importer made of one fixture.
