@@ -66,7 +66,7 @@ impl Reader {
 
     pub(crate) fn take(&mut self, event: Event<'_>) {
         match (event, &mut self.code) {
-            (Event::Text(text), Some((code, _))) => text.pieces(|piece| code.push_str(piece)),
+            (Event::Text(text), Some((code, _))) => text.push_to(code),
             (Event::Open("br", _), Some((code, _))) => code.push('\n'),
             (Event::Open("code", attributes), Some((_, language))) => *language = language_of(attributes),
             (Event::Close("pre"), Some(_)) => self.end_code(),

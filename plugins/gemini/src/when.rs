@@ -43,7 +43,7 @@ pub(crate) fn read(line: &str) -> Option<When> {
     before
         .iter()
         .chain(after.iter().filter(|piece| piece.at < zone.start))
-        .for_each(|piece| date.take(piece));
+        .for_each(|piece| date.take(piece, line.get(piece.at..piece.end).unwrap_or_default()));
     let half = date.half;
     let (year, month, day) = date.read()?;
     let Some(month) = month else { return Some(When { micros: None, zoned: false }) };
@@ -83,41 +83,32 @@ struct Piece {
 #[derive(Debug)]
 enum Kind {
     Number(i64, usize),
-    Word(String),
+    Word,
 }
 
 /// Numbers and words in order; all else parts them.
 fn pieces(line: &str) -> Vec<Piece> {
-    let mut found: Vec<Piece> = Vec::new();
+    /// More than most lines have.
+    const USUAL: usize = 16;
+    let mut found: Vec<Piece> = Vec::with_capacity(USUAL);
     for (at, c) in line.char_indices() {
         let end = at + c.len_utf8();
         let follows = found.last().is_some_and(|piece| piece.end == at);
-        if !follows && let Some(last) = found.last_mut().filter(|last| last.next.is_none()) {
-            last.next = line.get(last.end..).and_then(|rest| rest.chars().next());
-        }
         match (digit(c), found.last_mut().filter(|_| follows)) {
             (Some(digit), Some(Piece { kind: Kind::Number(number, digits), end: last, .. })) => {
                 *number = number.saturating_mul(10).saturating_add(digit);
                 (*digits, *last) = (*digits + 1, end);
+                continue;
             }
-            (Some(digit), _) => found.push(Piece { kind: Kind::Number(digit, 1), at, end, next: None }),
-            (None, Some(Piece { kind: Kind::Word(word), end: last, .. })) if in_word(c) => {
-                word.extend(c.to_lowercase());
+            (None, Some(Piece { kind: Kind::Word, end: last, .. })) if in_word(c) => {
                 *last = end;
+                continue;
             }
-            (None, before) if in_word(c) => {
-                if let Some(before) = before {
-                    before.next = Some(c);
-                }
-                let word = c.to_lowercase().collect();
-                found.push(Piece { kind: Kind::Word(word), at, end, next: None });
-            }
-            (None, before) => {
-                if let Some(before) = before {
-                    before.next = Some(c);
-                }
-            }
+            (_, Some(before)) => before.next = Some(c),
+            (_, None) => {}
         }
+        let kind = digit(c).map(|digit| Kind::Number(digit, 1)).or(in_word(c).then_some(Kind::Word));
+        found.extend(kind.map(|kind| Piece { kind, at, end, next: None }));
     }
     found
 }
@@ -221,23 +212,26 @@ fn zone(line: &str, clock: &Clock) -> Zone {
 
 /// What stands around the time of day.
 #[derive(Default)]
-struct Date<'p> {
-    numbers: Vec<(i64, usize, Option<char>)>,
+struct Date {
+    /// Each with the number of its digits.
+    numbers: Vec<(i64, usize)>,
     month: Option<i64>,
     half: Option<Half>,
     /// The word before.
-    last: &'p str,
+    last: String,
     /// Words that mean nothing here.
     unknown: usize,
 }
 
-impl<'p> Date<'p> {
-    fn take(&mut self, piece: &'p Piece) {
+impl Date {
+    fn take(&mut self, piece: &Piece, text: &str) {
         match &piece.kind {
-            Kind::Number(number, digits) => self.numbers.push((*number, *digits, piece.next)),
-            Kind::Word(word) => {
+            Kind::Number(number, digits) => self.numbers.push((*number, *digits)),
+            Kind::Word => {
+                let word = text.chars().flat_map(char::to_lowercase).collect();
                 let last = std::mem::replace(&mut self.last, word);
-                if let Some(half) = half(word).or_else(|| names::half_in_two(last, word)) {
+                let word = self.last.as_str();
+                if let Some(half) = half(word).or_else(|| names::half_in_two(&last, word)) {
                     self.half.get_or_insert(half);
                 } else if let Some(month) = month(word).filter(|_| self.month.is_none()) {
                     self.month = Some(month);
@@ -250,8 +244,7 @@ impl<'p> Date<'p> {
 
     /// Year, month and day; the month is none where its name is not known.
     fn read(self) -> Option<(i64, Option<i64>, i64)> {
-        let numbers: Vec<(i64, usize)> =
-            self.numbers.iter().map(|(number, digits, _)| (*number, *digits)).collect();
+        let numbers = self.numbers;
         let is_year = |(number, digits): &(i64, usize)| {
             *digits == 4 && (YEARS.contains(number) || YEARS.contains(&(number - BUDDHIST_ERA)))
         };

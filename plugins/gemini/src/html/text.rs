@@ -23,6 +23,12 @@ impl<'e> Text<'e> {
         Self { text, encoded: false }
     }
 
+    /// Appends the decoded text to `out`.
+    pub(crate) fn push_to(self, out: &mut String) {
+        out.reserve(self.text.len());
+        self.pieces(|piece| out.push_str(piece));
+    }
+
     /// Hands the decoded text to `each`, in as many pieces as it takes.
     pub(crate) fn pieces(self, mut each: impl FnMut(&str)) {
         let mut rest = self.text;
