@@ -2,7 +2,10 @@
 
 use satchel_importer::{Importer, testkit};
 
-/// Panics with what `T` does wrong on `input`.
+/// Runs `T` on `input`.
+///
+/// # Panics
+/// With what `T` does wrong.
 pub fn check<T: Importer>(input: &[u8]) {
     if let Err(flaw) = testkit::endure::<T>(input) {
         panic!("{flaw}");
