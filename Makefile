@@ -1,5 +1,5 @@
 # Each target does its own set-up on a fresh machine.
-.PHONY: setup demo test lint bench
+.PHONY: setup demo test lint bench fuzz
 
 CARGO ?= cargo
 # Compilers that build the importers for wasm: rustup's, else Debian's with its source of the standard library.
@@ -40,3 +40,18 @@ lint: setup
 bench: setup
 	$(CARGO) build --release -p satchel-daemon
 	$(CARGO) bench -p satchel-tests --bench figures
+
+# Seconds for each importer.
+FUZZ_SECONDS ?= 60
+FUZZED := $(basename $(notdir $(wildcard tests/fuzz/targets/*.rs)))
+
+# The compiler counts what an input covers by flags that only RUSTC_BOOTSTRAP opens in a stable one. No address sanitizer:
+# the importers hold no unsafe code.
+fuzz: setup
+	@command -v cargo-fuzz >/dev/null || $(CARGO) install --locked cargo-fuzz
+	@for importer in $(FUZZED); do \
+		mkdir -p tests/fuzz/kept/$$importer && \
+		RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run --fuzz-dir tests/fuzz --sanitizer none $$importer \
+			tests/fuzz/kept/$$importer tests/fuzz/corpus/$$importer -- -max_total_time=$(FUZZ_SECONDS) \
+			-timeout=10 -rss_limit_mb=512 -max_len=65536 -print_final_stats=1 || exit 1; \
+	done

@@ -1,6 +1,6 @@
 //! Group chats: several people and ChatGPT in one thread, a list instead of a tree.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{
     Arena, Content, Conversation, Element, ImportError, JsonError, Leftover, Message, Parser, Participant,
@@ -32,6 +32,8 @@ struct Chat<'a> {
 /// One message.
 #[derive(Debug, Default)]
 struct Said<'a> {
+    /// Its place in the list, counting those that are no objects.
+    at: usize,
     id: Option<&'a str>,
     role: Option<&'a str>,
     text: Option<&'a str>,
@@ -50,12 +52,18 @@ pub(crate) fn read<'a>(element: &Element<'a>, context: &Context<'a>) -> Result<R
     let arena = element.arena();
     let locator = element.locator();
     let id = chat.key();
-    let skipped = chat.odd.iter().map(|at| (format!("{locator}.messages[{at}]"), "it is not an object"));
-    let skipped = skipped.collect();
+    let place = |at: usize| format!("{locator}.messages[{at}]");
+    let mut skipped: Vec<_> = chat.odd.iter().map(|at| (place(*at), "it is not an object")).collect();
     let mut messages: Vec<Message<'a>> = Vec::with_capacity(chat.messages.len());
+    let mut known = BTreeSet::new();
     for (number, said) in chat.messages.into_iter().enumerate() {
+        let (id, at) = (said.key(number), said.at);
+        if !known.insert(id.clone()) {
+            skipped.push((place(at), "another message has the same id"));
+            continue;
+        }
         let parent = messages.last().map(|before| before.id.clone());
-        messages.push(said.message(number, parent, context, arena));
+        messages.push(said.message(id, parent, context, arena));
     }
     let mut rest = chat.rest;
     let conversation = Conversation {
@@ -121,7 +129,7 @@ impl<'a> Chat<'a> {
         let mut number = 0;
         while json.item()? {
             match Said::read(json)? {
-                Some(said) => self.messages.push(said),
+                Some(said) => self.messages.push(Said { at: number, ..said }),
                 None => self.odd.push(number),
             }
             number += 1;
@@ -163,9 +171,13 @@ impl<'a> Said<'a> {
         Ok(Some(it))
     }
 
+    fn key(&self, number: usize) -> Cow<'a, str> {
+        self.id.map_or_else(|| Cow::Owned(format!("message-{number}")), Cow::Borrowed)
+    }
+
     fn message(
         mut self,
-        number: usize,
+        id: Cow<'a, str>,
         parent: Option<Cow<'a, str>>,
         context: &Context<'a>,
         arena: &'a Arena,
@@ -176,7 +188,6 @@ impl<'a> Said<'a> {
         {
             self.rest.add_text("role", name);
         }
-        let id = self.id.map_or_else(|| Cow::Owned(format!("message-{number}")), Cow::Borrowed);
         Message {
             provider_message_id: self.id.map(Cow::Borrowed),
             role,

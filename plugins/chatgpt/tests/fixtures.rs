@@ -9,3 +9,10 @@ use satchel_plugin_chatgpt::ChatGpt;
 fn every_fixture_gives_what_is_expected() -> Result<(), Box<dyn Error>> {
     Ok(testkit::check::<ChatGpt>(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))?)
 }
+
+/// Inputs of the fuzzer: those made of the fixtures, and those that showed a mistake.
+#[test]
+fn no_input_of_the_fuzzer_is_too_much() -> Result<(), testkit::Flaw> {
+    testkit::replay::<ChatGpt>(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fuzz/corpus/chatgpt"))
+        .map(drop)
+}

@@ -211,3 +211,27 @@ fn the_host_can_stop_a_run_at_any_call() {
     let error = ChatGpt::run("chatgpt-importer/2023.01", &bundle, &mut sink).expect_err("it stops");
     assert_eq!(error.kind, ErrorKind::Cancelled);
 }
+
+#[test]
+fn messages_of_one_id_in_a_group_are_one() {
+    let said =
+        r#"{"chats":[{"id":"g","messages":[{"id":"m","text":"a"},{"id":"m","text":"b"},{"text":"c"},7]}]}"#;
+    let (name, conversations_file) =
+        exports()[0].iter().find(|(name, _)| name == "conversations.json").expect("it is there");
+    let files = [(name.as_str(), conversations_file.clone()), ("group_chats.json", said.as_bytes().to_vec())];
+    let mut sink = Sink::collecting();
+    ChatGpt::run("chatgpt-importer/2026.07", &Bundle::from_files(files), &mut sink)
+        .expect("a run comes to its end");
+    let lines = sink.into_lines();
+    let group =
+        conversations(&lines).into_iter().find(|record| record.id == "group_chat:g").expect("it is read");
+    assert_eq!(
+        group.messages.iter().map(|message| message.id.as_str()).collect::<Vec<_>>(),
+        ["m", "message-2"]
+    );
+    check_tree(group);
+    let skipped = lines
+        .iter()
+        .filter(|line| matches!(line, Line::Skip(skip) if skip.locator.starts_with("group_chats")));
+    assert_eq!(skipped.count(), 2);
+}

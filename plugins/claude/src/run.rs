@@ -24,6 +24,7 @@ use crate::{
 };
 
 const PRIVATE: &str = "this file is private and is not read";
+const SAME_DOCUMENT: &str = "another document of the project has the same id";
 const INDEX_ONLY: &str = "the conversation is only named here; its messages are not in the export";
 const UNDESCRIBED: &str = "no description of this artifact is in the export; its files are not imported";
 
@@ -201,9 +202,12 @@ impl Run<'_> {
             let mut found = memory::project::evidence(&project, &origin, kept.as_deref(), &locator);
             if !project.starter && (found.evidence.is_empty() || !project.documents.is_empty()) {
                 let key = project::key(&project);
-                let (conversation, messages) =
+                let (conversation, messages, repeated) =
                     project::records(project, owner, version, kept.as_deref(), &locator);
                 sink.conversation(&conversation, &messages)?;
+                for at in repeated {
+                    sink.skip(RecordKind::Message, &format!("{locator}.docs[{at}]"), SAME_DOCUMENT)?;
+                }
                 for evidence in &mut found.evidence {
                     evidence.conversation = Some(key.clone());
                 }

@@ -204,6 +204,16 @@ fn lists_too_long_to_be_real_spoil_one_conversation_only() {
 }
 
 #[test]
+fn documents_of_one_id_are_one() {
+    let text = r#"[{"uuid":"p","name":"Bakery","prompt_template":"","description":"Bread","creator":{"uuid":"u"},
+        "docs":[{"uuid":"d","filename":"a.md"},{"uuid":"d"},{"filename":"c"},{"filename":"c"},{"uuid":"description"}]}]"#;
+    let lines = read("projects.json", text.as_bytes());
+    assert_eq!(conversations(&lines)[0].messages.len(), 3);
+    check_tree(conversations(&lines)[0]);
+    assert_eq!(lines.iter().filter(|line| matches!(line, Line::Skip(_))).count(), 3, "{lines:?}");
+}
+
+#[test]
 fn a_flood_of_memories_ends_with_a_word() {
     let headings: Vec<String> = (0..30_000).map(|number| format!("**{number}**\\nx")).collect();
     let text = format!(r#"{{"conversations_memory":"{}"}}"#, headings.join("\\n"));

@@ -19,6 +19,6 @@ pub(crate) use index::{Index, Shape};
 
 /// Whether a card of a page is one of Gemini's.
 pub(crate) fn is_our_card(html: &str) -> bool {
-    let row = page::read(html).row;
+    let row = page::read(html, row::Depth::Noted).row;
     !row.labels.is_empty() && row.is_ours()
 }

@@ -9,7 +9,10 @@ use satchel_importer::{
 };
 
 use crate::{
-    activity::{Shape, cards, row::Row},
+    activity::{
+        Shape, cards,
+        row::{Depth, Row},
+    },
     gems::{self, Setting},
     layout::{self, Promise},
 };
@@ -229,7 +232,7 @@ impl Head {
         if seen.activity() {
             self.rows += 1;
             // An element that breaks off says as much as it says.
-            let row = Row::read(&mut element.parser());
+            let row = Row::read(&mut element.parser(), Depth::Noted);
             let ours = row.is_ok_and(|row| row.is_some_and(|row| row.is_ours()));
             if ours || (!element.whole() && seen.ours) {
                 self.kind = Some(Kind::Activity(Shape::List));

@@ -3,6 +3,7 @@
 use satchel_importer::{
     Bundle, Evidence, ImportError, Item, Leftover, Sink,
     address::unsigned,
+    json::quote,
     pam::{
         memory::{ExtractionMethod, MemoryType},
         raw::RawObject,
@@ -151,10 +152,9 @@ fn link(name: &str, address: &str) -> String {
 }
 
 fn quoted(text: &str) -> String {
-    let mut one = Leftover::default();
-    one.add_text("", text);
-    let object = one.into_json().unwrap_or_default();
-    object.get(4..object.len().saturating_sub(1)).unwrap_or_default().to_owned()
+    let mut quoted = String::new();
+    quote(text, &mut quoted);
+    quoted
 }
 
 /// The records of a page: each begins with the label with which the first begins.
@@ -196,10 +196,10 @@ impl Reader {
             }
             Event::Close("a") => self.end_link(),
             Event::Open(name, _) | Event::Close(name) if is_block(name) => self.push("\n"),
-            Event::Text(text) => match &mut self.bold {
-                Some(bold) => bold.push_str(text),
-                None => self.push(text),
-            },
+            Event::Text(text) => text.pieces(|piece| match &mut self.bold {
+                Some(bold) => bold.push_str(piece),
+                None => self.push(piece),
+            }),
             Event::Open(..) | Event::Close(_) => {}
         }
     }

@@ -1,100 +1,55 @@
 //! HTML as a series of tags and texts.
+//!
+//! Pages are mostly plain: [`tag`] and [`text`] read what they commonly hold, borrowing all of it. From the first tag on
+//! that is anything else, [`full`] reads as browsers do, which takes many times as long.
 
 use std::borrow::Cow;
 
-use html5gum::{
-    Span, Tokenizer,
-    emitters::callback::{CallbackEmitter, CallbackEvent},
-};
+mod full;
+mod tag;
+mod text;
+
+pub(crate) use tag::Attributes;
+use tag::Tag;
+pub(crate) use text::Text;
 
 /// One step of a walk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event<'e> {
     /// A start tag; its name is in lower case.
-    Open(&'e str, &'e Attributes),
+    Open(&'e str, &'e Attributes<'e>),
     /// An end tag.
     Close(&'e str),
-    /// Text with its entities decoded; never what scripts and styles hold.
-    Text(&'e str),
-}
-
-/// The attributes of one tag.
-#[derive(Debug, Default)]
-pub(crate) struct Attributes(Vec<(String, String)>);
-
-impl Attributes {
-    /// The value of the attribute `name` (lower case).
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
-    }
-
-    /// Whether the element is of `class`.
-    pub(crate) fn has_class(&self, class: &str) -> bool {
-        self.get("class").is_some_and(|classes| classes.split_ascii_whitespace().any(|one| one == class))
-    }
+    /// Text, never what scripts and styles hold; what stands between two tags may come in several parts.
+    Text(Text<'e>),
 }
 
 /// Hands every tag and text of `html` to `each`, in order. Broken HTML is read as browsers read it.
 pub(crate) fn walk(html: &str, mut each: impl FnMut(Event<'_>)) {
-    let mut tag = Tag::default();
-    let take = |event: CallbackEvent<'_>, _: Span<()>| -> Option<()> {
-        tag.take(&event, &mut each);
-        None
-    };
-    let mut emitter = CallbackEmitter::new(take);
-    emitter.naively_switch_states(true);
-    for step in Tokenizer::new_with_emitter(html, emitter) {
-        match step {
-            Ok(()) => {}
-            Err(never) => match never {},
+    let mut attributes = Attributes::default();
+    let mut rest = html;
+    while !rest.is_empty() {
+        let (text, markup) = rest.split_at(memchr::memchr(b'<', rest.as_bytes()).unwrap_or(rest.len()));
+        if !text.is_empty() {
+            each(Event::Text(Text::source(text)));
         }
-    }
-}
-
-/// The start tag that is being read.
-#[derive(Default)]
-struct Tag {
-    name: String,
-    attributes: Attributes,
-    /// Inside a script or a style sheet.
-    silent: bool,
-}
-
-impl Tag {
-    fn take(&mut self, event: &CallbackEvent<'_>, each: &mut impl FnMut(Event<'_>)) {
-        match event {
-            CallbackEvent::OpenStartTag { name } => {
-                text(name).as_ref().clone_into(&mut self.name);
-                self.attributes.0.clear();
+        rest = match tag::read(markup, &mut attributes) {
+            Some((Tag::Open(name), behind)) => {
+                each(Event::Open(name, &attributes));
+                behind
             }
-            CallbackEvent::AttributeName { name } => {
-                self.attributes.0.push((text(name).into_owned(), String::new()));
+            Some((Tag::Close(name), behind)) => {
+                each(Event::Close(name));
+                behind
             }
-            CallbackEvent::AttributeValue { value } => {
-                if let Some((_, last)) = self.attributes.0.last_mut() {
-                    text(value).as_ref().clone_into(last);
-                }
-            }
-            CallbackEvent::CloseStartTag { .. } => {
-                self.silent = matches!(self.name.as_str(), "script" | "style");
-                each(Event::Open(&self.name, &self.attributes));
-            }
-            CallbackEvent::EndTag { name } => {
-                self.silent = false;
-                each(Event::Close(&text(name)));
-            }
-            CallbackEvent::String { value } if !self.silent => each(Event::Text(&text(value))),
-            CallbackEvent::String { .. }
-            | CallbackEvent::Comment { .. }
-            | CallbackEvent::Doctype { .. }
-            | CallbackEvent::Error(_) => {}
-        }
+            None => return full::walk(markup, &mut each),
+        };
     }
 }
 
 /// The bytes as text. They nearly always are; checking that first is far cheaper than repairing.
 pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
-    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
+    simdutf8::basic::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 /// Whether the tag begins a line of its own.
@@ -139,18 +94,31 @@ pub(crate) fn is_block(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
-    fn told(html: &str) -> String {
-        let mut told = String::new();
-        walk(html, |event| match event {
+    fn note(event: Event<'_>, told: &mut String) {
+        match event {
             Event::Open(name, attributes) => {
                 let href = attributes.get("href").map(|href| format!(" {href}")).unwrap_or_default();
                 told.push_str(&format!("<{name}{href}>"));
             }
             Event::Close(name) => told.push_str(&format!("</{name}>")),
-            Event::Text(text) => told.push_str(text),
-        });
+            Event::Text(text) => text.push_to(told),
+        }
+    }
+
+    fn told(html: &str) -> String {
+        let mut told = String::new();
+        walk(html, |event| note(event, &mut told));
+        told
+    }
+
+    /// The same by the full tokenizer alone.
+    fn told_in_full(html: &str) -> String {
+        let mut told = String::new();
+        full::walk(html, &mut |event| note(event, &mut told));
         told
     }
 
@@ -163,5 +131,21 @@ mod tests {
         );
         assert_eq!(told("<!-- x --><br/>a < b"), "<br>a < b");
         assert_eq!(told("<p <b>x</"), "<p>x</");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn plain_pages_are_read_as_browsers_read_them(pieces in prop::collection::vec(prop::sample::select(vec![
+            "<", ">", "</", "/>", "/", "=", "\"", "'", " ", "\n", "\r", "\r\n", "\t", "\u{c}", "\u{0}", "p", "b-1", "B", "é", "\u{fffe}", "\u{7f}",
+            "<p>", "</p>", "</p >", "<br/>", "<a href=\"x\">", "<a href='x&amp;y'>", "<a href=\"1\" href=\"2\">", "<a href=x>", "<a href>", "<a\nhref = \"x\">",
+            "<a href=\"&\">", "<a href=\"&copy\">", "<a href=\"&lt=\">", "<a href=\"x\"b>", "<!--", "-->", "<!", "<?", "<![CDATA[", "<script>", "</script>",
+            "<title>", "</title>", "<textarea>", "<plaintext>", "<noscript>", "<style>", "</style>", "&", "&amp;", "&ampx", "&lt", "&quot;", "&nbsp;",
+            "&emsp;", "&apos;", "&copy;", "&notit;", "&#39;", "&#039;", "&#x27;", "&#8239;", "&#0;", "&#128;", "&#128640;", "&#xD800;", "&#99999999999;", "&#;", "#", ";",
+        ]), 0..24)) {
+            let html = pieces.concat();
+            prop_assert_eq!(told(&html), told_in_full(&html), "{}", html);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! HTML answers as Markdown: headings, lists, tables, code, links, emphasis.
 
-use std::{borrow::Cow, ops::Range};
+use std::borrow::Cow;
 
 use crate::html::{Attributes, Event, is_block, walk};
 
@@ -22,21 +22,16 @@ pub(crate) struct Image {
     pub(crate) name: Option<String>,
 }
 
-/// Reads the events `range` of `html` (its tags and texts, counted from 0).
-pub(crate) fn read(html: &str, range: Range<usize>) -> Markdown {
-    let mut reader = Reader::default();
-    let mut at = 0;
-    walk(html, |event| {
-        if range.contains(&at) {
-            reader.take(event);
-        }
-        at += 1;
-    });
+/// Reads `html`.
+pub(crate) fn read(html: &str) -> Markdown {
+    let mut reader = Reader::of(html.len());
+    walk(html, |event| reader.take(event));
     reader.finish()
 }
 
-#[derive(Default)]
-struct Reader {
+/// Reads HTML event by event.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
     out: Writer,
     images: Vec<Image>,
     /// Where the texts of open links begin, and where they lead.
@@ -48,13 +43,13 @@ struct Reader {
 }
 
 /// The number of the next item, if the list has numbers.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct List {
     next: Option<u64>,
     indent: usize,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Table {
     rows: Vec<Vec<String>>,
     /// What was written around the cell that is open.
@@ -64,20 +59,25 @@ struct Table {
 }
 
 impl Reader {
-    fn take(&mut self, event: Event<'_>) {
+    /// A reader of about `length` bytes of HTML.
+    pub(crate) fn of(length: usize) -> Self {
+        Self { out: Writer::of(length), ..Self::default() }
+    }
+
+    pub(crate) fn take(&mut self, event: Event<'_>) {
         match (event, &mut self.code) {
-            (Event::Text(text), Some((code, _))) => code.push_str(text),
+            (Event::Text(text), Some((code, _))) => text.push_to(code),
             (Event::Open("br", _), Some((code, _))) => code.push('\n'),
             (Event::Open("code", attributes), Some((_, language))) => *language = language_of(attributes),
             (Event::Close("pre"), Some(_)) => self.end_code(),
             (Event::Open(..) | Event::Close(_), Some(_)) => {}
-            (Event::Text(text), None) => self.out.words(text),
+            (Event::Text(text), None) => text.pieces(|piece| self.out.words(piece)),
             (Event::Open(name, attributes), None) => self.open(name, attributes),
             (Event::Close(name), None) => self.close(name),
         }
     }
 
-    fn open(&mut self, name: &str, attributes: &Attributes) {
+    fn open(&mut self, name: &str, attributes: &Attributes<'_>) {
         match name {
             "br" => self.out.line(),
             "b" | "strong" => self.out.mark("**"),
@@ -132,7 +132,7 @@ impl Reader {
         }
     }
 
-    fn image(&mut self, attributes: &Attributes) {
+    fn image(&mut self, attributes: &Attributes<'_>) {
         let source = attributes.get("src").unwrap_or_default().trim();
         let name = attributes.get("alt").map(str::trim).filter(|name| !name.is_empty());
         // Bytes inside the page would fill the text.
@@ -157,7 +157,7 @@ impl Reader {
         self.out.paragraph();
     }
 
-    fn open_list(&mut self, numbered: bool, attributes: &Attributes) {
+    fn open_list(&mut self, numbered: bool, attributes: &Attributes<'_>) {
         if self.lists.is_empty() {
             self.out.paragraph();
         } else {
@@ -259,7 +259,7 @@ impl Reader {
         self.out.paragraph();
     }
 
-    fn finish(mut self) -> Markdown {
+    pub(crate) fn finish(mut self) -> Markdown {
         self.end_code();
         if self.table.is_some() {
             if let Some(table) = &mut self.table {
@@ -286,7 +286,7 @@ fn heading(name: &str) -> Option<usize> {
     }
 }
 
-fn language_of(attributes: &Attributes) -> String {
+fn language_of(attributes: &Attributes<'_>) -> String {
     let mut classes = attributes.get("class").unwrap_or_default().split_ascii_whitespace();
     let language = classes.find_map(|class| class.strip_prefix("language-"));
     language.or_else(|| attributes.get("data-language")).unwrap_or_default().to_owned()

@@ -4,6 +4,8 @@
 //! The forms are those of CLDR's medium date and time, with the abbreviation of a time zone behind. No language is told
 //! beforehand: names of months and halves of the day are looked up in all of them.
 
+use std::borrow::Cow;
+
 use satchel_importer::pam::time::Timestamp;
 
 mod names;
@@ -21,13 +23,15 @@ pub(crate) struct When {
 
 /// Longer lines are no times, in characters.
 const LONGEST: usize = 80;
+/// Digits of the shortest time: those of a year, a day, an hour and a minute.
+const FEWEST_DIGITS: usize = 7;
 /// The years that dates may have; Thai ones are of the Buddhist era.
 const YEARS: std::ops::RangeInclusive<i64> = 1990..=2199;
 const BUDDHIST_ERA: i64 = 543;
 
 /// Reads a line that holds a time and nothing else; none if it is something else.
 pub(crate) fn read(line: &str) -> Option<When> {
-    if line.len() > LONGEST * 4 || line.chars().count() > LONGEST {
+    if line.len() > LONGEST * 4 || line.chars().count() > LONGEST || digits(line) < FEWEST_DIGITS {
         return None;
     }
     let line = &without_thai_points(line);
@@ -39,7 +43,7 @@ pub(crate) fn read(line: &str) -> Option<When> {
     before
         .iter()
         .chain(after.iter().filter(|piece| piece.at < zone.start))
-        .for_each(|piece| date.take(piece));
+        .for_each(|piece| date.take(piece, line.get(piece.at..piece.end).unwrap_or_default()));
     let half = date.half;
     let (year, month, day) = date.read()?;
     let Some(month) = month else { return Some(When { micros: None, zoned: false }) };
@@ -55,13 +59,14 @@ pub(crate) fn read(line: &str) -> Option<When> {
 }
 
 /// Thai abbreviations have points inside, which part words elsewhere.
-fn without_thai_points(line: &str) -> String {
+fn without_thai_points(line: &str) -> Cow<'_, str> {
+    let thai = |c: char| matches!(c, '\u{e00}'..='\u{e7f}');
+    if !line.contains(thai) {
+        return Cow::Borrowed(line);
+    }
     let mut before = ' ';
-    let mut keep = |c: char| {
-        let thai = matches!(std::mem::replace(&mut before, c), '\u{e00}'..='\u{e7f}');
-        !(thai && c == '.')
-    };
-    line.chars().filter(|c| keep(*c)).collect()
+    let mut keep = |c: char| !(thai(std::mem::replace(&mut before, c)) && c == '.');
+    Cow::Owned(line.chars().filter(|c| keep(*c)).collect())
 }
 
 /// A number or a word of a line.
@@ -78,41 +83,32 @@ struct Piece {
 #[derive(Debug)]
 enum Kind {
     Number(i64, usize),
-    Word(String),
+    Word,
 }
 
 /// Numbers and words in order; all else parts them.
 fn pieces(line: &str) -> Vec<Piece> {
-    let mut found: Vec<Piece> = Vec::new();
+    /// More than most lines have.
+    const USUAL: usize = 16;
+    let mut found: Vec<Piece> = Vec::with_capacity(USUAL);
     for (at, c) in line.char_indices() {
         let end = at + c.len_utf8();
         let follows = found.last().is_some_and(|piece| piece.end == at);
-        if !follows && let Some(last) = found.last_mut().filter(|last| last.next.is_none()) {
-            last.next = line.get(last.end..).and_then(|rest| rest.chars().next());
-        }
         match (digit(c), found.last_mut().filter(|_| follows)) {
             (Some(digit), Some(Piece { kind: Kind::Number(number, digits), end: last, .. })) => {
                 *number = number.saturating_mul(10).saturating_add(digit);
                 (*digits, *last) = (*digits + 1, end);
+                continue;
             }
-            (Some(digit), _) => found.push(Piece { kind: Kind::Number(digit, 1), at, end, next: None }),
-            (None, Some(Piece { kind: Kind::Word(word), end: last, .. })) if in_word(c) => {
-                word.extend(c.to_lowercase());
+            (None, Some(Piece { kind: Kind::Word, end: last, .. })) if in_word(c) => {
                 *last = end;
+                continue;
             }
-            (None, before) if in_word(c) => {
-                if let Some(before) = before {
-                    before.next = Some(c);
-                }
-                let word = c.to_lowercase().collect();
-                found.push(Piece { kind: Kind::Word(word), at, end, next: None });
-            }
-            (None, before) => {
-                if let Some(before) = before {
-                    before.next = Some(c);
-                }
-            }
+            (_, Some(before)) => before.next = Some(c),
+            (_, None) => {}
         }
+        let kind = digit(c).map(|digit| Kind::Number(digit, 1)).or(in_word(c).then_some(Kind::Word));
+        found.extend(kind.map(|kind| Piece { kind, at, end, next: None }));
     }
     found
 }
@@ -133,6 +129,10 @@ fn digit(c: char) -> Option<i64> {
         _ => return None,
     };
     Some(i64::from(u32::from(c) - u32::from(zero)))
+}
+
+fn digits(line: &str) -> usize {
+    line.chars().filter(|c| digit(*c).is_some()).count()
 }
 
 /// The time of day: two or three numbers of which colons (or, in some languages, points) stand between.
@@ -213,7 +213,8 @@ fn zone(line: &str, clock: &Clock) -> Zone {
 /// What stands around the time of day.
 #[derive(Default)]
 struct Date {
-    numbers: Vec<(i64, usize, Option<char>)>,
+    /// Each with the number of its digits.
+    numbers: Vec<(i64, usize)>,
     month: Option<i64>,
     half: Option<Half>,
     /// The word before.
@@ -223,11 +224,13 @@ struct Date {
 }
 
 impl Date {
-    fn take(&mut self, piece: &Piece) {
+    fn take(&mut self, piece: &Piece, text: &str) {
         match &piece.kind {
-            Kind::Number(number, digits) => self.numbers.push((*number, *digits, piece.next)),
-            Kind::Word(word) => {
-                let last = std::mem::replace(&mut self.last, word.clone());
+            Kind::Number(number, digits) => self.numbers.push((*number, *digits)),
+            Kind::Word => {
+                let word = text.chars().flat_map(char::to_lowercase).collect();
+                let last = std::mem::replace(&mut self.last, word);
+                let word = self.last.as_str();
                 if let Some(half) = half(word).or_else(|| names::half_in_two(&last, word)) {
                     self.half.get_or_insert(half);
                 } else if let Some(month) = month(word).filter(|_| self.month.is_none()) {
@@ -241,8 +244,7 @@ impl Date {
 
     /// Year, month and day; the month is none where its name is not known.
     fn read(self) -> Option<(i64, Option<i64>, i64)> {
-        let numbers: Vec<(i64, usize)> =
-            self.numbers.iter().map(|(number, digits, _)| (*number, *digits)).collect();
+        let numbers = self.numbers;
         let is_year = |(number, digits): &(i64, usize)| {
             *digits == 4 && (YEARS.contains(number) || YEARS.contains(&(number - BUDDHIST_ERA)))
         };

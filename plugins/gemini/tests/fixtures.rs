@@ -29,3 +29,10 @@ fn records_of_other_providers_are_left_alone() -> Result<(), Box<dyn Error>> {
     assert!(produced.exports.is_empty(), "{:?}", produced.exports);
     Ok(())
 }
+
+/// Inputs of the fuzzer: those made of the fixtures, and those that showed a mistake.
+#[test]
+fn no_input_of_the_fuzzer_is_too_much() -> Result<(), testkit::Flaw> {
+    testkit::replay::<Gemini>(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fuzz/corpus/gemini"))
+        .map(drop)
+}

@@ -23,3 +23,9 @@ fn secrets_of_an_export_go_nowhere() -> Result<(), Box<dyn Error>> {
     }
     Ok(())
 }
+
+/// Inputs of the fuzzer: those made of the fixtures, and those that showed a mistake.
+#[test]
+fn no_input_of_the_fuzzer_is_too_much() -> Result<(), testkit::Flaw> {
+    testkit::replay::<Grok>(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fuzz/corpus/grok")).map(drop)
+}

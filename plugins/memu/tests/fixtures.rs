@@ -7,3 +7,9 @@ use satchel_plugin_memu::MemU;
 fn every_fixture_gives_what_is_expected() -> Result<(), FixtureError> {
     testkit::check::<MemU>(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))
 }
+
+/// Inputs of the fuzzer: those made of the fixtures, and those that showed a mistake.
+#[test]
+fn no_input_of_the_fuzzer_is_too_much() -> Result<(), testkit::Flaw> {
+    testkit::replay::<MemU>(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fuzz/corpus/memu")).map(drop)
+}

@@ -14,10 +14,12 @@ use serde_json::{Value, json};
 use crate::{Bundle, Detection, ImportError, Importer, Sink};
 
 mod difference;
+mod endure;
 mod fields;
 mod recall;
 
 pub use difference::first_difference;
+pub use endure::{BETWEEN_FILES, Flaw, endure, files, replay};
 pub use fields::{Emitted, FieldTable, Rule};
 
 /// What an importer made of one fixture.

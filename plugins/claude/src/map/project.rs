@@ -1,6 +1,6 @@
 //! A project as a conversation: PAM has no other place for files that belong to no message.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{
     Attachment, AttachmentKind, Content, Conversation, Message, Participant, Role, address::unsigned_json,
@@ -21,14 +21,14 @@ pub(crate) fn key(project: &Project<'_>) -> String {
 
 /// Maps a project: its description and then its documents, oldest first, each a message of the person.
 ///
-/// `kept` is what is left of the project as JSON text.
+/// `kept` is what is left of the project as JSON text. The last list holds the places of documents whose id another has.
 pub(crate) fn records<'a>(
     project: Project<'a>,
     owner: Option<&str>,
     version: &'static str,
     kept: Option<&str>,
     locator: &str,
-) -> (Conversation<'a>, Vec<Message<'a>>) {
+) -> (Conversation<'a>, Vec<Message<'a>>, Vec<usize>) {
     let id = key(&project);
     let account: Option<Cow<'a, str>> =
         project.creator.map(Cow::Borrowed).or_else(|| owner.map(|owner| owner.to_owned().into()));
@@ -65,19 +65,27 @@ pub(crate) fn records<'a>(
     // Later exports add documents behind the older ones, so that what was linked before stays so.
     let mut documents = project.documents;
     documents.sort_by_key(|document| (document.created, document.index));
+    let mut known: BTreeSet<_> = messages.iter().map(|message| message.id.clone()).collect();
+    let mut repeated = Vec::new();
     for document in documents {
+        let id = key_of(&document);
+        if !known.insert(id.clone()) {
+            repeated.push(document.index);
+            continue;
+        }
         let parent = messages.last().map(|message| message.id.clone());
-        messages.push(message(document, parent));
+        messages.push(message(document, id, parent));
     }
-    (conversation, messages)
+    (conversation, messages, repeated)
 }
 
-fn message<'a>(mut document: Document<'a>, parent: Option<Cow<'a, str>>) -> Message<'a> {
+fn key_of<'a>(document: &Document<'a>) -> Cow<'a, str> {
     let created = document.created.map(|time| time.to_string());
-    let id = document.uuid.map_or_else(
-        || natural_key(&[document.name, created.as_deref(), document.content]).into(),
-        Cow::Borrowed,
-    );
+    let natural = || natural_key(&[document.name, created.as_deref(), document.content]);
+    document.uuid.map_or_else(|| natural().into(), Cow::Borrowed)
+}
+
+fn message<'a>(mut document: Document<'a>, id: Cow<'a, str>, parent: Option<Cow<'a, str>>) -> Message<'a> {
     let bytes = document.content.and_then(files::bytes);
     if let (Some(text), None) = (document.content, bytes) {
         document.rest.add_text("content", text);

@@ -93,7 +93,9 @@ struct Window {
     reader: satchel_importer::Reader,
     size: u64,
     buffer: Vec<u8>,
-    /// Offset in the file of the first byte of `buffer`.
+    /// Bytes at the front of `buffer` that are done with; they go when more is read.
+    done: usize,
+    /// Offset in the file of the first byte behind those.
     base: u64,
     budget: u64,
     ended: bool,
@@ -112,6 +114,7 @@ impl Window {
             reader,
             size,
             buffer: Vec::new(),
+            done: 0,
             base: 0,
             budget,
             ended: false,
@@ -137,18 +140,18 @@ impl Window {
         self.number = self.number.saturating_add(1);
         let (length, last) = match end {
             Some(end) => (end, false),
-            None if self.buffer.len() >= LONGEST && !self.ended => {
+            None if self.rest().len() >= LONGEST && !self.ended => {
                 self.pass_over()?;
                 return Ok(Some(Span::TooLong { number }));
             }
-            None => (self.buffer.len(), true),
+            None => (self.rest().len(), true),
         };
         if length == 0 {
             return Ok(None);
         }
         self.given = length;
         self.inside = !last;
-        let bytes = self.buffer.get(..length).unwrap_or_default();
+        let bytes = self.rest().get(..length).unwrap_or_default();
         Ok(Some(Span::Card { offset: self.base, bytes, number, last }))
     }
 
@@ -156,11 +159,11 @@ impl Window {
     fn pass_over(&mut self) -> Result<(), ImportError> {
         self.drop_front(1);
         loop {
-            if let Some(start) = mark(&self.buffer, 0) {
+            if let Some(start) = mark(self.rest(), 0) {
                 self.drop_front(start);
                 return Ok(());
             }
-            let done = self.buffer.len().saturating_sub(LONGEST_TAG);
+            let done = self.rest().len().saturating_sub(LONGEST_TAG);
             self.drop_front(done);
             if !self.more()? {
                 self.drop_front(usize::MAX);
@@ -174,26 +177,32 @@ impl Window {
     fn find(&mut self, from: usize) -> Result<Option<usize>, ImportError> {
         let mut from = from;
         loop {
-            if let Some(found) = mark(&self.buffer, from) {
+            if let Some(found) = mark(self.rest(), from) {
                 return Ok(Some(found));
             }
             // What was searched is not searched again, but for a tag that may go on.
-            from = from.max(self.buffer.len().saturating_sub(LONGEST_TAG));
+            from = from.max(self.rest().len().saturating_sub(LONGEST_TAG));
             if !self.inside {
-                let done = self.buffer.len().saturating_sub(LONGEST_TAG);
+                let done = self.rest().len().saturating_sub(LONGEST_TAG);
                 self.drop_front(done);
                 from -= done.min(from);
             }
-            if self.buffer.len() >= LONGEST || !self.more()? {
+            if self.rest().len() >= LONGEST || !self.more()? {
                 return Ok(None);
             }
         }
+    }
+
+    /// What was read and is not done with.
+    fn rest(&self) -> &[u8] {
+        self.buffer.get(self.done..).unwrap_or_default()
     }
 
     fn more(&mut self) -> Result<bool, ImportError> {
         if self.ended {
             return Ok(false);
         }
+        self.buffer.drain(..std::mem::take(&mut self.done));
         let chunk = self.reader.fill_buf()?;
         let count = chunk.len().min(usize::try_from(self.budget).unwrap_or(usize::MAX));
         self.buffer.extend_from_slice(chunk.get(..count).unwrap_or_default());
@@ -204,8 +213,8 @@ impl Window {
     }
 
     fn drop_front(&mut self, count: usize) {
-        let count = count.min(self.buffer.len());
-        self.buffer.drain(..count);
+        let count = count.min(self.rest().len());
+        self.done += count;
         self.base += count as u64;
     }
 }

@@ -13,7 +13,7 @@ use super::{
     key,
     messages::{Setting, messages},
     page,
-    row::Row,
+    row::{Depth, Row},
     shelf::Shelf,
 };
 use crate::{files, html};
@@ -85,10 +85,13 @@ impl Run<'_> {
     ) -> Result<Vec<Message<'a>>, ImportError> {
         let (file, length) = (entry.file as usize, entry.length as usize);
         let bytes = self.shelf.read(file, entry.offset, length)?;
-        let text: &'a str = arena.alloc_str(&html::text(&bytes));
+        let text = html::text(&bytes);
         let row = match self.index.shapes.get(file) {
-            Some(Shape::List) => Row::read(&mut Parser::new(text, arena))?.unwrap_or_default(),
-            Some(Shape::Page) | None => page::read(text).row,
+            Some(Shape::List) => {
+                let text = arena.alloc_str(&text);
+                Row::read(&mut Parser::new(text, arena), Depth::Read)?.unwrap_or_default()
+            }
+            Some(Shape::Page) | None => page::read(&text, Depth::Read).row,
         };
         let mut key = key::text(&row.title, row.time);
         if entry.repeat > 0 {

@@ -6,7 +6,7 @@ use satchel_importer::{Bundle, ErrorKind, ImportError, JsonArray, RecordKind, Si
 
 use super::{
     cards, key, page,
-    row::Row,
+    row::{Depth, Row},
     verb::{self, Act},
 };
 
@@ -104,7 +104,8 @@ impl Index {
         let mut others = 0;
         JsonArray::new(path).kind(RecordKind::Message).each(bundle, sink, |element, sink| {
             let mut json = element.parser();
-            let row = Row::read(&mut json)?.ok_or_else(|| ImportError::malformed("it is not an object"))?;
+            let row = Row::read(&mut json, Depth::Noted)?
+                .ok_or_else(|| ImportError::malformed("it is not an object"))?;
             if !row.is_ours() {
                 others += 1;
                 return Ok(());
@@ -129,7 +130,7 @@ impl Index {
         let mut others = 0;
         cards::each(bundle, path, sink, |piece, sink| {
             let locator = cards::locator(path, piece.number);
-            let card = page::read(piece.html);
+            let card = page::read(piece.html, Depth::Noted);
             if piece.last && !card.whole {
                 return sink.skip(RecordKind::Message, &format!("{path}@{}", piece.offset), CUT);
             }

@@ -11,7 +11,14 @@ const MICROS_PER_SECOND: i64 = 1_000_000;
 /// A title with single spaces and without the remark about files: pages and lists differ in both.
 fn folded(title: &str) -> String {
     let (title, _) = verb::without_attached(title);
-    title.split(char::is_whitespace).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    let mut folded = String::with_capacity(title.len());
+    for word in title.split_whitespace() {
+        if !folded.is_empty() {
+            folded.push(' ');
+        }
+        folded.push_str(word);
+    }
+    folded
 }
 
 /// Pages give whole seconds only.

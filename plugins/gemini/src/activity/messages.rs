@@ -39,7 +39,7 @@ pub(super) fn messages<'a>(
     }
     let act = verb::read(&title, row.in_english(), setting.learned);
     let own = row.prompt.take();
-    let answer = answer(&row, setting);
+    let answer = answer(std::mem::take(&mut row.answers), setting);
     let said = match (own, act) {
         (Some(prompt), _) => {
             row.rest.add_text("title", &title);
@@ -143,17 +143,19 @@ struct Said<'a> {
 }
 
 /// All answers as one message; where there are several, each is a part.
-fn answer<'a>(row: &Row<'a>, setting: &Setting<'_>) -> Option<Said<'a>> {
+fn answer<'a>(answers: Vec<Answer<'a>>, setting: &Setting<'_>) -> Option<Said<'a>> {
     let (mut texts, mut images): (Vec<Cow<'a, str>>, Vec<Image>) = (Vec::new(), Vec::new());
-    for answer in &row.answers {
-        match answer {
-            Answer::Text(text) => texts.push(text.clone()),
-            Answer::Html { html, from, to } => {
-                let read = markdown::read(html, *from..*to);
-                texts.push(Cow::Owned(read.text));
-                images.extend(read.images);
+    for answer in answers {
+        let read = match answer {
+            Answer::Text(text) => {
+                texts.push(text);
+                continue;
             }
-        }
+            Answer::Html(html) => markdown::read(html),
+            Answer::Markdown(read) => read,
+        };
+        texts.push(Cow::Owned(read.text));
+        images.extend(read.images);
     }
     texts.retain(|text| !text.trim().is_empty());
     images.dedup();

@@ -6,11 +6,12 @@
 
 use std::borrow::Cow;
 
-use satchel_importer::{Leftover, address::unsigned};
+use satchel_importer::{Leftover, address::unsigned, json::quote};
 
-use super::row::{Answer, Row, Upload, conversation_of};
+use super::row::{Answer, Depth, Row, Upload, conversation_of};
 use crate::{
-    html::{Attributes, Event, is_block, walk},
+    html::{Attributes, Event, Text, is_block, walk},
+    markdown,
     when::{self, When},
 };
 
@@ -25,14 +26,10 @@ pub(crate) struct Card<'a> {
 }
 
 /// Reads the HTML of one card.
-pub(crate) fn read(html: &str) -> Card<'_> {
-    let mut reader = Reader::default();
-    let mut at = 0;
-    walk(html, |event| {
-        reader.take(event, at);
-        at += 1;
-    });
-    reader.finish(html, at)
+pub(crate) fn read(html: &str, depth: Depth) -> Card<'static> {
+    let mut reader = Reader { depth, length: html.len(), ..Reader::default() };
+    walk(html, |event| reader.take(event));
+    reader.finish()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +47,18 @@ struct Line {
     text: String,
     heading: bool,
     links: Vec<Link>,
+}
+
+impl Line {
+    /// Its text, and where it leads if that is not its text.
+    fn with_address(&self) -> String {
+        let text = plain(&self.text);
+        let other = self.links.iter().map(|link| unsigned(&link.address)).find(|address| **address != *text);
+        match other {
+            Some(address) => format!("{text} <{address}>"),
+            None => text,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -77,26 +86,30 @@ struct Reader {
     bold: bool,
     time: Option<(String, When)>,
     had_body: bool,
-    /// Events of the answer: the first, and the one behind the last.
-    answer: (usize, usize),
+    depth: Depth,
+    /// Bytes of the card; no answer is longer.
+    length: usize,
+    /// All that stands in the body behind the time.
+    answer: Option<markdown::Reader>,
     pictures: Vec<String>,
     caption: Vec<Section>,
 }
 
 impl Reader {
-    fn take(&mut self, event: Event<'_>, at: usize) {
+    fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Open("div", attributes) => self.open_cell(attributes),
-            Event::Close("div") => self.close_cell(at),
+            Event::Close("div") => self.close_cell(),
             _ => {}
         }
         match self.cell() {
             Some(Cell::Header) => {
                 if let Event::Text(text) = event {
-                    self.header.push_str(text);
+                    text.push_to(&mut self.header);
                 }
             }
-            Some(Cell::Body) if self.time.is_none() => self.take_line(event, at),
+            Some(Cell::Body) if self.time.is_none() => self.take_line(event),
+            Some(Cell::Body) => self.take_answer(event),
             Some(Cell::Right) => self.take_picture(event),
             Some(Cell::Caption) => self.take_caption(event),
             _ => {}
@@ -108,18 +121,20 @@ impl Reader {
         self.cells.iter().rev().copied().find(|cell| *cell != Cell::Other)
     }
 
-    fn open_cell(&mut self, attributes: &Attributes) {
+    fn open_cell(&mut self, attributes: &Attributes<'_>) {
         self.opened = true;
         let inside = self.cell().is_some();
+        let classes = if inside { "" } else { attributes.get("class").unwrap_or_default() };
+        let is = |class: &str| classes.split_ascii_whitespace().any(|one| one == class);
         let cell = if inside {
             Cell::Other
-        } else if attributes.has_class("header-cell") {
+        } else if is("header-cell") {
             Cell::Header
-        } else if !attributes.has_class("content-cell") {
+        } else if !is("content-cell") {
             Cell::Other
-        } else if attributes.has_class("mdl-typography--text-right") {
+        } else if is("mdl-typography--text-right") {
             Cell::Right
-        } else if attributes.has_class("mdl-typography--caption") {
+        } else if is("mdl-typography--caption") {
             Cell::Caption
         } else if self.had_body {
             Cell::Right
@@ -130,42 +145,50 @@ impl Reader {
         self.cells.push(cell);
     }
 
-    fn close_cell(&mut self, at: usize) {
+    fn close_cell(&mut self) {
         match self.cells.pop() {
-            Some(Cell::Body) => {
-                self.end_line(at);
-                self.answer.1 = at;
-            }
+            Some(Cell::Body) => self.end_line(),
             Some(Cell::Caption) => self.end_caption_line(),
             _ => {}
         }
     }
 
-    fn take_line(&mut self, event: Event<'_>, at: usize) {
+    fn take_line(&mut self, event: Event<'_>) {
         match event {
             Event::Text(text) => self.push_text(text),
-            Event::Open("br", _) => self.end_line(at),
+            Event::Open("br", _) => self.end_line(),
             Event::Open("a", attributes) => self.open_link(attributes),
             Event::Close("a") => self.in_link = false,
             Event::Open("img", attributes) => self.push_picture(attributes.get("src")),
             Event::Open(name, _) if is_block(name) => {
                 // A time is over at its line's end; what begins here is the answer.
-                self.end_line(at.wrapping_sub(1));
+                self.end_line();
+                if self.time.is_some() {
+                    return self.take_answer(event);
+                }
                 self.line.heading = matches!(name, "h1" | "h2" | "h3" | "h4" | "h5" | "h6");
             }
-            Event::Close(name) if is_block(name) => self.end_line(at),
+            Event::Close(name) if is_block(name) => self.end_line(),
             Event::Open(..) | Event::Close(_) => {}
         }
     }
 
-    fn push_text(&mut self, text: &str) {
-        self.line.text.push_str(text);
-        if let Some(link) = self.line.links.last_mut().filter(|_| self.in_link) {
-            link.text.push_str(text);
+    fn take_answer(&mut self, event: Event<'_>) {
+        let length = if self.depth == Depth::Read { self.length } else { 0 };
+        let answer = self.answer.get_or_insert_with(|| markdown::Reader::of(length));
+        if self.depth == Depth::Read {
+            answer.take(event);
         }
     }
 
-    fn open_link(&mut self, attributes: &Attributes) {
+    fn push_text(&mut self, text: Text<'_>) {
+        text.push_to(&mut self.line.text);
+        if let Some(link) = self.line.links.last_mut().filter(|_| self.in_link) {
+            text.push_to(&mut link.text);
+        }
+    }
+
+    fn open_link(&mut self, attributes: &Attributes<'_>) {
         let address = attributes.get("href").unwrap_or_default().trim().to_owned();
         self.in_link = !address.is_empty();
         if self.in_link {
@@ -173,17 +196,14 @@ impl Reader {
         }
     }
 
-    fn end_line(&mut self, at: usize) {
+    fn end_line(&mut self) {
         self.in_link = false;
         let line = std::mem::take(&mut self.line);
         if line.text.trim().is_empty() || self.time.is_some() {
             return;
         }
         match when::read(line.text.trim()) {
-            Some(when) => {
-                self.time = Some((line.text.trim().to_owned(), when));
-                self.answer = (at.wrapping_add(1), usize::MAX);
-            }
+            Some(when) => self.time = Some((line.text.trim().to_owned(), when)),
             None => self.lines.push(line),
         }
     }
@@ -217,7 +237,7 @@ impl Reader {
             Event::Close("a") => self.in_link = false,
             Event::Text(text) if self.bold => {
                 if let Some(section) = self.caption.last_mut() {
-                    section.label.push_str(text);
+                    text.push_to(&mut section.label);
                 }
             }
             Event::Text(text) => self.push_text(text),
@@ -239,12 +259,11 @@ impl Reader {
         }
     }
 
-    fn finish(mut self, html: &str, events: usize) -> Card<'_> {
+    fn finish(mut self) -> Card<'static> {
         let whole = self.opened && self.cells.is_empty();
         if self.cells.contains(&Cell::Body) {
             // The page breaks off inside the body.
-            self.end_line(events);
-            self.answer.1 = events;
+            self.end_line();
         }
         let mut row = Row::default();
         let when = self.time.as_ref().map(|(_, when)| *when);
@@ -257,10 +276,7 @@ impl Reader {
             if when.micros.is_some() && !when.zoned {
                 row.rest.add_text("tz", "assumed");
             }
-            let (from, to) = self.answer;
-            if from < to {
-                row.answers.push(Answer::Html { html, from, to });
-            }
+            row.answers.extend(self.answer.take().map(|answer| Answer::Markdown(answer.finish())));
         }
         for file in self.pictures {
             row.uploads(Upload { file: Cow::Owned(file), name: None });
@@ -313,19 +329,13 @@ impl Reader {
         let mut kept = Leftover::default();
         let sections = std::mem::take(&mut self.caption);
         for section in &sections {
-            let mut lines = Vec::new();
-            for line in &section.lines {
-                let text = plain(&line.text);
-                for link in &line.links {
-                    row.belongs_to(conversation_of(&link.address).map(|id| Cow::Owned(id.to_owned())));
-                }
-                let other =
-                    line.links.iter().map(|link| unsigned(&link.address)).find(|address| **address != *text);
-                match other {
-                    Some(address) => lines.push(format!("{text} <{address}>")),
-                    None => lines.push(text),
-                }
+            for link in section.lines.iter().flat_map(|line| &line.links) {
+                row.belongs_to(conversation_of(&link.address).map(|id| Cow::Owned(id.to_owned())));
             }
+            if self.depth == Depth::Noted {
+                continue;
+            }
+            let lines: Vec<String> = section.lines.iter().map(Line::with_address).collect();
             add_list(&mut kept, section.label.trim(), &lines);
         }
         // A card that says nothing above may say below of which product it is.
@@ -343,13 +353,13 @@ fn add_list<'k>(rest: &mut Leftover<'k>, key: &'k str, texts: &[String]) {
     if texts.is_empty() {
         return;
     }
-    let quoted = texts.iter().map(|text| {
-        let mut one = Leftover::default();
-        one.add_text("", text);
-        let object = one.into_json().unwrap_or_default();
-        object.get(4..object.len().saturating_sub(1)).unwrap_or_default().to_owned()
-    });
-    rest.add_json(key, &format!("[{}]", quoted.collect::<Vec<_>>().join(",")));
+    let mut list = String::new();
+    for text in texts {
+        list.push(if list.is_empty() { '[' } else { ',' });
+        quote(text, &mut list);
+    }
+    list.push(']');
+    rest.add_json(key, &list);
 }
 
 /// Whether a line holds links to files of the export and nothing else.
@@ -376,62 +386,15 @@ fn counts_files(text: &str) -> bool {
 
 /// Without white space around, and with plain spaces.
 fn plain(text: &str) -> String {
-    text.split(|c: char| c.is_whitespace()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    let mut plain = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !plain.is_empty() {
+            plain.push(' ');
+        }
+        plain.push_str(word);
+    }
+    plain
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::markdown;
-
-    fn answer(row: &Row<'_>) -> Option<String> {
-        match row.answers.as_slice() {
-            [Answer::Html { html, from, to }] => Some(markdown::read(html, *from..*to).text),
-            _ => None,
-        }
-    }
-
-    fn card(body: &str) -> String {
-        format!(
-            "<div class=\"outer-cell mdl-cell\"><div class=\"mdl-grid\"><div class=\"header-cell\"><p>Gemini Apps<br></p></div>\
-             <div class=\"content-cell mdl-typography--body-1\">{body}</div>\
-             <div class=\"content-cell mdl-typography--body-1 mdl-typography--text-right\"><img src=\"cat.png\"></div>\
-             <div class=\"content-cell mdl-typography--caption\"><b>Products:</b><br>&emsp;Gemini Apps<br><b>Details:</b><br>\
-             &emsp;<a href=\"https://gemini.google.com/app/00aa11bb22cc33dd\">https://gemini.google.com/app/00aa11bb22cc33dd</a><br></div></div></div>"
-        )
-    }
-
-    #[test]
-    fn lines_and_headings_are_two_ways_to_say_the_same() {
-        let lines = card(
-            "Prompted&nbsp;Is it <i>tea</i>?<br>Attached 1 file.<br>-&nbsp;<a href=\"n.txt\">n.txt</a><br>Jul 4, 2026, 9:15:07&#8239;AM CEST<br><p>Yes.</p><div>2 &lt; 3</div>",
-        );
-        let headed = card(
-            "<h3>Prompted Is it tea?</h3><p>Attached 1 file.</p><p>- <a href=\"n.txt\">n.txt</a></p><p>Jul 4, 2026, 9:15:07 AM CEST</p><p>Yes.</p><div>2 &lt; 3</div>",
-        );
-        for html in [lines, headed] {
-            let card = read(&html);
-            assert!(card.whole && card.dated, "{html}");
-            assert_eq!(plain(&card.row.title), "Prompted Is it tea?");
-            assert_eq!(answer(&card.row).as_deref(), Some("Yes.\n\n2 < 3"), "{html}");
-            assert_eq!(card.row.time, Some(1_783_149_307_000_000));
-            assert_eq!(card.row.conversations, ["00aa11bb22cc33dd"]);
-            let files: Vec<_> = card.row.uploads.iter().map(|upload| upload.file.as_ref()).collect();
-            assert_eq!(files, ["n.txt", "cat.png"]);
-            assert_eq!(card.row.labels, ["Gemini Apps"]);
-        }
-    }
-
-    #[test]
-    fn a_card_may_lack_anything() {
-        let html = card("Used Gemini Apps<br>");
-        let card = read(&html);
-        assert_eq!((card.row.title.as_ref(), card.row.time, card.dated), ("Used Gemini Apps", None, false));
-        let cut = read(
-            "<div class=\"outer-cell\"><div class=\"content-cell\">Prompted x<br>Jul 4, 2026, 9:15:07 AM UTC<br>half of it",
-        );
-        assert!(!cut.whole && cut.dated);
-        assert_eq!(answer(&cut.row).as_deref(), Some("half of it"));
-        assert!(!read("").whole);
-    }
-}
+mod tests;

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use satchel_importer::{
     Arena, JsonError, Leftover, Parser,
-    json::{Object, Value, items},
+    json::{Kind, Object, Value, items, quote},
 };
 
-use crate::{layout::is_ours, private};
+use crate::{layout::is_ours, markdown::Markdown, private};
 
 /// One row.
 #[derive(Debug, Default)]
@@ -30,15 +30,21 @@ pub(crate) struct Row<'a> {
     pub(crate) rest: Leftover<'a>,
 }
 
+/// What becomes of answers, and of what has no place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// That there is an answer, nothing else: enough for the first walk, and far cheaper.
+    #[default]
+    Noted,
+    Read,
+}
+
 /// An answer as it stands in the source.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Answer<'a> {
-    /// The events `from..to` of the page.
-    Html {
-        html: &'a str,
-        from: usize,
-        to: usize,
-    },
+    Html(&'a str),
+    /// Already read; empty where it is only noted.
+    Markdown(Markdown),
     Text(Cow<'a, str>),
 }
 
@@ -54,7 +60,7 @@ pub(crate) struct Upload<'a> {
 impl<'a> Row<'a> {
     /// Reads an element of a list; none if it is no object. What follows the element is not looked at: where bytes are
     /// no UTF-8, its end is not known to the byte.
-    pub(crate) fn read(json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
+    pub(crate) fn read(json: &mut Parser<'a>, depth: Depth) -> Result<Option<Self>, JsonError> {
         if !json.enter_object()? {
             return Ok(None);
         }
@@ -76,9 +82,10 @@ impl<'a> Row<'a> {
                 }
                 "details" => row.take_details(key, json)?,
                 "subtitles" => row.take_subtitles(key, json)?,
-                "safeHtmlItem" => row.take_answers(key, json)?,
+                "safeHtmlItem" => row.take_answers(key, json, depth)?,
                 "userInteractions" => row.take_interactions(key, json)?,
                 "attachedFiles" | "audioFiles" | "imageFile" => row.take_files(key, json)?,
+                _ if depth == Depth::Noted => json.skip_value()?,
                 _ => private::keep(&mut row.rest, key, json)?,
             }
         }
@@ -168,28 +175,28 @@ impl<'a> Row<'a> {
     }
 
     /// `[{html}]`, or in an older form `{htmlValue}`.
-    fn take_answers(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
+    fn take_answers(&mut self, key: &'a str, json: &mut Parser<'a>, depth: Depth) -> Result<(), JsonError> {
         let arena = json.arena();
         let value = Value::read(json)?;
         let list = match value {
-            Value::Raw(raw) if raw.starts_with('[') => items(raw, arena),
+            Value::Raw(raw) if depth == Depth::Noted && says_something(raw) => {
+                self.answers.push(Answer::Markdown(Markdown::default()));
+                return Ok(());
+            }
+            Value::Raw(raw) if raw.starts_with('[') => {
+                if let Some(html) = only_html(&mut Parser::new(raw, arena)) {
+                    self.push_answer(html);
+                    return Ok(());
+                }
+                items(raw, arena)
+            }
             _ => vec![value],
         };
         let mut kept = Vec::new();
         for item in list {
             match item {
                 Value::Text(html) => self.push_answer(html),
-                Value::Raw(raw) if raw.starts_with('{') => {
-                    let object = Object::parse(raw, arena);
-                    let html = object.text("html").or_else(|| object.text("htmlValue"));
-                    if let Some(html) = html {
-                        self.push_answer(html);
-                    }
-                    let beside = object.fields().any(|(key, _)| !matches!(key, "html" | "htmlValue"));
-                    if beside {
-                        kept.push(without(&object, &["html", "htmlValue"], arena));
-                    }
-                }
+                Value::Raw(raw) if raw.starts_with('{') => kept.extend(self.take_answer(raw, arena)),
                 Value::Raw(_) => kept.extend(json_text(item)),
                 Value::Null => {}
             }
@@ -198,9 +205,20 @@ impl<'a> Row<'a> {
         Ok(())
     }
 
+    /// Gives what stands beside the HTML.
+    fn take_answer(&mut self, raw: &'a str, arena: &'a Arena) -> Option<Cow<'a, str>> {
+        let object = Object::parse(raw, arena);
+        let html = object.text("html").or_else(|| object.text("htmlValue"));
+        if let Some(html) = html {
+            self.push_answer(html);
+        }
+        let beside = object.fields().any(|(key, _)| !matches!(key, "html" | "htmlValue"));
+        beside.then(|| without(&object, &["html", "htmlValue"], arena))
+    }
+
     fn push_answer(&mut self, html: &'a str) {
         if !html.trim().is_empty() {
-            self.answers.push(Answer::Html { html, from: 0, to: usize::MAX });
+            self.answers.push(Answer::Html(html));
         }
     }
 
@@ -256,6 +274,25 @@ impl<'a> Row<'a> {
     }
 }
 
+/// Whether a list begins with an answer, as far as its first bytes tell without being decoded.
+fn says_something(raw: &str) -> bool {
+    let html = raw.strip_prefix("[{\"html\":\"");
+    html.is_some_and(|html| html.starts_with(|c: char| !c.is_whitespace() && !matches!(c, '"' | '\\')))
+}
+
+/// The HTML of `[{"html":"…"}]`, if that is all: nearly always it is, and then one look decodes it.
+fn only_html<'a>(json: &mut Parser<'a>) -> Option<&'a str> {
+    let mut read = || -> Result<Option<&'a str>, JsonError> {
+        let entered = json.enter_array()? && json.item()? && json.enter_object()?;
+        if !entered || json.key()? != Some("html") || json.kind()? != Kind::String {
+            return Ok(None);
+        }
+        let html = json.string()?;
+        Ok(Some(html).filter(|_| matches!((json.key(), json.item()), (Ok(None), Ok(false)))))
+    };
+    read().ok().flatten()
+}
+
 /// The id in an address of a conversation: `https://gemini.google.com/app/0123456789abcdef`.
 pub(crate) fn conversation_of(address: &str) -> Option<&str> {
     let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"))?;
@@ -302,11 +339,9 @@ fn json_text(value: Value<'_>) -> Option<Cow<'_, str>> {
         Value::Null => None,
         Value::Raw(raw) => Some(Cow::Borrowed(raw)),
         Value::Text(text) => {
-            let mut quoted = Leftover::default();
-            quoted.add_text("", text);
-            // `{"":…}` without what is around the text.
-            let object = quoted.into_json()?;
-            Some(Cow::Owned(object.get(4..object.len().saturating_sub(1))?.to_owned()))
+            let mut quoted = String::new();
+            quote(text, &mut quoted);
+            Some(Cow::Owned(quoted))
         }
     }
 }
@@ -359,39 +394,4 @@ fn words<'a>(raw: &'a str, arena: &'a Arena) -> impl Iterator<Item = &'a str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_name_conversations() {
-        for address in [
-            "https://gemini.google.com/app/0123456789abcdef",
-            "https://gemini.google.com/app/c/0123456789abcdef?hl=de#x",
-            "https://gemini.google.com/u/1/app/0123456789abcdef",
-            "https://gemini.google.com/gem/coding/0123456789abcdef",
-            "https://bard.google.com/chat/0123456789abcdef",
-        ] {
-            assert_eq!(conversation_of(address), Some("0123456789abcdef"), "{address}");
-        }
-        for address in [
-            "https://gemini.google.com/",
-            "https://gemini.google.com/app",
-            "https://gemini.google.com/gems/view",
-            "https://gemini.google.com/share/0123456789ab",
-            "https://example.com/app/0123456789abcdef",
-        ] {
-            assert_eq!(conversation_of(address), None, "{address}");
-        }
-    }
-
-    #[test]
-    fn prompts_come_out_of_json_in_a_text() {
-        let arena = Arena::new();
-        let text = |given| inner_text(given, &arena).into_owned();
-        assert_eq!(text("plain"), "plain");
-        assert_eq!(text(r#"{"a":1,"prompt":"tea?"}"#), "tea?");
-        assert_eq!(text(r#"{"contents":[{"parts":[{"text":"tea?"}]}]}"#), "tea?");
-        assert_eq!(text("{not json"), "{not json");
-        assert_eq!(text("[1,2]"), "[1,2]");
-    }
-}
+mod tests;

@@ -52,13 +52,8 @@ impl<'b> Shelf<'b> {
         self.clock += 1;
         let key = (file, number);
         if !self.blocks.contains_key(&key) {
-            let bytes = self.load(file, number)?;
-            if self.blocks.len() >= BLOCKS
-                && let Some(oldest) =
-                    self.blocks.iter().min_by_key(|(_, block)| block.used).map(|(key, _)| *key)
-            {
-                self.blocks.remove(&oldest);
-            }
+            let room = self.room();
+            let bytes = self.load(file, number, room)?;
             self.blocks.insert(key, Block { bytes, used: 0 });
         }
         let block = self.blocks.get_mut(&key).ok_or_else(|| ImportError::internal("a block is gone"))?;
@@ -66,7 +61,14 @@ impl<'b> Shelf<'b> {
         Ok(&block.bytes)
     }
 
-    fn load(&mut self, file: usize, number: u64) -> Result<Vec<u8>, ImportError> {
+    /// Room for one more block: that of the one whose use is longest ago, if there are enough.
+    fn room(&mut self) -> Vec<u8> {
+        let oldest = self.blocks.iter().min_by_key(|(_, block)| block.used).map(|(key, _)| *key);
+        let given = oldest.filter(|_| self.blocks.len() >= BLOCKS).and_then(|key| self.blocks.remove(&key));
+        given.map(|block| block.bytes).unwrap_or_default()
+    }
+
+    fn load(&mut self, file: usize, number: u64, mut room: Vec<u8>) -> Result<Vec<u8>, ImportError> {
         let (Some(path), Some(slot)) = (self.paths.get(file), self.readers.get_mut(file)) else {
             return Err(ImportError::internal("a row of no file"));
         };
@@ -78,9 +80,9 @@ impl<'b> Shelf<'b> {
         if reader.position() != start {
             reader.seek(start)?;
         }
-        let mut bytes = Vec::new();
-        reader.take(BLOCK).read_to_end(&mut bytes)?;
-        Ok(bytes)
+        room.clear();
+        reader.take(BLOCK).read_to_end(&mut room)?;
+        Ok(room)
     }
 }
 

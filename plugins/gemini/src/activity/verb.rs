@@ -107,6 +107,11 @@ fn after<'t>(title: &'t str, verb: &str) -> Option<(&'t str, &'t str)> {
 /// A title without the English remark about attached files, and that remark.
 pub(crate) fn without_attached(title: &str) -> (&str, Option<&str>) {
     let trimmed = title.trim_end();
+    // Nearly all titles end otherwise, and are long.
+    let last = trimmed.trim_end_matches('.');
+    if !last.ends_with("file") && !last.ends_with("files") {
+        return (title, None);
+    }
     let found = trimmed.rfind("Attached ").filter(|at| {
         let remark = trimmed.get(*at..).unwrap_or_default();
         let mut words = remark.split_whitespace().skip(1);

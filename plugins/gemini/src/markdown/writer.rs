@@ -17,6 +17,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
+    /// A writer with room for `length` bytes.
+    pub(super) fn of(length: usize) -> Self {
+        Self { text: String::with_capacity(length), ..Self::default() }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.text.len()
     }
@@ -45,15 +50,18 @@ impl Writer {
 
     /// Text between tags: white space is one space.
     pub(super) fn words(&mut self, text: &str) {
-        if text.starts_with(is_space) {
-            self.space = true;
-        }
-        for word in text.split(is_space).filter(|word| !word.is_empty()) {
+        let mut rest = text;
+        loop {
+            let words = rest.trim_start_matches(is_space);
+            self.space |= words.len() < rest.len();
+            if words.is_empty() {
+                return;
+            }
+            let (run, behind) = words.split_at(evenly_spaced(words.as_bytes()));
             self.flush();
-            self.text.push_str(word);
-            self.space = true;
+            self.text.push_str(run);
+            rest = behind;
         }
-        self.space = self.space && (text.ends_with(is_space) || text.is_empty());
     }
 
     /// What opens an emphasis, or stands for itself.
@@ -180,4 +188,27 @@ impl Writer {
 /// The white space that HTML folds; a no-break space is none of it.
 fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\n' | '\t' | '\r' | '\u{c}')
+}
+
+/// How long the words at the front of `text` have nothing but one space between them; they do not end in one.
+fn evenly_spaced(text: &[u8]) -> usize {
+    /// Bytes that are looked at together, which compilers turn into vectors.
+    const BLOCK: usize = 16;
+    let is = |byte: u8, other: u8| u8::from(byte == other);
+    let folded = |byte: u8| is(byte, b'\n') | is(byte, b'\t') | is(byte, b'\r') | is(byte, b'\x0c');
+    let ends = |byte: u8, next: u8| folded(byte) | (is(byte, b' ') & (folded(next) | is(next, b' ')));
+    let mut start = 0;
+    while let Some((block, next)) =
+        text.get(start..).and_then(|rest| rest.first_chunk().zip(rest.get(1..=BLOCK)))
+    {
+        let block: &[u8; BLOCK] = block;
+        if block.iter().zip(next).fold(0, |any, (byte, next)| any | ends(*byte, *next)) != 0 {
+            break;
+        }
+        start += BLOCK;
+    }
+    let rest = text.get(start..).unwrap_or_default();
+    // What follows the text may begin with a space.
+    let followers = rest.iter().skip(1).chain([&b' ']);
+    start + rest.iter().zip(followers).position(|(byte, next)| ends(*byte, *next) != 0).unwrap_or(rest.len())
 }

@@ -213,7 +213,10 @@ pub(super) fn month(word: &str) -> Option<i64> {
     [Some(word), bare].into_iter().flatten().find_map(|word| {
         let starts = MONTHS.iter().flat_map(|(month, names)| names.iter().map(move |name| (name, *month)));
         starts
-            .filter(|(name, _)| word.starts_with(**name))
+            // The first byte rules out nearly all of them.
+            .filter(|(name, _)| {
+                name.as_bytes().first() == word.as_bytes().first() && word.starts_with(**name)
+            })
             .max_by_key(|(name, _)| name.len())
             .map(|(_, month)| month)
     })

@@ -241,7 +241,7 @@ const FEW_KEPT: usize = 12;
 const BYTES_PER_FIELD: usize = 24;
 
 /// Appends `text` as a JSON string.
-pub(crate) fn quote(text: &str, json: &mut String) {
+pub fn quote(text: &str, json: &mut String) {
     json.reserve(text.len() + 3);
     json.push('"');
     let mut rest = text;

@@ -1,0 +1,53 @@
+use super::*;
+
+fn answer(row: &Row<'_>) -> Option<String> {
+    match row.answers.as_slice() {
+        [Answer::Markdown(read)] => Some(read.text.clone()),
+        _ => None,
+    }
+}
+
+fn card(body: &str) -> String {
+    format!(
+        "<div class=\"outer-cell mdl-cell\"><div class=\"mdl-grid\"><div class=\"header-cell\"><p>Gemini Apps<br></p></div>\
+         <div class=\"content-cell mdl-typography--body-1\">{body}</div>\
+         <div class=\"content-cell mdl-typography--body-1 mdl-typography--text-right\"><img src=\"cat.png\"></div>\
+         <div class=\"content-cell mdl-typography--caption\"><b>Products:</b><br>&emsp;Gemini Apps<br><b>Details:</b><br>\
+         &emsp;<a href=\"https://gemini.google.com/app/00aa11bb22cc33dd\">https://gemini.google.com/app/00aa11bb22cc33dd</a><br></div></div></div>"
+    )
+}
+
+#[test]
+fn lines_and_headings_are_two_ways_to_say_the_same() {
+    let lines = card(
+        "Prompted&nbsp;Is it <i>tea</i>?<br>Attached 1 file.<br>-&nbsp;<a href=\"n.txt\">n.txt</a><br>Jul 4, 2026, 9:15:07&#8239;AM CEST<br><p>Yes.</p><div>2 &lt; 3</div>",
+    );
+    let headed = card(
+        "<h3>Prompted Is it tea?</h3><p>Attached 1 file.</p><p>- <a href=\"n.txt\">n.txt</a></p><p>Jul 4, 2026, 9:15:07 AM CEST</p><p>Yes.</p><div>2 &lt; 3</div>",
+    );
+    for html in [lines, headed] {
+        let card = read(&html, Depth::Read);
+        assert!(card.whole && card.dated, "{html}");
+        assert_eq!(plain(&card.row.title), "Prompted Is it tea?");
+        assert_eq!(answer(&card.row).as_deref(), Some("Yes.\n\n2 < 3"), "{html}");
+        assert_eq!(card.row.time, Some(1_783_149_307_000_000));
+        assert_eq!(card.row.conversations, ["00aa11bb22cc33dd"]);
+        let files: Vec<_> = card.row.uploads.iter().map(|upload| upload.file.as_ref()).collect();
+        assert_eq!(files, ["n.txt", "cat.png"]);
+        assert_eq!(card.row.labels, ["Gemini Apps"]);
+    }
+}
+
+#[test]
+fn a_card_may_lack_anything() {
+    let html = card("Used Gemini Apps<br>");
+    let card = read(&html, Depth::Read);
+    assert_eq!((card.row.title.as_ref(), card.row.time, card.dated), ("Used Gemini Apps", None, false));
+    let cut = read(
+        "<div class=\"outer-cell\"><div class=\"content-cell\">Prompted x<br>Jul 4, 2026, 9:15:07 AM UTC<br>half of it",
+        Depth::Read,
+    );
+    assert!(!cut.whole && cut.dated);
+    assert_eq!(answer(&cut.row).as_deref(), Some("half of it"));
+    assert!(!read("", Depth::Read).whole);
+}

@@ -1,0 +1,243 @@
+//! What an importer must do with any input at all: come to an end, and give records that make sense.
+//!
+//! An input of a fuzzer holds several files, so that it can change what stands in one, how it is called and which there are:
+//! files one after another, parted by [`BETWEEN_FILES`]; of each its name, a line break, its bytes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::Path,
+};
+
+use satchel_pam::record::{ConversationRecord, Line, Skip, Warning};
+
+use super::produce;
+use crate::{Bundle, Detection, ErrorKind, ImportError, Importer, Sink};
+
+/// Stands between two files of an input; no text holds it.
+pub const BETWEEN_FILES: &[u8] = b"\xff\n";
+
+/// Files that are taken of one input.
+const MOST_FILES: usize = 32;
+/// Bytes that may come out for each that went in. Keys and receipts make short records long; what multiplies its input
+/// makes a small export fill a disk.
+const LARGEST_GROWTH: usize = 256;
+/// Bytes that may come out of the smallest input.
+const LEAST_ROOM: usize = 1024 * 1024;
+
+/// What an importer did wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Flaw {
+    /// It says itself that it is broken.
+    #[error("the importer met a case that it holds impossible: {0}")]
+    Impossible(ImportError),
+    /// A detection makes no sense.
+    #[error("detection names {0}")]
+    Detection(String),
+    /// A run ended early and does not say why.
+    #[error("a run failed without a reason: {0}")]
+    Unexplained(ImportError),
+    /// A record makes no sense.
+    #[error("{place}: {problem}")]
+    Record {
+        /// Its locator.
+        place: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Far more came out than went in.
+    #[error("{given} bytes came out of {taken}")]
+    Growth {
+        /// Bytes of the input.
+        taken: usize,
+        /// Bytes of the records as JSON.
+        given: usize,
+    },
+    /// The corpus cannot be read.
+    #[error("{0}")]
+    Corpus(#[from] io::Error),
+    /// The records cannot be written as JSON.
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+    /// There is nothing to replay.
+    #[error("the corpus holds no input")]
+    Empty,
+    /// One input of a corpus shows a flaw.
+    #[error("{name}: {flaw}")]
+    Input {
+        /// Its file.
+        name: String,
+        /// The flaw.
+        flaw: Box<Flaw>,
+    },
+}
+
+/// The files of one input; of two with the same name the last is there.
+pub fn files(input: &[u8]) -> Bundle {
+    let (mut rest, mut files) = (Some(input), Vec::new());
+    while let Some(all) = rest.filter(|_| files.len() < MOST_FILES) {
+        let end = all.windows(BETWEEN_FILES.len()).position(|part| part == BETWEEN_FILES);
+        let (file, behind) = all.split_at(end.unwrap_or(all.len()));
+        rest = behind.get(BETWEEN_FILES.len()..);
+        let line = file.iter().position(|byte| *byte == b'\n').unwrap_or(file.len());
+        let name = String::from_utf8_lossy(file.get(..line).unwrap_or_default()).into_owned();
+        files.push((name, file.get(line + 1..).unwrap_or_default()));
+    }
+    Bundle::from_files(files)
+}
+
+/// Runs `T` on one input and checks what must hold for any.
+pub fn endure<T: Importer>(input: &[u8]) -> Result<(), Flaw> {
+    let bundle = files(input);
+    let produced = match produce::<T>(&bundle) {
+        Ok(produced) => produced,
+        Err(error) => return explained(error),
+    };
+    if produced.exports.is_empty() {
+        return refuse::<T>(&bundle);
+    }
+    let mut given = 0;
+    for export in &produced.exports {
+        check_detection::<T>(&export.detection, &bundle)?;
+        export.error.clone().map_or(Ok(()), explained)?;
+        for line in &export.lines {
+            check_line(line)?;
+            given += serde_json::to_string(line)?.len();
+        }
+    }
+    let most = LEAST_ROOM.max(input.len() * LARGEST_GROWTH);
+    if given > most { Err(Flaw::Growth { taken: input.len(), given }) } else { Ok(()) }
+}
+
+/// Runs `T` on every input of the folder `corpus`; gives their number.
+pub fn replay<T: Importer>(corpus: impl AsRef<Path>) -> Result<usize, Flaw> {
+    let mut paths = fs::read_dir(corpus)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    paths.sort();
+    for path in &paths {
+        endure::<T>(&fs::read(path)?)
+            .map_err(|flaw| Flaw::Input { name: path.display().to_string(), flaw: Box::new(flaw) })?;
+    }
+    if paths.is_empty() { Err(Flaw::Empty) } else { Ok(paths.len()) }
+}
+
+/// A run over files that nobody claimed: it may refuse them or read what it can.
+fn refuse<T: Importer>(bundle: &Bundle) -> Result<(), Flaw> {
+    let mut sink = Sink::collecting();
+    let run = T::run(T::describe().importer_version, bundle, &mut sink);
+    run.map_or_else(explained, |_| Ok(()))?;
+    sink.into_lines().iter().try_for_each(check_line)
+}
+
+fn explained(error: ImportError) -> Result<(), Flaw> {
+    match error.kind {
+        ErrorKind::Internal => Err(Flaw::Impossible(error)),
+        _ if error.message.trim().is_empty() => Err(Flaw::Unexplained(error)),
+        _ => Ok(()),
+    }
+}
+
+fn check_detection<T: Importer>(found: &Detection, bundle: &Bundle) -> Result<(), Flaw> {
+    let Detection { format, confidence, files, account: _ } = found;
+    let known: BTreeSet<&str> = bundle.entries().iter().map(|entry| entry.path.as_str()).collect();
+    let distinct: BTreeSet<&str> = files.iter().map(String::as_str).collect();
+    if !T::describe().formats.contains(&format.as_str()) {
+        return Err(Flaw::Detection(format!("the unknown format {format:?}")));
+    }
+    if *confidence > 100 {
+        return Err(Flaw::Detection(format!("the confidence {confidence}")));
+    }
+    if files.is_empty() || distinct.len() < files.len() || !distinct.is_subset(&known) {
+        return Err(Flaw::Detection(format!("files that are not there, or twice, or none: {files:?}")));
+    }
+    Ok(())
+}
+
+fn check_line(line: &Line) -> Result<(), Flaw> {
+    let wordless = |locator: &str, words: &str| {
+        let problem = "a receipt without words".to_owned();
+        let place = locator.to_owned();
+        if words.trim().is_empty() { Err(Flaw::Record { place, problem }) } else { Ok(()) }
+    };
+    match line {
+        Line::Conversation(record) => check_conversation(record)
+            .map_err(|problem| Flaw::Record { place: record.locator.clone(), problem }),
+        Line::Skip(Skip { locator, reason, .. }) => wordless(locator, reason),
+        Line::Warning(Warning { locator, message }) => wordless(locator, message),
+        Line::Evidence(_) | Line::Relation(_) | Line::Embedding(_) => Ok(()),
+    }
+}
+
+/// Ids are there and unique, parents never lead in a circle, and the current message is one.
+fn check_conversation(record: &ConversationRecord) -> Result<(), String> {
+    if record.id.is_empty() || record.messages.iter().any(|message| message.id.is_empty()) {
+        return Err("an id is empty".to_owned());
+    }
+    let parents: BTreeMap<&str, Option<&str>> =
+        record.messages.iter().map(|message| (message.id.as_str(), message.parent.as_deref())).collect();
+    if parents.len() < record.messages.len() {
+        return Err("two messages have one id".to_owned());
+    }
+    if let Some(current) = record.current.as_deref().filter(|current| !parents.contains_key(current)) {
+        return Err(format!("the current message {current:?} is none"));
+    }
+    let mut sound: BTreeSet<&str> = BTreeSet::new();
+    for start in parents.keys() {
+        let (mut at, mut path) = (Some(*start), BTreeSet::new());
+        while let Some(id) = at.filter(|id| !sound.contains(id)) {
+            if !path.insert(id) {
+                return Err(format!("the parents of {start:?} lead in a circle"));
+            }
+            at = parents.get(id).copied().flatten();
+        }
+        sound.extend(path);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use satchel_pam::record::MessageRecord;
+    use serde_json::json;
+
+    use super::*;
+
+    fn names(input: &[u8]) -> Vec<(String, u64)> {
+        files(input).entries().iter().map(|entry| (entry.path.clone(), entry.size)).collect()
+    }
+
+    #[test]
+    fn an_input_holds_files() {
+        assert_eq!(
+            names(b"a/b.json\n[1]\n\xff\nc\xff\nd\n"),
+            [("a/b.json".into(), 4), ("c".into(), 0), ("d".into(), 0)]
+        );
+        assert_eq!(names(b""), [(String::new(), 0)]);
+        let many: Vec<_> = (0..100_u8).map(|number| vec![b'a', number, b'x']).collect();
+        assert_eq!(names(&many.join(BETWEEN_FILES)).len(), MOST_FILES);
+    }
+
+    #[test]
+    fn trees_that_make_no_sense_are_found() {
+        let message = |id: &str, parent: Option<&str>| -> MessageRecord {
+            let record = json!({"id": id, "role": "user", "parent": parent});
+            serde_json::from_value(record).expect("it is a message")
+        };
+        let of = |messages: Vec<MessageRecord>| {
+            check_conversation(&ConversationRecord {
+                id: "c".to_owned(),
+                messages,
+                ..ConversationRecord::default()
+            })
+        };
+        assert_eq!(of(vec![message("a", Some("elsewhere")), message("b", Some("a"))]), Ok(()));
+        for wrong in [
+            vec![message("", None)],
+            vec![message("a", None), message("a", None)],
+            vec![message("a", Some("a"))],
+            vec![message("a", Some("c")), message("b", Some("a")), message("c", Some("b"))],
+        ] {
+            assert!(of(wrong.clone()).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! What each target does with an input.
+
+use satchel_importer::{Importer, testkit};
+
+/// Runs `T` on `input`.
+///
+/// # Panics
+/// With what `T` does wrong.
+pub fn check<T: Importer>(input: &[u8]) {
+    if let Err(flaw) = testkit::endure::<T>(input) {
+        panic!("{flaw}");
+    }
+}
