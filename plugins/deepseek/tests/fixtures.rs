@@ -24,5 +24,6 @@ fn mail_address_and_telephone_number_go_nowhere() -> Result<(), Box<dyn Error>> 
 /// Inputs of the fuzzer: those made of the fixtures, and those that showed a mistake.
 #[test]
 fn no_input_of_the_fuzzer_is_too_much() -> Result<(), testkit::Flaw> {
-    testkit::replay::<DeepSeek>(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fuzz/corpus/deepseek")).map(drop)
+    testkit::replay::<DeepSeek>(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fuzz/corpus/deepseek"))
+        .map(drop)
 }

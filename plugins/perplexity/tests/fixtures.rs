@@ -13,5 +13,6 @@ fn every_fixture_gives_what_is_expected() -> Result<(), Box<dyn Error>> {
 /// Inputs of the fuzzer: those made of the fixtures, and those that showed a mistake.
 #[test]
 fn no_input_of_the_fuzzer_is_too_much() -> Result<(), testkit::Flaw> {
-    testkit::replay::<Perplexity>(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fuzz/corpus/perplexity")).map(drop)
+    testkit::replay::<Perplexity>(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fuzz/corpus/perplexity"))
+        .map(drop)
 }

@@ -124,24 +124,11 @@ impl Reader {
     fn open_cell(&mut self, attributes: &Attributes<'_>) {
         self.opened = true;
         let inside = self.cell().is_some();
-        let classes = if inside { "" } else { attributes.get("class").unwrap_or_default() };
-        let is = |class: &str| classes.split_ascii_whitespace().any(|one| one == class);
-        let cell = if inside {
-            Cell::Other
-        } else if is("header-cell") {
-            Cell::Header
-        } else if !is("content-cell") {
-            Cell::Other
-        } else if is("mdl-typography--text-right") {
-            Cell::Right
-        } else if is("mdl-typography--caption") {
-            Cell::Caption
-        } else if self.had_body {
-            Cell::Right
-        } else {
-            self.had_body = true;
-            Cell::Body
+        let cell = match attributes.get("class").filter(|_| !inside).map_or(Cell::Other, cell_of) {
+            Cell::Body if self.had_body => Cell::Right,
+            cell => cell,
         };
+        self.had_body |= cell == Cell::Body;
         self.cells.push(cell);
     }
 
@@ -347,6 +334,21 @@ impl Reader {
             row.rest.add_json("caption", &kept);
         }
     }
+}
+
+/// What a cell is by its classes; a plain one is a body.
+fn cell_of(classes: &str) -> Cell {
+    let (mut content, mut cell) = (false, Cell::Body);
+    for class in classes.split_ascii_whitespace() {
+        match class {
+            "header-cell" => return Cell::Header,
+            "content-cell" => content = true,
+            "mdl-typography--text-right" => cell = Cell::Right,
+            "mdl-typography--caption" if cell == Cell::Body => cell = Cell::Caption,
+            _ => {}
+        }
+    }
+    if content { cell } else { Cell::Other }
 }
 
 fn add_list<'k>(rest: &mut Leftover<'k>, key: &'k str, texts: &[String]) {
