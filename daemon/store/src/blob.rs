@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     disk::{Disk, DiskFile},
-    error::StoreError,
+    error::{FSYNC, StoreError},
     store::Store,
 };
 
@@ -66,7 +66,7 @@ impl Store {
             Ok((blob, file)) => {
                 let new_blobs = self.new_blobs();
                 if new_blobs.add(Copied { temporary, file, blob }) >= MOST_WAITING {
-                    new_blobs.settle(disk, self.dir())?;
+                    new_blobs.settle(disk, self.dir()).inspect_err(|error| self.note(error))?;
                 }
                 Ok(blob)
             }
@@ -122,7 +122,7 @@ impl NewBlobs {
         let mut waiting = self.lock();
         // The first wait takes the bytes of all along, so the others hardly wait.
         for Copied { temporary, file, .. } in &*waiting {
-            file.sync().map_err(StoreError::io("fsync", temporary))?;
+            file.sync().map_err(StoreError::io(FSYNC, temporary))?;
         }
         let mut folders = BTreeSet::new();
         for Copied { temporary, blob, .. } in &*waiting {
@@ -140,7 +140,7 @@ impl NewBlobs {
             folders.insert(dir.join("blobs"));
         }
         for folder in &folders {
-            disk.sync_folder(folder).map_err(StoreError::io("fsync", folder))?;
+            disk.sync_folder(folder).map_err(StoreError::io(FSYNC, folder))?;
         }
         waiting.clear();
         Ok(())

@@ -10,4 +10,11 @@ mod map;
 mod model;
 mod modes;
 mod pages;
+mod power;
 mod world;
+
+/// How many rounds a fault test makes: `few`, or as many times more as `SATCHEL_FAULT_ROUNDS` says.
+fn rounds(few: u64) -> u64 {
+    let times = std::env::var("SATCHEL_FAULT_ROUNDS").ok().and_then(|times| times.parse::<u64>().ok());
+    few * times.unwrap_or(1)
+}
