@@ -86,7 +86,7 @@ impl Store {
     pub fn blob_open(&self, sha256: &[u8; 32]) -> Result<Option<BlobReader>, StoreError> {
         let path = blob_path(self.dir(), sha256);
         match self.reader().disk().open(&path, false) {
-            Ok(file) => Ok(Some(BlobReader { file, offset: 0 })),
+            Ok(file) => Ok(Some(BlobReader { file, offset: 0, end: u64::MAX })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(StoreError::Io { action: "open", path, source }),
         }
@@ -147,10 +147,12 @@ impl NewBlobs {
     }
 }
 
-/// The bytes of a blob, from the first on.
+/// The bytes of a blob or of the part of a segment that a backup holds, from the first on.
 pub struct BlobReader {
-    file: Arc<dyn DiskFile>,
-    offset: u64,
+    pub(crate) file: Arc<dyn DiskFile>,
+    pub(crate) offset: u64,
+    /// No byte from here on is read.
+    pub(crate) end: u64,
 }
 
 impl BlobReader {
@@ -159,13 +161,15 @@ impl BlobReader {
     /// # Errors
     /// What the file system refuses.
     pub fn length(&self) -> io::Result<u64> {
-        self.file.length()
+        Ok(self.file.length()?.min(self.end))
     }
 }
 
 impl Read for BlobReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(self.offset, buffer)?;
+        let room = usize::try_from(self.end.saturating_sub(self.offset)).unwrap_or(usize::MAX);
+        let most = buffer.len().min(room);
+        let read = self.file.read_at(self.offset, &mut buffer[..most])?;
         self.offset += read as u64;
         Ok(read)
     }

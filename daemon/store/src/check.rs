@@ -1,6 +1,6 @@
 //! What `doctor` asks: does every byte still say what was written?
 
-mod blobs;
+pub(crate) mod blobs;
 mod compare;
 
 use compare::Comparer;
@@ -71,6 +71,30 @@ impl Store {
         report.damage = outcome.damage;
         report.records = comparer.records;
         report.engine_problems = comparer.problems;
+        Ok(())
+    }
+
+    /// Reads every frame up to a place, without a look at the engine.
+    pub(crate) fn read_journal(
+        &self,
+        position: Position,
+        revision: u64,
+        progress: &mut dyn FnMut(CheckProgress),
+        report: &mut CheckReport,
+    ) -> Result<(), StoreError> {
+        let folder = self.reader().home().folder.clone();
+        let Some(mut segments) = Segments::list(self.reader().disk(), folder)? else { return Ok(()) };
+        segments.clip(position);
+        let acknowledged = Acknowledged { segment: position.segment, offset: position.offset, revision };
+        let from = Segments::beginning();
+        let (mut done, total) = (0, segments.bytes_from(from));
+        let outcome = segments.scan(from, 0, acknowledged, &mut |visit| {
+            done += visit.header.frame_length();
+            progress(CheckProgress { done, total });
+            Ok(())
+        })?;
+        report.frames = outcome.frames;
+        report.damage = outcome.damage;
         Ok(())
     }
 

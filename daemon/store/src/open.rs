@@ -100,6 +100,21 @@ pub(crate) fn open(
     Ok(Inner::new(dir.to_owned(), health, writer, engine, reader, closing, headroom, lock))
 }
 
+/// A store that nobody else can open while this lives.
+#[derive(Debug)]
+pub struct Claim {
+    _lock: fs::File,
+}
+
+/// Makes sure that no process has the store in `dir`, and that none takes it while the claim lives. Reads and changes nothing of it.
+///
+/// # Errors
+/// [`StoreError::Locked`] if another process has it, and what the file system refuses.
+pub fn claim(dir: &Path) -> Result<Claim, StoreError> {
+    let options = OpenOptions::default();
+    Ok(Claim { _lock: occupy(dir, &SledHouse::new(dir, options.cache_bytes))? })
+}
+
 /// Makes sure that nobody else has the store; it is ours while the file that is returned is open.
 fn occupy(dir: &Path, house: &dyn House) -> Result<fs::File, StoreError> {
     make(dir).map_err(StoreError::io("create", dir))?;

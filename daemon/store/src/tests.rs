@@ -2,15 +2,21 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 #![expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers off dice")]
 
+mod backup;
 mod crash;
 mod damage;
 mod disk;
+mod dying;
+mod formats;
+mod harm;
 mod lists;
 mod map;
 mod model;
 mod modes;
 mod pages;
 mod power;
+mod script;
+mod small_disk;
 mod world;
 
 /// How many rounds a fault test makes: `few`, or as many times more as `SATCHEL_FAULT_ROUNDS` says.
