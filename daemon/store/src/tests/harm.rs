@@ -125,8 +125,12 @@ fn harm_to_any_file_is_found_and_what_can_be_mended_is() {
     let (mut rebuilt, mut named, mut refused, mut blobs) = (0, 0, 0, 0);
     for round in 0..rounds(1) {
         let mut dice = Dice(900 + round);
-        for name in &whole.files {
+        for (index, name) in whole.files.iter().enumerate() {
             for kind in HARMS {
+                if name.starts_with("blobs") && kind != HARMS[(index + round as usize) % HARMS.len()] {
+                    // There are many and all are alike: one harm for each.
+                    continue;
+                }
                 let copied = tempfile::tempdir().unwrap();
                 copy(whole.dir.path(), copied.path());
                 if !harm(&copied.path().join(name), kind, &mut dice) {
@@ -176,7 +180,7 @@ fn harm_to_any_file_is_found_and_what_can_be_mended_is() {
             }
         }
     }
-    assert!(rebuilt > 5 && named > 15 && blobs > 50, "{rebuilt} {named} {refused} {blobs}");
+    assert!(rebuilt > 5 && named > 15 && blobs > 12, "{rebuilt} {named} {refused} {blobs}");
 }
 
 #[test]
