@@ -110,7 +110,9 @@ impl Seen {
         let mut after = None;
         loop {
             let page = store.relations(after.as_ref(), 500, at)?;
-            listed.extend(page.items.into_iter().map(|record| record.relation.id));
+            let own = page.items.into_iter().map(|record| record.relation.id);
+            // The import has relations too.
+            listed.extend(own.filter(|id| id.starts_with('w')));
             let Some(next) = page.next else { break };
             after = Some(next);
         }
