@@ -1,5 +1,5 @@
 # Each target does its own set-up on a fresh machine.
-.PHONY: setup demo test lint bench fuzz
+.PHONY: setup demo test fault lint bench fuzz
 
 CARGO ?= cargo
 # Compilers that build the importers for wasm: rustup's, else Debian's with its source of the standard library.
@@ -27,6 +27,13 @@ demo: setup
 
 test: setup
 	$(CARGO) test --workspace
+
+# The same fault tests as `make test`, longer: seeds, kills and places. ROUNDS=100 for a night.
+ROUNDS ?= 25
+fault: setup
+	SATCHEL_FAULT_ROUNDS=$(ROUNDS) $(CARGO) test --workspace --lib -- --nocapture \
+		tests::power tests::dying tests::harm tests::small_disk tests::crash tests::damage
+	SATCHEL_FAULT_ROUNDS=$(ROUNDS) $(CARGO) test --workspace --test fault --test kill
 
 lint: setup
 	$(CARGO) fmt --all --check

@@ -4,6 +4,7 @@
 //! that no export can steer the terminal; the tests of each renderer hold it with hostile text.
 
 pub mod args;
+mod backup;
 mod conversations;
 mod demo;
 mod doctor;
@@ -20,9 +21,11 @@ mod memories;
 mod out;
 mod page;
 mod plugins;
+mod rebuild;
 mod serve;
 mod shell;
 mod status;
+mod steps;
 mod table;
 mod text;
 mod time;
@@ -115,8 +118,11 @@ async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliEr
     if let Command::Verify(args) = command {
         return verify::run(args, own_key(&context.place), &mut context.out);
     }
-    if let Command::Doctor = command {
-        return doctor::run(context).await;
+    match command {
+        Command::Doctor(args) => return doctor::run(context, *args).await,
+        Command::Restore(args) => return backup::restore(context, args).await,
+        Command::Rebuild => return rebuild::run(context).await,
+        _ => {}
     }
     let place = context.place.clone();
     let mut tries = 1;
@@ -159,11 +165,14 @@ async fn ask(context: &mut Context, link: &Link, command: &Command) -> Result<Ex
         Command::Exports(command) => exports::run(context, link, command).await,
         Command::Plugins(command) => plugins::run(context, link, command).await,
         Command::Status => status::run(context, link).await,
+        Command::Backup(args) => backup::create(context, link, args).await,
         Command::Serve
         | Command::Demo
         | Command::Import(_)
         | Command::Verify(_)
-        | Command::Doctor
+        | Command::Doctor(_)
+        | Command::Restore(_)
+        | Command::Rebuild
         | Command::Completions { .. }
         | Command::Man { .. } => Err(CliError::Usage("this command does not ask a daemon".to_owned())),
     }

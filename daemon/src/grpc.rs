@@ -4,6 +4,7 @@
 
 mod admin;
 mod call;
+mod care;
 mod conversation;
 mod export;
 pub mod guard;

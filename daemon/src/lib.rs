@@ -1,12 +1,14 @@
 //! The daemon of Satchel: watches, imports, keeps, answers, exports.
 //!
-//! Floors, from the bottom: [`clock`], `plugins`, [`intake`] and [`plan`] · [`ingest`], [`export`] and [`verify`], which do not
+//! Floors, from the bottom: [`clock`], `plugins`, [`intake`] and [`plan`] · [`ingest`], [`export`], [`verify`], [`backup`] and [`examine`], which do not
 //! know each other · [`grpc`] · [`run`], which only wires · `cli`, a client like any other.
 
+pub mod backup;
 pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod connect;
+pub mod examine;
 pub mod export;
 pub mod grpc;
 pub mod ingest;

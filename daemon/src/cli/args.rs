@@ -113,9 +113,26 @@ pub enum Command {
     Status,
     /// Check the data directory, byte by byte
     ///
-    /// Exit code 1 when something is wrong. While a daemon runs only what it reports is checked.
+    /// Every frame of the journal, every record of the database and every attachment is looked at; a daemon that runs goes
+    /// on meanwhile. Exit code 1 when something is wrong.
     #[command(after_help = examples::DOCTOR)]
-    Doctor,
+    Doctor(DoctorArgs),
+    /// Write everything that is needed to start again elsewhere into one file
+    ///
+    /// Takes what is stored up to this moment, while the daemon goes on. The file holds everything that you stored, and the key that
+    /// signs your exports; it is not encrypted, and closed to other users (mode 0600).
+    #[command(after_help = examples::BACKUP)]
+    Backup(BackupArgs),
+    /// Put a backup back into an empty data directory
+    ///
+    /// Every byte of it is checked before anything is touched. No daemon may run on the data directory.
+    #[command(after_help = examples::RESTORE)]
+    Restore(RestoreArgs),
+    /// Build the database again from the journal
+    ///
+    /// The old one is set aside. The journal holds everything, so nothing is lost. No daemon may run on the data directory.
+    #[command(after_help = examples::REBUILD)]
+    Rebuild,
     /// Print the completion script of a shell
     #[command(after_help = examples::COMPLETIONS)]
     Completions {
@@ -264,6 +281,33 @@ pub enum Exports {
     /// Show one export
     #[command(after_help = examples::EXPORTS_SHOW)]
     Show(Id),
+}
+
+/// `doctor`.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct DoctorArgs {
+    /// Mend what can be mended without loss: a database that differs from its journal is built again; no daemon may run
+    #[arg(long)]
+    pub repair: bool,
+}
+
+/// `backup`.
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// A file that is not there yet
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+}
+
+/// `restore`.
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// A file that `satchel backup` wrote
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Set the data directory that is there aside, under its name and `.replaced-1`
+    #[arg(long)]
+    pub replace: bool,
 }
 
 /// `verify`.

@@ -2,23 +2,27 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use satchel_proto::v1::{GetStatusRequest, Problem};
-use satchel_store::{CheckReport, OpenEvent, OpenOptions, Store};
+use satchel_proto::v1::{GetStatusRequest, Problem, StoreCheck, VerifyStoreRequest};
+use satchel_store::{OpenEvent, OpenOptions, Store};
 use serde::Serialize;
 
 use super::{
     Context,
+    args::DoctorArgs,
     error::CliError,
     exit::Exit,
     json::admin::Problem as ProblemJson,
     link::{Link, Place},
     look::Look,
+    rebuild,
     status::render_problem,
+    steps::Steps,
     text,
 };
 use crate::{
     config::Config,
     connect::{ConnectError, connect},
+    examine::{self, DATABASE_DIFFERS, Examined, Finding},
     plugins::Plugins,
 };
 
@@ -26,6 +30,8 @@ use crate::{
 #[derive(Debug, Default)]
 struct Findings {
     looked_at: Vec<String>,
+    /// What was mended.
+    repaired: Vec<String>,
     problems: Vec<Problem>,
 }
 
@@ -34,6 +40,7 @@ struct Findings {
 struct Diagnosis<'a> {
     healthy: bool,
     checked: &'a [String],
+    repaired: &'a [String],
     problems: Vec<ProblemJson<'a>>,
 }
 
@@ -41,36 +48,46 @@ struct Diagnosis<'a> {
 ///
 /// # Errors
 /// When the check itself cannot be done.
-pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
+pub(crate) async fn run(context: &mut Context, args: DoctorArgs) -> Result<Exit, CliError> {
     let mut findings = Findings::default();
     match context.place.clone() {
-        Place::Local(config) => local(context, &config, &mut findings).await?,
-        Place::Named(_) => daemon(context, &mut findings).await?,
+        Place::Local(config) => local(context, &config, args, &mut findings).await?,
+        Place::Named(_) => daemon(context, args, &mut findings).await?,
     }
     if context.out.json {
         let problems = findings.problems.iter().map(ProblemJson::new).collect();
         let healthy = findings.problems.is_empty();
-        context.out.json(&Diagnosis { healthy, checked: &findings.looked_at, problems })?;
+        context.out.json(&Diagnosis {
+            healthy,
+            checked: &findings.looked_at,
+            repaired: &findings.repaired,
+            problems,
+        })?;
     } else {
         context.out.print(&findings.render(context.out.look))?;
     }
     Ok(if findings.problems.is_empty() { Exit::Done } else { Exit::CheckFailed })
 }
 
-async fn local(context: &mut Context, config: &Config, findings: &mut Findings) -> Result<(), CliError> {
+async fn local(
+    context: &mut Context,
+    config: &Config,
+    args: DoctorArgs,
+    findings: &mut Findings,
+) -> Result<(), CliError> {
     if !config.data_dir.exists() {
         findings.looked_at.push(format!("{}: nothing is there yet", config.data_dir.display()));
         return Ok(());
     }
     findings.folder(&config.data_dir)?;
     match connect(&config.data_dir).await {
-        Ok(_) => daemon(context, findings).await?,
+        Ok(_) => daemon(context, args, findings).await?,
         Err(ConnectError::NotRunning { .. }) => {
             let spinner = context.out.spinner("reading every byte of the store");
             let config = config.clone();
             let checked = tokio::task::spawn_blocking(move || {
                 let mut found = Findings::default();
-                let outcome = found.store(&config);
+                let outcome = found.store(&config, args.repair);
                 found.importers(&config);
                 outcome.map(|()| found)
             });
@@ -81,6 +98,7 @@ async fn local(context: &mut Context, config: &Config, findings: &mut Findings) 
             spinner.finish_and_clear();
             let found = found??;
             findings.looked_at.extend(found.looked_at);
+            findings.repaired.extend(found.repaired);
             findings.problems.extend(found.problems);
         }
         Err(error) => {
@@ -91,13 +109,31 @@ async fn local(context: &mut Context, config: &Config, findings: &mut Findings) 
     Ok(())
 }
 
-async fn daemon(context: &mut Context, findings: &mut Findings) -> Result<(), CliError> {
+/// Lets the daemon check its store while it goes on.
+async fn daemon(context: &mut Context, args: DoctorArgs, findings: &mut Findings) -> Result<(), CliError> {
+    if args.repair {
+        return Err(CliError::Usage(
+            "a daemon has the store; stop it, then run `satchel doctor --repair`".to_owned(),
+        ));
+    }
     let place = context.place.clone();
     let link = Link::open(&place, &mut context.out).await?;
     let status = link.admin().get_status(GetStatusRequest {}).await?.into_inner();
     findings.looked_at.push(format!("the daemon, process {}: what it reports", status.pid));
     findings.problems.extend(status.problems);
-    context.out.note("a daemon runs; stop it and run `satchel doctor` again to have every byte checked");
+    let mut answers = link.admin().verify_store(VerifyStoreRequest {}).await?.into_inner();
+    let mut steps = Steps::new(&context.out, "reading every byte of the store");
+    let mut check = None;
+    while let Some(answer) = answers.message().await? {
+        steps.at(&mut context.out, answer.done_bytes, answer.total_bytes);
+        check = answer.check;
+    }
+    steps.end();
+    let StoreCheck { frames, records, files, problems } = check.unwrap_or_default();
+    findings.counted(frames, records, files);
+    // Damage that the daemon knows of since its start is found again.
+    findings.problems.retain(|known| known.reason != "STORE_CORRUPT" || problems.is_empty());
+    findings.problems.extend(problems);
     link.close(&place).await
 }
 
@@ -130,50 +166,77 @@ impl Findings {
         Ok(())
     }
 
-    fn store(&mut self, config: &Config) -> Result<(), CliError> {
+    fn store(&mut self, config: &Config, repair: bool) -> Result<(), CliError> {
+        self.leftovers(&config.data_dir);
         let options = OpenOptions { cache_bytes: config.cache_bytes, ..OpenOptions::default() };
-        let store = match Store::open(&config.data_dir, options, &mut |event| self.opened(&event)) {
+        let store = match Store::open(&config.data_dir, options.clone(), &mut |event| self.opened(&event)) {
             Ok(store) => store,
             Err(error) => {
                 self.problem("STORE", &crate::chain(&error), "restore the data directory from a backup");
                 return Ok(());
             }
         };
-        let failed = |source| CliError::Store { dir: config.data_dir.clone(), source };
-        let report = store.check(true, &mut |_| {}).map_err(|error| failed(error.into()))?;
-        self.checked(&report);
-        store.close().map_err(|error| failed(error.into()))
+        let failed = |source: satchel_store::StoreError| CliError::Store {
+            dir: config.data_dir.clone(),
+            source: source.into(),
+        };
+        let mut examined = examine::examine(&store, &mut |_| {}).map_err(failed)?;
+        store.close().map_err(failed)?;
+        if repair && examined.findings.iter().any(|finding| finding.reason == DATABASE_DIFFERS) {
+            let options = OpenOptions { rebuild: true, ..options.clone() };
+            match rebuild::rebuild(&config.data_dir, options.clone(), &mut |_| {}) {
+                Ok(_) => self
+                    .repaired
+                    .push("the database differed from the journal, and was built again from it".to_owned()),
+                Err(error) => self.problem(
+                    "DATABASE",
+                    &crate::chain(&error),
+                    "restore the data directory from a backup",
+                ),
+            }
+            let options = OpenOptions { rebuild: false, ..options };
+            let store = Store::open(&config.data_dir, options, &mut |_| {}).map_err(failed)?;
+            examined = examine::examine(&store, &mut |_| {}).map_err(failed)?;
+            store.close().map_err(failed)?;
+        }
+        self.examined(examined);
+        Ok(())
+    }
+
+    /// Unfinished attachments go when the store is opened.
+    fn leftovers(&mut self, dir: &Path) {
+        let unfinished = fs::read_dir(dir.join("blobs/tmp")).map_or(0, Iterator::count) as u64;
+        if unfinished > 0 {
+            let files = text::count(unfinished, "unfinished file", "unfinished files");
+            self.repaired.push(format!("{files} of attachments that nothing refers to: removed"));
+        }
     }
 
     fn opened(&mut self, event: &OpenEvent) {
         match event {
             OpenEvent::Rebuilding { reason } => {
-                self.looked_at.push(format!("the database: built again from the journal, because {reason}"));
+                self.repaired.push(format!("the database: built again from the journal, because {reason}"));
             }
             OpenEvent::TailCut { bytes } => {
                 let bytes = text::bytes(*bytes);
-                self.looked_at.push(format!("the journal's end: {bytes} that were never confirmed were cut"));
+                self.repaired.push(format!("the journal's end: {bytes} that were never confirmed were cut"));
             }
             // What is damaged, the check finds again; what goes well needs no line.
             _ => {}
         }
     }
 
-    fn checked(&mut self, report: &CheckReport) {
-        let frames = text::count(report.frames, "frame", "frames");
-        self.looked_at.push(format!("the journal: {frames}"));
-        self.looked_at.push(format!("the database: {}", text::count(report.records, "record", "records")));
-        self.looked_at.push(format!("files of attachments: {}", text::number(report.blobs)));
-        for damage in &report.damage {
-            let fix = "what is left can be read: export it now, then restore a backup";
-            self.problem("JOURNAL_DAMAGED", &format!("the journal is damaged: {damage}"), fix);
-        }
-        for problem in &report.engine_problems {
-            let fix = "start the daemon: it builds the database again from the journal";
-            self.problem("DATABASE_DIFFERS", problem, fix);
-        }
-        for problem in &report.blob_problems {
-            self.problem("FILE_DAMAGED", problem, "import the export again that the file came with");
+    fn counted(&mut self, frames: u64, records: u64, files: u64) {
+        self.looked_at.push(format!("the journal: {}", text::count(frames, "frame", "frames")));
+        self.looked_at.push(format!("the database: {}", text::count(records, "record", "records")));
+        self.looked_at.push(format!("files of attachments: {}", text::number(files)));
+    }
+
+    fn examined(&mut self, examined: Examined) {
+        let Examined { frames, records, files, findings } = examined;
+        self.counted(frames, records, files);
+        for Finding { reason, message, fix } in findings {
+            self.problem(reason, &message, fix);
         }
     }
 
@@ -189,6 +252,10 @@ impl Findings {
         let mark = look.paint(super::look::Paint::Good, "✓");
         let mut out = String::new();
         for line in &self.looked_at {
+            text::append(&mut out, format_args!("{mark} {}\n", text::one_line(line)));
+        }
+        for line in &self.repaired {
+            let mark = look.paint(super::look::Paint::Good, "+");
             text::append(&mut out, format_args!("{mark} {}\n", text::one_line(line)));
         }
         for problem in &self.problems {
@@ -211,19 +278,17 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_what_to_do() {
         let mut findings = Findings::default();
-        let report = CheckReport {
-            frames: 1_204,
-            records: 12,
-            engine_problems: vec!["memory \"m\" differs".to_owned()],
-            ..CheckReport::default()
-        };
-        findings.checked(&report);
+        let finding =
+            Finding { reason: DATABASE_DIFFERS, message: "memory \"m\" differs".to_owned(), fix: "run it" };
+        findings.examined(Examined { frames: 1_204, records: 12, files: 0, findings: vec![finding] });
+        findings.repaired.push("the end was cut".to_owned());
         let expected = "\
 ✓ the journal: 1,204 frames
 ✓ the database: 12 records
 ✓ files of attachments: 0
++ the end was cut
 ✗ memory \"m\" differs
-  try: start the daemon: it builds the database again from the journal
+  try: run it
 
 1 problem
 ";

@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, io::Write};
 use satchel_pam::{
     conversation,
     embedding::{self, StorageKind},
-    hash::Sha256Digest,
     ids,
     sign::{self, PublicKey},
     store::{self, ExportType, IndexEntry, Integrity, Owner, StorageReference, StoreHeader, WriteError},
@@ -23,7 +22,10 @@ use super::{
 };
 use crate::{
     manifest::{Filter, MANIFEST, Manifest, ManifestFile, SIGNATURE, VERSION},
-    plan::assemble::{Places, shown_header},
+    plan::{
+        assemble::{Places, shown_header},
+        body,
+    },
 };
 
 /// Rows that are read at once.
@@ -257,7 +259,7 @@ impl Job<'_> {
             let Some(record) = self.store.conversation(&entry.id, Some(self.revision))? else { continue };
             for body in self.store.all_bodies(&record) {
                 let (_, bytes) = body?;
-                for hash in attachment_hashes(&bytes) {
+                for hash in body::attachment_hashes(&bytes) {
                     if !done.insert(hash) {
                         continue;
                     }
@@ -319,11 +321,4 @@ fn listed(written: &[Written]) -> Vec<ManifestFile> {
         .collect();
     files.sort_by(|one, other| one.path.cmp(&other.path));
     files
-}
-
-/// The blobs that a stored message refers to.
-fn attachment_hashes(body: &[u8]) -> Vec<Sha256Digest> {
-    let Ok(body) = crate::plan::body::Body::decode(body) else { return Vec::new() };
-    let refs = body.attachments.into_iter().filter_map(|file| file.reference);
-    refs.filter_map(|path| format!("sha256:{}", path.strip_prefix("attachments/")?).parse().ok()).collect()
 }

@@ -4,15 +4,43 @@ use std::collections::BTreeMap;
 
 use satchel_proto::v1::{self, admin_service_server::AdminService};
 use satchel_store::{Health, Stats};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::{Core, status::Fault, wire::scalar::time_to_wire};
+use super::{
+    Core,
+    call::absolute,
+    care::{self, Answers},
+    status::Fault,
+    wire::scalar::time_to_wire,
+};
 
 #[derive(Clone)]
 pub(super) struct Admin(pub(super) Core);
 
 #[tonic::async_trait]
 impl AdminService for Admin {
+    type CreateBackupStream = ReceiverStream<Result<v1::CreateBackupResponse, Status>>;
+    type VerifyStoreStream = ReceiverStream<Result<v1::VerifyStoreResponse, Status>>;
+
+    async fn create_backup(
+        &self,
+        request: Request<v1::CreateBackupRequest>,
+    ) -> Result<Response<Self::CreateBackupStream>, Status> {
+        let v1::CreateBackupRequest { output } = request.into_inner();
+        absolute("output", &output)?;
+        let core = self.0.clone();
+        Ok(care::stream(move |answers: &mut Answers<_>| care::back_up(&core, &output, answers)))
+    }
+
+    async fn verify_store(
+        &self,
+        _request: Request<v1::VerifyStoreRequest>,
+    ) -> Result<Response<Self::VerifyStoreStream>, Status> {
+        let core = self.0.clone();
+        Ok(care::stream(move |answers: &mut Answers<_>| care::verify(&core, answers)))
+    }
+
     async fn get_status(
         &self,
         _request: Request<v1::GetStatusRequest>,

@@ -1,5 +1,7 @@
 //! What every service does alike: crossing to the synchronous side, the header, filling a page.
 
+use std::path::Path;
+
 use prost::Message;
 use satchel_proto::v1;
 use satchel_store::{Cursor, Page, Revision};
@@ -17,6 +19,8 @@ pub(super) const PAGE_BYTES: usize = 3 << 20;
 const SLICE: usize = 50;
 /// Longest id and other name in a request, in bytes.
 const MAX_NAME_BYTES: usize = 1_024;
+/// Longest path that is taken, in bytes; no system takes longer ones.
+const MAX_PATH_BYTES: usize = 4_096;
 
 /// Where a list goes on, and how far.
 pub(super) struct Paging {
@@ -163,6 +167,14 @@ pub(super) fn required(field: &str, value: &str) -> Result<(), Fault> {
         return Err(Fault::field(field, "must not be empty"));
     }
     bounded(field, value)
+}
+
+/// Checks a path on this machine.
+pub(super) fn absolute(field: &str, path: &str) -> Result<(), Fault> {
+    if path.len() > MAX_PATH_BYTES || !Path::new(path).is_absolute() {
+        return Err(Fault::field(field, "must be an absolute path"));
+    }
+    Ok(())
 }
 
 /// Checks an id or another name that may be left out.

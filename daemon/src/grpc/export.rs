@@ -13,7 +13,7 @@ use tonic::{Request, Response, Status};
 
 use super::{
     Core,
-    call::{bounded, fill, required},
+    call::{absolute, bounded, fill, required},
     status::{Fault, Kind},
     wire::export::{export_to_wire, format_from_wire, report_to_wire},
 };
@@ -26,9 +26,6 @@ use crate::{
 const CHUNK_BYTES: u64 = 1 << 20;
 /// Pieces that wait for a slow reader.
 const CHUNKS_AHEAD: usize = 2;
-/// Longest path that is taken, in bytes; no system takes longer ones.
-const MAX_PATH_BYTES: usize = 4_096;
-
 #[derive(Clone)]
 pub(super) struct Bundles(pub(super) Core);
 
@@ -105,13 +102,6 @@ fn create(core: &Core, request: v1::CreateExportRequest) -> Result<v1::CreateExp
         ExportRequest { output: output.into(), format, conversations: !without_conversations, attachments };
     let export = export_to_wire(core.exports.create(&request)?);
     Ok(v1::CreateExportResponse { export: Some(export), header: Some(core.header()) })
-}
-
-fn absolute(field: &str, path: &str) -> Result<(), Fault> {
-    if path.len() > MAX_PATH_BYTES || !Path::new(path).is_absolute() {
-        return Err(Fault::field(field, "must be an absolute path"));
-    }
-    Ok(())
 }
 
 fn find(core: &Core, id: &str) -> Result<ExportRecord, Fault> {

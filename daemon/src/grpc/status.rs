@@ -12,7 +12,8 @@ use tracing::error;
 
 use super::page::TokenError;
 use crate::{
-    export::ExportError, ingest::IngestError, intake::IntakeError, plugins::PluginsError, verify::VerifyError,
+    backup::create::BackupError, export::ExportError, ingest::IngestError, intake::IntakeError,
+    plugins::PluginsError, verify::VerifyError,
 };
 
 /// `ErrorInfo.domain` of all our errors.
@@ -176,7 +177,7 @@ pub enum Fault {
     #[error("{path:?} exists and is not an empty folder; choose another output")]
     OutputExists { path: String },
     /// The file system does not let an export be written.
-    #[error("cannot write an export to {path:?}: {problem}")]
+    #[error("cannot write to {path:?}: {problem}")]
     OutputRefused { path: String, problem: String },
     /// The bundle of an export is not where it was written, or not what was written.
     #[error("the bundle is no longer at {path:?}; export again")]
@@ -343,6 +344,25 @@ impl Fault {
             | VerifyError::TooLarge { .. } => {
                 Self::BundleUnreadable { path: path.to_owned(), problem: crate::chain(error) }
             }
+        }
+    }
+}
+
+impl From<BackupError> for Fault {
+    fn from(error: BackupError) -> Self {
+        match error {
+            BackupError::Store(error) => Self::Store(error),
+            BackupError::Occupied { path } => {
+                Self::OutputExists { path: path.to_string_lossy().into_owned() }
+            }
+            BackupError::BadOutput { .. } => Self::field("output", "must name a file"),
+            BackupError::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Self::DiskFull
+            }
+            BackupError::Write { path, source } => {
+                Self::OutputRefused { path: path.to_string_lossy().into_owned(), problem: source.to_string() }
+            }
+            BackupError::Cancelled => Self::ShuttingDown,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use satchel_pam::{
     conversation::{Attachment, Citation, Content, Message, Role, ToolCall},
+    hash::Sha256Digest,
     raw::RawObject,
     time::Timestamp,
 };
@@ -293,6 +294,13 @@ fn same_json(one: &str, other: &str) -> bool {
 
 fn rank(text: &str) -> (bool, usize, &str) {
     (!matches!(text, "null" | "[]" | "\"\"" | "{}" | "false"), text.len(), text)
+}
+
+/// The files of attachments that a stored message refers to.
+pub fn attachment_hashes(body: &[u8]) -> Vec<Sha256Digest> {
+    let Ok(body) = Body::decode(body) else { return Vec::new() };
+    let refs = body.attachments.into_iter().filter_map(|file| file.reference);
+    refs.filter_map(|path| format!("sha256:{}", path.strip_prefix("attachments/")?).parse().ok()).collect()
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 
 mod lists;
 mod records;
+mod tally;
 
 pub(crate) use lists::lists;
+pub(crate) use tally::Tally;
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -44,11 +46,20 @@ pub(crate) struct Applier {
     /// Keys of records in `pending`: what the engine answers for them is old.
     waiting: HashSet<Vec<u8>>,
     log: Vec<Vec<u8>>,
+    /// A check that is under way.
+    tally: Option<Tally>,
 }
 
 impl Applier {
     pub(crate) fn new(engine: Arc<dyn Engine>, meta: Meta) -> Self {
-        Self { engine, meta, pending: Changes::default(), waiting: HashSet::new(), log: Vec::new() }
+        Self {
+            engine,
+            meta,
+            pending: Changes::default(),
+            waiting: HashSet::new(),
+            log: Vec::new(),
+            tally: None,
+        }
     }
 
     pub(crate) fn meta(&self) -> &Meta {
@@ -57,6 +68,22 @@ impl Applier {
 
     pub(crate) fn engine(&self) -> Arc<dyn Engine> {
         Arc::clone(&self.engine)
+    }
+
+    /// The check that is under way, to begin, go on with or end one.
+    pub(crate) fn tally(&mut self) -> &mut Option<Tally> {
+        &mut self.tally
+    }
+
+    /// A record's share in the digest changes.
+    fn share(&mut self, key: &[u8], old: Option<&[u8; 32]>, new: &[u8; 32]) {
+        if let Some(old) = old {
+            self.meta.digest.remove(old);
+        }
+        self.meta.digest.add(new);
+        if let Some(tally) = &mut self.tally {
+            tally.changed(key, old, new);
+        }
     }
 
     /// Applies a commit; visible after [`Applier::flush`]. `gap`: the journal is damaged before it, so the position stays where it is.

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     disk::{Disk, DiskFile},
-    error::StoreError,
+    error::{FSYNC, StoreError},
     store::Store,
 };
 
@@ -66,7 +66,7 @@ impl Store {
             Ok((blob, file)) => {
                 let new_blobs = self.new_blobs();
                 if new_blobs.add(Copied { temporary, file, blob }) >= MOST_WAITING {
-                    new_blobs.settle(disk, self.dir())?;
+                    new_blobs.settle(disk, self.dir()).inspect_err(|error| self.note(error))?;
                 }
                 Ok(blob)
             }
@@ -86,7 +86,7 @@ impl Store {
     pub fn blob_open(&self, sha256: &[u8; 32]) -> Result<Option<BlobReader>, StoreError> {
         let path = blob_path(self.dir(), sha256);
         match self.reader().disk().open(&path, false) {
-            Ok(file) => Ok(Some(BlobReader { file, offset: 0 })),
+            Ok(file) => Ok(Some(BlobReader { file, offset: 0, end: u64::MAX })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(StoreError::Io { action: "open", path, source }),
         }
@@ -122,7 +122,7 @@ impl NewBlobs {
         let mut waiting = self.lock();
         // The first wait takes the bytes of all along, so the others hardly wait.
         for Copied { temporary, file, .. } in &*waiting {
-            file.sync().map_err(StoreError::io("fsync", temporary))?;
+            file.sync().map_err(StoreError::io(FSYNC, temporary))?;
         }
         let mut folders = BTreeSet::new();
         for Copied { temporary, blob, .. } in &*waiting {
@@ -140,17 +140,19 @@ impl NewBlobs {
             folders.insert(dir.join("blobs"));
         }
         for folder in &folders {
-            disk.sync_folder(folder).map_err(StoreError::io("fsync", folder))?;
+            disk.sync_folder(folder).map_err(StoreError::io(FSYNC, folder))?;
         }
         waiting.clear();
         Ok(())
     }
 }
 
-/// The bytes of a blob, from the first on.
+/// The bytes of a blob or of the part of a segment that a backup holds, from the first on.
 pub struct BlobReader {
-    file: Arc<dyn DiskFile>,
-    offset: u64,
+    pub(crate) file: Arc<dyn DiskFile>,
+    pub(crate) offset: u64,
+    /// No byte from here on is read.
+    pub(crate) end: u64,
 }
 
 impl BlobReader {
@@ -159,13 +161,15 @@ impl BlobReader {
     /// # Errors
     /// What the file system refuses.
     pub fn length(&self) -> io::Result<u64> {
-        self.file.length()
+        Ok(self.file.length()?.min(self.end))
     }
 }
 
 impl Read for BlobReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(self.offset, buffer)?;
+        let room = usize::try_from(self.end.saturating_sub(self.offset)).unwrap_or(usize::MAX);
+        let most = buffer.len().min(room);
+        let read = self.file.read_at(self.offset, &mut buffer[..most])?;
         self.offset += read as u64;
         Ok(read)
     }

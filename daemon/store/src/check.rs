@@ -1,11 +1,12 @@
 //! What `doctor` asks: does every byte still say what was written?
 
-mod blobs;
+pub(crate) mod blobs;
 mod compare;
 
 use compare::Comparer;
 
 use crate::{
+    apply::{Applier, Tally},
     engine,
     error::StoreError,
     journal::{Position, scan::Acknowledged, segments::Segments},
@@ -14,6 +15,9 @@ use crate::{
     store::Store,
     value::{ConversationValue, MemoryValue, PlainValue, RelationValue},
 };
+
+/// The kinds of records in the digest, in the order of their keys.
+const SUMMED: [u8; 5] = [keys::CONVERSATION, keys::MEMORY, keys::EMBEDDING, keys::EVIDENCE, keys::RELATION];
 
 /// Problems listed one by one; the rest is counted in a last line.
 const MAX_PROBLEMS: usize = 1_000;
@@ -70,24 +74,72 @@ impl Store {
         Ok(())
     }
 
-    /// The sum over all records must be the one that the commits kept.
-    fn check_sums(&self, report: &mut CheckReport) -> Result<(), StoreError> {
-        self.while_quiet(|meta| {
-            let mut sum = StateDigest::default();
-            for kind in [keys::MEMORY, keys::CONVERSATION, keys::RELATION, keys::EMBEDDING, keys::EVIDENCE] {
-                engine::walk::<StoreError>(self.engine(), &[kind], None, |_, value| {
-                    sum.add(&share(kind, value)?);
-                    Ok(true)
-                })?;
-            }
-            if sum != meta.digest {
-                report
-                    .engine_problems
-                    .push(format!("the records sum up to {sum}, the commits to {}", meta.digest));
-            }
+    /// Reads every frame up to a place, without a look at the engine.
+    pub(crate) fn read_journal(
+        &self,
+        position: Position,
+        revision: u64,
+        progress: &mut dyn FnMut(CheckProgress),
+        report: &mut CheckReport,
+    ) -> Result<(), StoreError> {
+        let folder = self.reader().home().folder.clone();
+        let Some(mut segments) = Segments::list(self.reader().disk(), folder)? else { return Ok(()) };
+        segments.clip(position);
+        let acknowledged = Acknowledged { segment: position.segment, offset: position.offset, revision };
+        let from = Segments::beginning();
+        let (mut done, total) = (0, segments.bytes_from(from));
+        let outcome = segments.scan(from, 0, acknowledged, &mut |visit| {
+            done += visit.header.frame_length();
+            progress(CheckProgress { done, total });
             Ok(())
-        })
+        })?;
+        report.frames = outcome.frames;
+        report.damage = outcome.damage;
+        Ok(())
     }
+
+    /// The sum over all records must be the one that the commits kept. Commits wait for a page of the walk at most.
+    fn check_sums(&self, report: &mut CheckReport) -> Result<(), StoreError> {
+        let _alone = self.checking();
+        self.with_applier(|applier| *applier.tally() = Some(Tally::default()));
+        let sums = self.walk_sums();
+        let (sum, kept) = match sums {
+            Ok(sums) => sums,
+            Err(error) => {
+                self.with_applier(|applier| *applier.tally() = None);
+                return Err(error);
+            }
+        };
+        if sum != kept {
+            report.engine_problems.push(format!("the records sum up to {sum}, the commits to {kept}"));
+        }
+        Ok(())
+    }
+
+    /// Returns the sum over the records, and the one of the commits at the same moment.
+    fn walk_sums(&self) -> Result<(StateDigest, StateDigest), StoreError> {
+        for kind in SUMMED {
+            while self.with_applier(|applier| count_page(applier, kind))? {}
+        }
+        Ok(self.with_applier(|applier| {
+            let sum = applier.tally().take().map(|tally| tally.sum()).unwrap_or_default();
+            (sum, applier.meta().digest)
+        }))
+    }
+}
+
+/// Counts the next records of a kind; false if there are no more.
+fn count_page(applier: &mut Applier, kind: u8) -> Result<bool, StoreError> {
+    let engine = applier.engine();
+    let Some(tally) = applier.tally() else { return Ok(false) };
+    let after = tally.passed().map(<[u8]>::to_vec);
+    let mut counted = 0;
+    engine::walk::<StoreError>(engine.as_ref(), &[kind], after.as_deref(), |key, value| {
+        tally.count(key, &share(kind, value)?);
+        counted += 1;
+        Ok(counted < engine::SCAN)
+    })?;
+    Ok(counted == engine::SCAN)
 }
 
 fn share(kind: u8, value: &[u8]) -> Result<[u8; 32], StoreError> {

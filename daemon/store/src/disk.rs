@@ -23,6 +23,8 @@ pub(crate) trait Disk: Send + Sync {
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes names in a folder durable.
     fn sync_folder(&self, path: &Path) -> io::Result<()>;
+    /// Returns the bytes that may still be written below a folder; the most where the file system does not say.
+    fn free(&self, path: &Path) -> u64;
 }
 
 /// An open file; positions are explicit, so readers and the writer share it.
@@ -74,6 +76,14 @@ impl Disk for OsDisk {
 
     fn sync_folder(&self, path: &Path) -> io::Result<()> {
         fs::File::open(path)?.sync_all()
+    }
+
+    fn free(&self, path: &Path) -> u64 {
+        match rustix::fs::statvfs(path) {
+            // Some network file systems answer with zeros.
+            Ok(found) if found.f_blocks > 0 => found.f_bavail.saturating_mul(found.f_frsize),
+            Ok(_) | Err(_) => u64::MAX,
+        }
     }
 }
 

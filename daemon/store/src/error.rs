@@ -44,10 +44,10 @@ pub enum StoreError {
         /// Why not.
         source: io::Error,
     },
-    /// The disk is full. The store goes on when there is room again.
-    #[error("no space left for the journal in {path:?}; free some and try again")]
+    /// The disk is full, or so nearly that the database might not be written to its end. The store goes on when there is room again.
+    #[error("no space left on the disk for {path:?}; free some and try again")]
     Full {
-        /// The segment.
+        /// What was to be written.
         path: PathBuf,
     },
     /// An fsync or the engine failed before; what was acknowledged is safe.
@@ -143,10 +143,24 @@ pub enum StoreError {
     },
 }
 
+/// The action of a [`StoreError::Io`] after which nobody knows what the disk holds.
+pub(crate) const FSYNC: &str = "fsync";
+
 impl StoreError {
-    /// Makes an [`StoreError::Io`] for `map_err`.
+    /// Makes an [`StoreError::Io`], or [`StoreError::Full`], for `map_err`.
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
-        move |source| Self::Io { action, path, source }
+        move |source| match source.kind() {
+            // An fsync that finds no room has lost what it was asked for, like any other that fails.
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded if action != FSYNC => {
+                Self::Full { path }
+            }
+            _ => Self::Io { action, path, source },
+        }
+    }
+
+    /// Whether an fsync failed: the system may have dropped the bytes, and a second fsync would succeed without them.
+    pub(crate) fn unconfirmed(&self) -> bool {
+        matches!(self, Self::Io { action: FSYNC, .. })
     }
 }

@@ -16,9 +16,11 @@ mod journal;
 mod keys;
 mod ledger;
 mod open;
+mod pin;
 mod query;
 mod read;
 mod record;
+mod renew;
 mod report;
 mod revision;
 mod stats;
@@ -32,12 +34,15 @@ pub use change::{Batch, Change, ConversationWrite, EvidenceWrite, MessageHead, M
 pub use error::StoreError;
 pub use keys::{id_too_long, key_of};
 pub use ledger::{Durability, Ledger, LedgerEntry, LedgerWrite};
+pub use open::{Claim, claim};
+pub use pin::{Pinned, PinnedSegment};
 pub use query::{ConversationQuery, Cursor, MemoryOrder, MemoryQuery, Page, TimeRange};
 pub use read::{Bodies, EvidenceIter};
 pub use record::{
     BodyPlace, ChangeKind, ChangeLogEntry, ChangeOp, ChangePosition, ConversationRecord, ConversationSummary,
     EmbeddingRecord, EvidenceRecord, MemoryRecord, RelationRecord,
 };
+pub use renew::renew;
 pub use report::{CheckProgress, CheckReport, Damage, Health, OpenEvent, StateDigest, Stats};
 pub use revision::Revision;
 pub use store::{OpenOptions, Store};

@@ -21,7 +21,7 @@ use crate::{
         Engine,
         house::{House, SledHouse},
     },
-    error::StoreError,
+    error::{FSYNC, StoreError},
     journal::{
         Home, Position,
         frame::{self, Kind},
@@ -38,6 +38,9 @@ use crate::{
     value::{self, Meta},
 };
 
+/// Commits are refused when less than this is free: the engine writes pieces of 8 MiB when it likes, and does not survive being
+/// refused one, whereas a commit that is refused can be made again when there is room.
+const HEADROOM: u64 = 64 << 20;
 /// A replay says how far it is each time it has done this many bytes.
 const PROGRESS_BYTES: u64 = 16 << 20;
 /// A lock file holds a process id.
@@ -50,12 +53,14 @@ pub(crate) struct Ground {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) house: Arc<dyn House>,
     pub(crate) roll_at: u64,
+    /// Bytes that stay free on the disk.
+    pub(crate) headroom: u64,
 }
 
 impl Ground {
     pub(crate) fn new(dir: &Path, options: &OpenOptions) -> Self {
         let house = SledHouse::new(dir, options.cache_bytes);
-        Self { disk: Arc::new(OsDisk), house: Arc::new(house), roll_at: segment::ROLL_AT }
+        Self { disk: Arc::new(OsDisk), house: Arc::new(house), roll_at: segment::ROLL_AT, headroom: HEADROOM }
     }
 }
 
@@ -67,7 +72,7 @@ pub(crate) fn open(
     ground: Ground,
     report: Report<'_>,
 ) -> Result<Inner, StoreError> {
-    let Ground { disk, house, roll_at } = ground;
+    let Ground { disk, house, roll_at, headroom } = ground;
     let lock = occupy(dir, house.as_ref())?;
     let folder = lay_out(dir, disk.as_ref())?;
     let path = dir.join("db.state");
@@ -92,7 +97,22 @@ pub(crate) fn open(
     let health = if outcome.damage.is_empty() { Health::Good } else { Health::Damaged(outcome.damage) };
     report(OpenEvent::Ready { revision: Revision::new(applier.meta().revision) });
     let (writer, reader) = (WriteSide::new(journal, applier), Reader::new(disk, segments.home));
-    Ok(Inner::new(dir.to_owned(), health, writer, engine, reader, closing, lock))
+    Ok(Inner::new(dir.to_owned(), health, writer, engine, reader, closing, headroom, lock))
+}
+
+/// A store that nobody else can open while this lives.
+#[derive(Debug)]
+pub struct Claim {
+    _lock: fs::File,
+}
+
+/// Makes sure that no process has the store in `dir`, and that none takes it while the claim lives. Reads and changes nothing of it.
+///
+/// # Errors
+/// [`StoreError::Locked`] if another process has it, and what the file system refuses.
+pub fn claim(dir: &Path) -> Result<Claim, StoreError> {
+    let options = OpenOptions::default();
+    Ok(Claim { _lock: occupy(dir, &SledHouse::new(dir, options.cache_bytes))? })
 }
 
 /// Makes sure that nobody else has the store; it is ours while the file that is returned is open.
@@ -179,7 +199,12 @@ fn begin(disk: &Arc<dyn Disk>, folder: PathBuf) -> Result<Segments, StoreError> 
     }
     let header =
         SegmentHeader { number: 1, store_id: home.store_id, revision: 0, chain: [0; 16], previous_length: 0 };
-    writer::create(disk.as_ref(), &home, &header)?;
+    writer::create(disk.as_ref(), &home, &header).inspect_err(|_| {
+        // A header that the disk may not hold must not be built on by the next start.
+        if let Some(problem) = writer::leftover(disk.as_ref(), &home, header.number) {
+            tracing::warn!(%problem, "the beginning of a journal stays behind");
+        }
+    })?;
     Segments::list(disk, folder)?.ok_or_else(|| StoreError::Io {
         action: "read back",
         path,
@@ -338,7 +363,7 @@ fn settle(
     if let Some(number) = outcome.unfinished {
         let path = home.segment_path(number);
         disk.remove(&path).map_err(StoreError::io("remove", &path))?;
-        disk.sync_folder(&home.folder).map_err(StoreError::io("fsync", &home.folder))?;
+        disk.sync_folder(&home.folder).map_err(StoreError::io(FSYNC, &home.folder))?;
     }
     let end: Position = outcome.end;
     // A damaged journal may end in a segment that is gone; it is not written to.
@@ -349,7 +374,9 @@ fn settle(
         if outcome.unfinished.is_none() && outcome.tail > 0 {
             file.set_length(end.offset).map_err(StoreError::io("cut", &path))?;
         }
-        file.sync().map_err(StoreError::io("fsync", &path))?;
+        file.sync().map_err(StoreError::io(FSYNC, &path))?;
+        // Who made the segment may have been killed before its name was durable.
+        disk.sync_folder(&home.folder).map_err(StoreError::io(FSYNC, &home.folder))?;
         if outcome.tail > 0 {
             report(OpenEvent::TailCut { bytes: outcome.tail });
         }

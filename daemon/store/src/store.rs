@@ -73,6 +73,9 @@ pub(crate) struct Inner {
     reader: Reader,
     new_blobs: NewBlobs,
     closing: Closing,
+    /// Held by the one check that sums up the records.
+    checking: Mutex<()>,
+    headroom: u64,
     _lock: fs::File,
 }
 
@@ -202,6 +205,20 @@ impl Store {
     pub(crate) fn while_quiet<T>(&self, look: impl FnOnce(&crate::value::Meta) -> T) -> T {
         look(self.inner.writer().applier.meta())
     }
+
+    /// Lets nobody write while `work` runs.
+    pub(crate) fn with_applier<T>(&self, work: impl FnOnce(&mut Applier) -> T) -> T {
+        work(&mut self.inner.writer().applier)
+    }
+
+    /// Stops writing if an error outside a commit leaves no other way.
+    pub(crate) fn note(&self, error: &StoreError) {
+        self.inner.note_failure(error, &mut self.inner.writer());
+    }
+
+    pub(crate) fn checking(&self) -> MutexGuard<'_, ()> {
+        self.inner.checking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Inner {
@@ -212,6 +229,7 @@ impl Inner {
         engine: Arc<dyn Engine>,
         reader: Reader,
         closing: Closing,
+        headroom: u64,
         lock: fs::File,
     ) -> Self {
         let revision = writer.applier.meta().revision;
@@ -227,6 +245,8 @@ impl Inner {
             reader,
             new_blobs: NewBlobs::default(),
             closing,
+            checking: Mutex::new(()),
+            headroom,
             _lock: lock,
         }
     }
@@ -256,6 +276,7 @@ impl Inner {
                 .and_then(|_| writer.journal.sync());
             if let Err(error) = sealed {
                 writer.journal.undo();
+                self.note_failure(&error, writer);
                 return Err(error);
             }
             writer.applier.passed(writer.journal.position());

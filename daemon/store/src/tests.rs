@@ -2,12 +2,25 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 #![expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers off dice")]
 
+mod backup;
 mod crash;
 mod damage;
 mod disk;
+mod dying;
+mod formats;
+mod harm;
 mod lists;
 mod map;
 mod model;
 mod modes;
 mod pages;
+mod power;
+mod script;
+mod small_disk;
 mod world;
+
+/// How many rounds a fault test makes: `few`, or as many times more as `SATCHEL_FAULT_ROUNDS` says.
+fn rounds(few: u64) -> u64 {
+    let times = std::env::var("SATCHEL_FAULT_ROUNDS").ok().and_then(|times| times.parse::<u64>().ok());
+    few * times.unwrap_or(1)
+}

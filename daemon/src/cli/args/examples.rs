@@ -136,8 +136,24 @@ Examples:
   satchel status --json";
 
 pub(super) const DOCTOR: &str = "\
+Examples:
+  satchel doctor
+  satchel doctor --repair";
+
+pub(super) const BACKUP: &str = "\
+Examples:
+  satchel backup ~/backup/satchel-2026-03.zip
+  satchel backup --json /mnt/disk/satchel.zip | jq .revision";
+
+pub(super) const RESTORE: &str = "\
+Examples:
+  satchel restore ~/backup/satchel-2026-03.zip
+  satchel restore --replace ~/backup/satchel-2026-03.zip
+  satchel restore --data-dir /tmp/look ~/backup/satchel-2026-03.zip";
+
+pub(super) const REBUILD: &str = "\
 Example:
-  satchel doctor";
+  satchel rebuild";
 
 pub(super) const COMPLETIONS: &str = "\
 Examples:

@@ -42,6 +42,7 @@ impl Applier {
             return Ok(Changes::default());
         }
         let share = content_digest(keys::MEMORY, entry.id.as_bytes(), &[&entry.json]);
+        self.share(&key, stood.map(|old| &old.share), &share);
         let mut stored = self.next(ChangeKind::Memory, &entry.id, stood, by, share, false);
         let mut changes = Changes::default();
         match &old {
@@ -76,6 +77,7 @@ impl Applier {
         let count = part_count(&summary, &parts)?;
         let mut changes = self.parts(id, by.revision, parts)?;
         let share = content_digest(keys::CONVERSATION, summary.id.as_bytes(), &[&digest]);
+        self.share(&key, stood.map(|old| &old.share), &share);
         let mut stored = self.next(ChangeKind::Conversation, &summary.id, stood, by, share, false);
         if let Some(old) = &old {
             stored.listed = self.end_conversation(&mut changes, id, old, by)?;
@@ -134,6 +136,7 @@ impl Applier {
         }
         let share =
             content_digest(keys::RELATION, entry.id.as_bytes(), &[&entry.json, &[u8::from(withdrawn)]]);
+        self.share(&key, stood.map(|old| &old.share), &share);
         let stored = self.next(ChangeKind::Relation, &entry.id, stood, by, share, withdrawn);
         let mut changes = Changes::default();
         if let Some(old) = &old {
@@ -168,6 +171,7 @@ impl Applier {
         if old.is_none() {
             self.meta.count(counter::EMBEDDINGS, "", 1, false);
         }
+        self.share(&key, old.as_ref().map(|old| &old.share), &share);
         let stored = self.next(ChangeKind::Embedding, &memory, old.as_ref(), by, share, false);
         let mut changes = Changes::default();
         // A vector is some 30 KiB of JSON and read rarely: it stays in the journal.
@@ -185,11 +189,10 @@ impl Applier {
         let old =
             self.read(&key, || "a piece of evidence".to_owned(), PlainValue::take)?.map(|old| old.stored);
         let share = content_digest(keys::EVIDENCE, &id, &[&json]);
-        match &old {
-            Some(old) => self.meta.digest.remove(&old.share),
-            None => self.meta.count(counter::EVIDENCE, "", 1, false),
+        if old.is_none() {
+            self.meta.count(counter::EVIDENCE, "", 1, false);
         }
-        self.meta.digest.add(&share);
+        self.share(&key, old.as_ref().map(|old| &old.share), &share);
         let Written { place, origin, .. } = by;
         let origin = origin.clone();
         let stored =
@@ -253,7 +256,7 @@ impl Applier {
         stood.is_some()
     }
 
-    /// Counts, logs and numbers the next version of a record.
+    /// Logs and numbers the next version of a record.
     fn next(
         &mut self,
         kind: ChangeKind,
@@ -264,10 +267,6 @@ impl Applier {
         withdrawn: bool,
     ) -> Stored {
         let Written { revision, place, origin } = by;
-        if let Some(old) = old {
-            self.meta.digest.remove(&old.share);
-        }
-        self.meta.digest.add(&share);
         let stored = Stored {
             created: old.map_or(revision, |old| old.created),
             revision,

@@ -9,7 +9,7 @@ use crate::{blob::hex, error::StoreError, report::CheckReport};
 pub(super) fn check(dir: &Path, report: &mut CheckReport) -> Result<(), StoreError> {
     let blobs = dir.join("blobs");
     for folder in entries(&blobs)? {
-        if folder.file_name().is_some_and(|name| name == "tmp") {
+        if folder.file_name().is_some_and(|name| name == "tmp") || !folder.is_dir() {
             continue;
         }
         for path in entries(&folder)? {
@@ -24,6 +24,28 @@ pub(super) fn check(dir: &Path, report: &mut CheckReport) -> Result<(), StoreErr
         }
     }
     Ok(())
+}
+
+/// Names the blobs that stand; what is not named like one is none.
+pub(crate) fn list(dir: &Path) -> Result<Vec<[u8; 32]>, StoreError> {
+    let mut found = Vec::new();
+    for folder in entries(&dir.join("blobs"))? {
+        if folder.is_dir() {
+            found.extend(entries(&folder)?.iter().filter_map(|path| sha256(&name(path)?)));
+        }
+    }
+    Ok(found)
+}
+
+fn sha256(hex: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if hex.len() != 64 || !hex.bytes().all(|digit| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit)) {
+        return None;
+    }
+    for (byte, digits) in bytes.iter_mut().zip(hex.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(bytes)
 }
 
 fn hash(mut file: fs::File) -> io::Result<String> {

@@ -61,6 +61,11 @@ impl Segments {
         later.saturating_sub(from.offset)
     }
 
+    /// The revision that a segment's header says.
+    pub(crate) fn revision_before(&self, number: u32) -> u64 {
+        self.files.get(&number).and_then(|segment| segment.header).map_or(0, |header| header.revision)
+    }
+
     pub(crate) fn holds(&self, number: u32) -> bool {
         self.files.contains_key(&number)
     }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     disk::{Disk, DiskFile},
-    error::StoreError,
+    error::{FSYNC, StoreError},
     record::BodyPlace,
 };
 
@@ -124,7 +124,9 @@ impl Writer {
         Ok(offset)
     }
 
-    /// Makes the group durable. This is the commit point. A failed fsync stops the journal: what the disk holds is not known any more.
+    /// Makes the group durable. This is the commit point. A failed fsync stops the journal: what the disk holds is not known any
+    /// more, and the system may take the bytes for written, so that a next fsync succeeds without them. So they are cut off: the
+    /// next start must not build on them.
     pub(crate) fn sync(&mut self) -> Result<(), StoreError> {
         self.hand_over()?;
         if self.synced == self.end() {
@@ -133,10 +135,19 @@ impl Writer {
         if let Err(source) = self.file.sync() {
             let path = self.home.segment_path(self.segment);
             self.stop(format!("fsync of {} failed: {source}", path.display()));
-            return Err(StoreError::Io { action: "fsync", path, source });
+            self.start = self.synced;
+            if let Err(error) = self.file.set_length(self.synced) {
+                tracing::error!(path = %path.display(), %error, "bytes that the disk may not hold stay in the journal");
+            }
+            return Err(StoreError::io(FSYNC, path)(source));
         }
         self.synced = self.end();
         Ok(())
+    }
+
+    /// Whether all before a place is known to be on the disk.
+    pub(crate) fn durable(&self, place: Position) -> bool {
+        (place.segment, place.offset) <= (self.segment, self.synced)
     }
 
     /// Hands all bytes to the file without waiting for the disk.
@@ -249,11 +260,7 @@ impl Writer {
     }
 
     fn refused(&self, action: &'static str, source: io::Error) -> StoreError {
-        let path = self.home.segment_path(self.segment);
-        match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { path },
-            _ => StoreError::Io { action, path, source },
-        }
+        StoreError::io(action, self.home.segment_path(self.segment))(source)
     }
 }
 
@@ -264,19 +271,15 @@ pub(crate) fn create(
     header: &SegmentHeader,
 ) -> Result<Arc<dyn DiskFile>, StoreError> {
     let path = home.segment_path(header.number);
-    let refused = |source: io::Error| match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { path: path.clone() },
-        _ => StoreError::Io { action: "create", path: path.clone(), source },
-    };
-    let file = disk.create(&path).map_err(refused)?;
-    file.write_at(0, &header.encode()).map_err(refused)?;
-    file.sync().map_err(refused)?;
-    disk.sync_folder(&home.folder).map_err(refused)?;
+    let file = disk.create(&path).map_err(StoreError::io("create", &path))?;
+    file.write_at(0, &header.encode()).map_err(StoreError::io("write", &path))?;
+    file.sync().map_err(StoreError::io(FSYNC, &path))?;
+    disk.sync_folder(&home.folder).map_err(StoreError::io(FSYNC, &home.folder))?;
     Ok(file)
 }
 
 /// Removes a segment that could not be begun; says so if that fails too.
-fn leftover(disk: &dyn Disk, home: &Home, number: u32) -> Option<String> {
+pub(crate) fn leftover(disk: &dyn Disk, home: &Home, number: u32) -> Option<String> {
     let path = home.segment_path(number);
     match disk.remove(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -34,6 +34,9 @@ pub(crate) struct State {
     pub(crate) digest: String,
     #[serde(default)]
     pub(crate) files: Vec<FileMark>,
+    /// CRC-32C of the line with a zero here; none in notes of programs before it.
+    #[serde(default)]
+    pub(crate) crc32c: Option<u32>,
 }
 
 /// How the engine was left.
@@ -59,7 +62,32 @@ pub(crate) enum Trust {
 
 impl State {
     fn new(left: Left, store: Uuid, boot: Option<String>) -> Self {
-        Self { left, store: Some(store), boot, revision: 0, digest: String::new(), files: Vec::new() }
+        Self {
+            left,
+            store: Some(store),
+            boot,
+            revision: 0,
+            digest: String::new(),
+            files: Vec::new(),
+            crc32c: None,
+        }
+    }
+
+    /// The line, whose checksum covers all else in it.
+    fn sealed(mut self) -> io::Result<Vec<u8>> {
+        self.crc32c = Some(0);
+        self.crc32c = Some(crc32c::crc32c(&serde_json::to_vec(&self)?));
+        let mut bytes = serde_json::to_vec(&self)?;
+        bytes.push(b'\n');
+        Ok(bytes)
+    }
+
+    /// Reads a line; `None` if it does not say what was written.
+    fn unsealed(bytes: &[u8]) -> Option<Self> {
+        let state: Self = serde_json::from_slice(bytes).ok()?;
+        let Some(found) = state.crc32c else { return Some(state) };
+        let written = serde_json::to_vec(&Self { crc32c: Some(0), ..state.clone() }).ok()?;
+        (crc32c::crc32c(&written) == found).then_some(state)
     }
 
     /// The last revision of the journal with this id, if its end was fsynced and written down.
@@ -83,7 +111,7 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<State>, StoreE
         Ok(bytes)
     };
     let bytes = load().map_err(StoreError::io("read", path))?;
-    Ok(Some(serde_json::from_slice(&bytes).unwrap_or_else(|_| State::new(Left::Suspect, Uuid::nil(), None))))
+    Ok(Some(State::unsealed(&bytes).unwrap_or_else(|| State::new(Left::Suspect, Uuid::nil(), None))))
 }
 
 /// Decides by the table in FORMAT.md, 2.6.
@@ -148,9 +176,7 @@ impl Closing {
     }
 
     fn put(&self, state: &State) -> io::Result<()> {
-        let mut bytes = serde_json::to_vec(state)?;
-        bytes.push(b'\n');
-        replace(self.disk.as_ref(), &self.path, &bytes)
+        replace(self.disk.as_ref(), &self.path, &state.clone().sealed()?)
     }
 
     fn close(&self, mut state: State) -> io::Result<()> {

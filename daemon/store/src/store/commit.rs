@@ -53,7 +53,7 @@ impl Inner {
         let done = added.and_then(|()| group.finish(durability));
         if let Err(error) = done {
             group.undo();
-            self.note_failure(&error, guard.journal.stopped());
+            self.note_failure(&error, &mut guard);
             return Err(error);
         }
         Ok(revisions)
@@ -71,9 +71,17 @@ impl Inner {
     }
 
     /// After a failed fsync or engine nothing more is written: what they hold is not known any more.
-    fn note_failure(&self, error: &StoreError, stopped: Option<&str>) {
+    pub(super) fn note_failure(&self, error: &StoreError, writer: &mut WriteSide) {
+        if error.unconfirmed() {
+            writer.journal.stop(format!("the disk failed: {error}"));
+        }
+        let stopped = writer.journal.stopped();
         let engine_failed = matches!(error, StoreError::Engine { .. } | StoreError::BadValue { .. });
-        if engine_failed && let Err(error) = self.closing.write(Left::Suspect) {
+        // Notes that waited for a later fsync: the database has them, the journal has them no more.
+        let ahead = error.unconfirmed() && !writer.journal.durable(writer.applier.meta().position);
+        if (engine_failed || ahead)
+            && let Err(error) = self.closing.write(Left::Suspect)
+        {
             tracing::error!(%error, "cannot note that the database failed");
         }
         let reason = if engine_failed { Some(error.to_string()) } else { stopped.map(str::to_owned) };
@@ -117,12 +125,24 @@ impl Group<'_> {
         let raises = batch.raises_revision();
         let revision = if raises { before + 1 } else { before };
         if !self.begun {
-            self.writer.journal.begin(before)?;
-            self.begun = true;
+            self.begin(before)?;
         }
         self.touched.extend(keys.into_iter().map(|(key, _)| key));
         self.write(batch, revision, raises)?;
         Ok(Revision::new(revision))
+    }
+
+    /// Makes sure of room and of the blobs before a byte of the group can reach the journal: a group that is whole there counts
+    /// after a kill, though nobody was told of it.
+    fn begin(&mut self, revision: u64) -> Result<(), StoreError> {
+        let (disk, dir) = (self.inner.reader.disk().as_ref(), self.inner.dir.as_path());
+        if disk.free(dir) < self.inner.headroom {
+            return Err(StoreError::Full { path: dir.to_owned() });
+        }
+        self.inner.new_blobs.settle(disk, dir)?;
+        self.writer.journal.begin(revision)?;
+        self.begun = true;
+        Ok(())
     }
 
     fn write(&mut self, batch: Batch, revision: u64, raises: bool) -> Result<(), StoreError> {
@@ -149,10 +169,7 @@ impl Group<'_> {
     /// The commit point, then the engine.
     fn finish(&mut self, durability: Durability) -> Result<(), StoreError> {
         match durability {
-            Durability::Now => {
-                self.inner.new_blobs.settle(self.inner.reader.disk().as_ref(), &self.inner.dir)?;
-                self.writer.journal.sync()?;
-            }
+            Durability::Now => self.writer.journal.sync()?,
             Durability::WithNextCommit => self.writer.journal.hand_over()?,
         }
         // From here on the group is no longer undone.

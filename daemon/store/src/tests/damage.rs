@@ -6,7 +6,7 @@ use super::world::{Dice, Model, open_real, show_all};
 use crate::{Damage, Health, OpenEvent, OpenOptions, Revision, Store, StoreError};
 
 /// Makes a store of `count` batches and returns what it shows.
-fn make(dir: &Path, seed: u64, count: usize) -> Model {
+pub(super) fn make(dir: &Path, seed: u64, count: usize) -> Model {
     let (mut model, mut dice) = (Model::default(), Dice(seed));
     let (store, _) = open_real(dir, "boot").unwrap();
     for _ in 0..count {
@@ -16,21 +16,21 @@ fn make(dir: &Path, seed: u64, count: usize) -> Model {
     model
 }
 
-fn files(dir: &Path) -> Vec<std::path::PathBuf> {
+pub(super) fn files(dir: &Path) -> Vec<std::path::PathBuf> {
     let mut files: Vec<_> =
         fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()).collect();
     files.sort();
     files
 }
 
-fn flip(path: &Path, bit: u64) {
+pub(super) fn flip(path: &Path, bit: u64) {
     let mut bytes = fs::read(path).unwrap();
     let at = (bit / 8) as usize % bytes.len();
     bytes[at] ^= 1 << (bit % 8);
     fs::write(path, bytes).unwrap();
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

@@ -1,7 +1,7 @@
 //! A file system that can fail a call, lose what was not fsynced, and tear writes.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -24,6 +24,14 @@ pub(super) struct Files {
     pub(super) calls: usize,
     /// Which call fails, and how.
     pub(super) fail: Option<(usize, io::ErrorKind)>,
+    /// From this call on all fail: the machine has lost its power, or the process was killed.
+    pub(super) dead_from: Option<usize>,
+    /// Calls that read.
+    pub(super) reads: usize,
+    /// Which of them fails.
+    pub(super) fail_read: Option<usize>,
+    /// Bytes that are free; none: as many as one likes.
+    pub(super) free: Option<u64>,
     /// This many more fsyncs of files go through, then none.
     pub(super) syncs: Option<usize>,
 }
@@ -32,7 +40,8 @@ pub(super) struct Files {
 struct Content {
     live: Vec<u8>,
     durable: Vec<u8>,
-    /// Writes since the last fsync.
+    /// Writes since the last fsync. One that fails forgets them: the system takes them for written, and the next one succeeds
+    /// without them.
     pending: Vec<Write>,
 }
 
@@ -49,6 +58,10 @@ pub(super) enum Loss {
     Cut(usize),
     /// Sectors of this size, each there or zero by the bits of the seed; the length is the full one.
     Torn(usize, u64),
+    /// As torn, with other files' old bytes where sectors are missing, and each name that was not fsynced as it is now or as it was.
+    Garbage(usize, u64),
+    /// None: the process was killed, and the system goes on.
+    Killed,
 }
 
 impl Files {
@@ -59,10 +72,18 @@ impl Files {
 
     /// What is there after a power loss.
     pub(super) fn after(mut self, loss: Loss) -> Self {
-        self.names = self.durable_names.clone();
+        (self.fail, self.syncs, self.dead_from, self.fail_read) = (None, None, None, None);
+        if let Loss::Killed = loss {
+            return self;
+        }
+        self.names = match loss {
+            Loss::Garbage(_, seed) => self.names_by(seed),
+            _ => self.durable_names.clone(),
+        };
+        self.durable_names = self.names.clone();
         let mut left = match loss {
             Loss::Cut(bytes) => bytes,
-            Loss::Torn(..) => usize::MAX,
+            _ => usize::MAX,
         };
         for file in self.content.values_mut() {
             let mut content = file.durable.clone();
@@ -74,8 +95,12 @@ impl Files {
                         put(&mut content, at, &bytes[..keep]);
                     }
                     (Write::At(at, bytes), Loss::Torn(sector, seed)) => {
-                        tear(&mut content, at, &bytes, sector, seed);
+                        tear(&mut content, at, &bytes, sector, seed, 0);
                     }
+                    (Write::At(at, bytes), Loss::Garbage(sector, seed)) => {
+                        tear(&mut content, at, &bytes, sector, seed, 0xa7);
+                    }
+                    (Write::At(..), Loss::Killed) => {}
                     (Write::Length(length), _) if left > 0 => content.resize(length as usize, 0),
                     (Write::Length(_), _) => {}
                 }
@@ -83,9 +108,18 @@ impl Files {
             file.live.clone_from(&content);
             file.durable = content;
         }
-        self.fail = None;
-        self.syncs = None;
         self
+    }
+
+    /// Each name that was not fsynced as it is now or as it was, by the bits of the seed.
+    fn names_by(&self, seed: u64) -> BTreeMap<PathBuf, u64> {
+        let all: BTreeSet<&PathBuf> = self.names.keys().chain(self.durable_names.keys()).collect();
+        let chosen = all.into_iter().enumerate().filter_map(|(n, name)| {
+            let now = seed.rotate_right(n as u32).is_multiple_of(2);
+            let from = if now { &self.names } else { &self.durable_names };
+            from.get(name).map(|number| (name.clone(), *number))
+        });
+        chosen.collect()
     }
 }
 
@@ -115,6 +149,9 @@ impl CrashDisk {
     fn call(&self) -> io::Result<MutexGuard<'_, Files>> {
         let mut files = self.lock();
         files.calls += 1;
+        if files.dead_from.is_some_and(|from| files.calls >= from) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
         match files.fail {
             Some((call, kind)) if call == files.calls => Err(kind.into()),
             _ => Ok(files),
@@ -122,7 +159,20 @@ impl CrashDisk {
     }
 }
 
+impl CrashDisk {
+    /// Counts a call that reads and fails it if it is the chosen one.
+    fn read_call(&self) -> io::Result<MutexGuard<'_, Files>> {
+        let mut files = self.lock();
+        files.reads += 1;
+        if files.fail_read == Some(files.reads) { Err(io::ErrorKind::Other.into()) } else { Ok(files) }
+    }
+}
+
 impl Disk for CrashDisk {
+    fn free(&self, _: &Path) -> u64 {
+        self.lock().free.unwrap_or(u64::MAX)
+    }
+
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let mut files = self.call()?;
         if files.names.contains_key(path) {
@@ -136,7 +186,7 @@ impl Disk for CrashDisk {
     }
 
     fn open(&self, path: &Path, _: bool) -> io::Result<Arc<dyn DiskFile>> {
-        let number = self.lock().names.get(path).copied();
+        let number = self.read_call()?.names.get(path).copied();
         number.map_or(Err(io::ErrorKind::NotFound.into()), |number| {
             Ok(Arc::new(CrashFile(self.clone(), number)) as Arc<dyn DiskFile>)
         })
@@ -147,7 +197,7 @@ impl Disk for CrashDisk {
     }
 
     fn names(&self, path: &Path) -> io::Result<Vec<String>> {
-        let files = self.lock();
+        let files = self.read_call()?;
         let inside = files.names.keys().filter(|name| name.parent() == Some(path));
         Ok(inside.filter_map(|name| Some(name.file_name()?.to_string_lossy().into_owned())).collect())
     }
@@ -193,7 +243,11 @@ impl DiskFile for CrashFile {
             put(&mut file.live, offset, bytes);
             file.pending.push(Write::At(offset, bytes.to_vec()));
         });
+        let dead = failed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+        let already = self.0.lock().calls;
+        let first = self.0.lock().dead_from.is_none_or(|from| from == already);
         if failed.is_err()
+            && (!dead || first)
             && let Some(file) = self.0.lock().content.get_mut(&self.1)
         {
             // A full disk takes a part of the bytes before it refuses.
@@ -205,7 +259,7 @@ impl DiskFile for CrashFile {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let files = self.0.lock();
+        let files = self.0.read_call()?;
         let file = files.content.get(&self.1).ok_or(io::ErrorKind::NotFound)?;
         let rest = file.live.get(offset as usize..).unwrap_or_default();
         let count = rest.len().min(buffer.len());
@@ -219,10 +273,19 @@ impl DiskFile for CrashFile {
             Some(left) => *left -= 1,
             None => {}
         }
-        self.change(|file| {
+        let synced = self.change(|file| {
+            for write in std::mem::take(&mut file.pending) {
+                match write {
+                    Write::At(at, bytes) => put(&mut file.durable, at, &bytes),
+                    Write::Length(length) => file.durable.resize(length as usize, 0),
+                }
+            }
+        });
+        let failed = synced.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
+        if failed && let Some(file) = self.0.lock().content.get_mut(&self.1) {
             file.pending.clear();
-            file.durable.clone_from(&file.live);
-        })
+        }
+        synced
     }
 
     fn set_length(&self, length: u64) -> io::Result<()> {
@@ -233,7 +296,7 @@ impl DiskFile for CrashFile {
     }
 
     fn length(&self) -> io::Result<u64> {
-        let files = self.0.lock();
+        let files = self.0.read_call()?;
         files.content.get(&self.1).map(|file| file.live.len() as u64).ok_or(io::ErrorKind::NotFound.into())
     }
 }
@@ -246,10 +309,10 @@ fn put(content: &mut Vec<u8>, at: u64, bytes: &[u8]) {
     content[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-fn tear(content: &mut Vec<u8>, at: u64, bytes: &[u8], sector: usize, seed: u64) {
+fn tear(content: &mut Vec<u8>, at: u64, bytes: &[u8], sector: usize, seed: u64, filler: u8) {
     let end = at as usize + bytes.len();
     if content.len() < end {
-        content.resize(end, 0);
+        content.resize(end, filler);
     }
     for (n, byte) in bytes.iter().enumerate() {
         let place = at as usize + n;

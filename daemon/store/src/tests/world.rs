@@ -167,6 +167,23 @@ impl Model {
         batch
     }
 
+    /// A batch whose frames reach the file before the commit ends.
+    pub(super) fn large_batch(&mut self, dice: &mut Dice) -> Batch {
+        let mut batch = self.clone().batch(dice);
+        batch.changes.retain(|change| !matches!(change, Change::Conversation(_)));
+        let mut messages = Vec::new();
+        for message in 0..3 {
+            // Noise does not pack.
+            let body = (0..500_000).map(|_| dice.roll(256) as u8).collect();
+            messages.push(MessageWrite::Put { head: head(9, message, dice), body });
+        }
+        let write =
+            ConversationWrite { header: header(9, dice), current: None, opaque: Vec::new(), messages };
+        batch.changes.push(Change::Conversation(Box::new(write)));
+        self.take(&batch);
+        batch
+    }
+
     fn talk(&self, n: u64, dice: &mut Dice) -> ConversationWrite {
         let stored = self.conversations.get(&id("conversation", n));
         let mut messages = Vec::new();
@@ -302,7 +319,19 @@ pub(super) fn open(
     house: &MapHouse,
     boot: &str,
 ) -> Result<(Store, Vec<OpenEvent>), StoreError> {
-    let ground = Ground { disk: Arc::new(disk.clone()), house: Arc::new(house.clone()), roll_at: ROLL_AT };
+    open_with(dir, disk, house, boot, 0)
+}
+
+/// Opens a store on doubles that wants so many bytes free.
+pub(super) fn open_with(
+    dir: &Path,
+    disk: &CrashDisk,
+    house: &MapHouse,
+    boot: &str,
+    headroom: u64,
+) -> Result<(Store, Vec<OpenEvent>), StoreError> {
+    let (disk, house) = (Arc::new(disk.clone()), Arc::new(house.clone()));
+    let ground = Ground { disk, house, roll_at: ROLL_AT, headroom };
     let options = OpenOptions { boot_id: Some(boot.to_owned()), ..OpenOptions::default() };
     let mut events = Vec::new();
     let store = Store::open_on(dir, options, ground, &mut |event| events.push(event))?;
@@ -313,7 +342,7 @@ pub(super) fn open(
 pub(super) fn open_real(dir: &Path, boot: &str) -> Result<(Store, Vec<OpenEvent>), StoreError> {
     let options = OpenOptions { boot_id: Some(boot.to_owned()), ..OpenOptions::default() };
     let mut ground = Ground::new(dir, &options);
-    ground.roll_at = ROLL_AT;
+    (ground.roll_at, ground.headroom) = (ROLL_AT, 0);
     let mut events = Vec::new();
     let store = Store::open_on(dir, options, ground, &mut |event| events.push(event))?;
     Ok((store, events))

@@ -1,0 +1,209 @@
+//! `backup` and `restore`.
+
+use std::path::{Path, PathBuf};
+
+use satchel_proto::v1::{Backup, CreateBackupRequest};
+use serde::Serialize;
+
+use super::{
+    Context,
+    args::{BackupArgs, RestoreArgs},
+    error::CliError,
+    exit::Exit,
+    exports::quoted,
+    facts::Facts,
+    import::text_of,
+    link::{Link, Place},
+    look::{Look, Paint},
+    steps::Steps,
+    text,
+};
+use crate::backup::{
+    Progress,
+    restore::{self, RestoreError, Restored},
+};
+
+/// What `backup --json` prints.
+#[derive(Debug, Serialize)]
+struct Written<'a> {
+    path: &'a str,
+    revision: u64,
+    bytes: u64,
+    files: u64,
+    digest: &'a str,
+    left_out: &'a [String],
+}
+
+/// What `restore --json` prints.
+#[derive(Debug, Serialize)]
+struct PutBack<'a> {
+    data_dir: &'a Path,
+    revision: u64,
+    store_id: &'a str,
+    digest: &'a str,
+    files: u64,
+    set_aside: Option<&'a Path>,
+}
+
+/// Writes a backup.
+///
+/// # Errors
+/// As the daemon refuses.
+pub(crate) async fn create(context: &mut Context, link: &Link, args: &BackupArgs) -> Result<Exit, CliError> {
+    let absolute = std::path::absolute(&args.file);
+    let output =
+        absolute.map_err(|source| CliError::File { action: "find", path: args.file.clone(), source })?;
+    let request = CreateBackupRequest { output: text_of(output)? };
+    let mut answers = link.admin().create_backup(request).await?.into_inner();
+    let mut steps = Steps::new(&context.out, "writing the backup");
+    let mut backup = None;
+    while let Some(answer) = answers.message().await? {
+        steps.at(&mut context.out, answer.done_bytes, answer.total_bytes);
+        backup = answer.backup;
+    }
+    steps.end();
+    let backup = backup.unwrap_or_default();
+    if context.out.json {
+        let Backup { path, revision, size_bytes, files, digest, left_out } = &backup;
+        let (revision, bytes, files) = (*revision, *size_bytes, *files);
+        context.out.json(&Written { path, revision, bytes, files, digest, left_out })?;
+    } else {
+        context.out.print(&written(&backup, context.out.look))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn written(backup: &Backup, look: Look) -> String {
+    let Backup { path, revision, size_bytes, files, digest, left_out } = backup;
+    let mut facts = Facts::new();
+    facts.add("where", path);
+    facts.add("size", &text::bytes(*size_bytes));
+    facts.add("files", &text::number(*files));
+    facts.add("revision", &text::number(*revision));
+    facts.add("digest", digest);
+    let mark = look.paint(Paint::Good, "✓");
+    let mut out =
+        format!("{mark} everything up to revision {revision} is in the backup\n\n{}\n", facts.render(look));
+    for hash in left_out {
+        let mark = look.paint(Paint::Bad, "✗");
+        text::append(
+            &mut out,
+            format_args!("{mark} left out: attachment {hash}, whose bytes are not what they were\n"),
+        );
+    }
+    let hint = format!(
+        "`satchel restore --data-dir DIR {}` puts it back; keep it as safe as the data itself",
+        quoted(&text::one_line(path))
+    );
+    text::append(&mut out, format_args!("{}\n", look.paint(Paint::Dim, &hint)));
+    out
+}
+
+/// Puts a backup back.
+///
+/// # Errors
+/// What is wrong with it, and a data directory that is in use or not empty.
+pub(crate) async fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit, CliError> {
+    let Place::Local(config) = context.place.clone() else {
+        return Err(CliError::Usage("restore works here; leave --server and SATCHEL_SERVER out".to_owned()));
+    };
+    let (file, data_dir, replace) = (args.file.clone(), config.data_dir.clone(), args.replace);
+    let (tell, mut told) = tokio::sync::watch::channel(Progress::default());
+    // Ctrl-C ends the wait; the work hears of it when it next tells how far it is.
+    let mut work = tokio::task::spawn_blocking(move || {
+        restore::restore(&file, &data_dir, replace, &mut |progress| tell.send(progress).is_ok())
+    });
+    let mut steps = Steps::new(&context.out, "checking and restoring the backup");
+    let mut cancelled = false;
+    let outcome = loop {
+        tokio::select! {
+            outcome = &mut work => break outcome,
+            Ok(()) = told.changed(), if !cancelled => {
+                let Progress { done, total } = *told.borrow_and_update();
+                steps.at(&mut context.out, done, total);
+            }
+            _ = tokio::signal::ctrl_c(), if !cancelled => {
+                cancelled = true;
+                // Without a listener the work ends, and takes away what it began.
+                told = tokio::sync::watch::channel(Progress::default()).1;
+            }
+        }
+    };
+    steps.end();
+    let broken = |error: tokio::task::JoinError| CliError::Step {
+        what: "the restore broke off".to_owned(),
+        source: error.into(),
+    };
+    let restored = outcome.map_err(broken)?.map_err(|error| match error {
+        RestoreError::Cancelled => CliError::Cancelled,
+        error => CliError::Step { what: "nothing was restored".to_owned(), source: error.into() },
+    })?;
+    if context.out.json {
+        let Restored { revision, store_id, digest, files, set_aside } = &restored;
+        let (revision, files, data_dir) = (*revision, *files, config.data_dir.as_path());
+        let set_aside = set_aside.as_deref();
+        context.out.json(&PutBack { data_dir, revision, store_id, digest, files, set_aside })?;
+    } else {
+        context.out.print(&put_back(&restored, &config.data_dir, context.out.look))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn put_back(restored: &Restored, data_dir: &Path, look: Look) -> String {
+    let Restored { revision, store_id, digest, files, set_aside } = restored;
+    let shown = |path: &PathBuf| text::one_line(&path.to_string_lossy());
+    let mut facts = Facts::new();
+    facts.add("data", &shown(&data_dir.to_owned()));
+    facts.add("files", &text::number(*files));
+    facts.add("revision", &text::number(*revision));
+    facts.add("digest", &format!("{digest}, as backed up"));
+    facts.add("store", &format!("{store_id}, a new id: what is stored from here on is a history of its own"));
+    if let Some(old) = set_aside {
+        facts.add("set aside", &shown(old));
+    }
+    let mark = look.paint(Paint::Good, "✓");
+    format!("{mark} restored, every byte checked\n\n{}", facts.render(look))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_says_where_it_is_and_how_to_use_it() {
+        let backup = Backup {
+            path: "/home/ana/my backup.zip".to_owned(),
+            revision: 57,
+            size_bytes: 48_000,
+            files: 4,
+            digest: "00ff".to_owned(),
+            left_out: vec!["ab12".to_owned()],
+        };
+        let expected = "\
+✓ everything up to revision 57 is in the backup
+
+where     /home/ana/my backup.zip
+size      48 kB
+files     4
+revision  57
+digest    00ff
+
+✗ left out: attachment ab12, whose bytes are not what they were
+`satchel restore --data-dir DIR '/home/ana/my backup.zip'` puts it back; keep it as safe as the data itself
+";
+        assert_eq!(written(&backup, Look::plain(120)), expected);
+    }
+
+    #[test]
+    fn a_restore_names_what_was_set_aside() {
+        let restored = Restored {
+            revision: 57,
+            store_id: "5c0a".to_owned(),
+            digest: "00ff".to_owned(),
+            files: 4,
+            set_aside: Some("/d.replaced-1".into()),
+        };
+        let shown = put_back(&restored, Path::new("/d"), Look::plain(120));
+        assert!(shown.contains("set aside  /d.replaced-1\n") && shown.contains("5c0a, a new id"), "{shown}");
+    }
+}

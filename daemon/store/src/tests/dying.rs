@@ -1,0 +1,269 @@
+//! A real process with real files that kills itself at the k-th call to the disk or the engine: before it, in the middle of its
+//! bytes, or after it.
+//!
+//! The calls are all that a commit, an attachment, a roll of the segment, a seal, the note on the database and a start make: create,
+//! write, fsync, rename and remove of files, fsync of folders, cuts, and batches and flushes of sled.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use super::{
+    damage::files,
+    rounds,
+    script::{Run, Script},
+    world::{ROLL_AT, open_real, show_all},
+};
+use crate::{
+    Health, OpenOptions, Store,
+    disk::{Disk, DiskFile, OsDisk},
+    engine::{
+        Changes, Engine, EngineError, Pair,
+        house::{FileMark, House, SledHouse},
+    },
+    open::Ground,
+};
+
+/// Set in the child: the store's folder, the call, and how far into it.
+const DIR: &str = "SATCHEL_TEST_DYING_DIR";
+const CALL: &str = "SATCHEL_TEST_DYING_CALL";
+const WHEN: &str = "SATCHEL_TEST_DYING_WHEN";
+const WHEN_WORDS: [&str; 3] = ["before", "within", "after"];
+const SEED: u64 = 61;
+
+/// Counts calls, and ends the process at the chosen one as `kill -9` would.
+#[derive(Clone)]
+struct Doom {
+    calls: Arc<AtomicU64>,
+    at: u64,
+    when: String,
+}
+
+impl Doom {
+    fn call<T>(&self, within: impl FnOnce(), call: impl FnOnce() -> T) -> T {
+        let doomed = self.calls.fetch_add(1, Ordering::AcqRel) + 1 == self.at;
+        if doomed && self.when != "after" {
+            if self.when == "within" {
+                within();
+            }
+            die();
+        }
+        let done = call();
+        if doomed {
+            die();
+        }
+        done
+    }
+}
+
+fn die() {
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+}
+
+struct DyingDisk(Doom);
+struct DyingFile(Doom, Arc<dyn DiskFile>);
+
+impl Disk for DyingDisk {
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let file = self.0.call(|| (), || OsDisk.create(path))?;
+        Ok(Arc::new(DyingFile(self.0.clone(), file)))
+    }
+
+    fn open(&self, path: &Path, write: bool) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(DyingFile(self.0.clone(), OsDisk.open(path, write)?)))
+    }
+
+    fn create_folders(&self, path: &Path) -> io::Result<()> {
+        self.0.call(|| (), || OsDisk.create_folders(path))
+    }
+
+    fn names(&self, path: &Path) -> io::Result<Vec<String>> {
+        OsDisk.names(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.call(|| (), || OsDisk.rename(from, to))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.0.call(|| (), || OsDisk.remove(path))
+    }
+
+    fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        self.0.call(|| (), || OsDisk.sync_folder(path))
+    }
+
+    fn free(&self, path: &Path) -> u64 {
+        OsDisk.free(path)
+    }
+}
+
+impl DiskFile for DyingFile {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let half = || self.1.write_at(offset, &bytes[..bytes.len() / 2]).unwrap();
+        self.0.call(half, || self.1.write_at(offset, bytes))
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.1.read_at(offset, buffer)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.call(|| (), || self.1.sync())
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.0.call(|| (), || self.1.set_length(length))
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        self.1.length()
+    }
+}
+
+struct DyingHouse(Doom, SledHouse);
+struct DyingEngine(Doom, Arc<dyn Engine>);
+
+impl House for DyingHouse {
+    fn released(&self) -> io::Result<bool> {
+        self.1.released()
+    }
+
+    fn open(&self) -> Result<Arc<dyn Engine>, EngineError> {
+        let engine = self.0.call(|| (), || self.1.open())?;
+        Ok(Arc::new(DyingEngine(self.0.clone(), engine)))
+    }
+
+    fn set_aside(&self) -> io::Result<()> {
+        self.0.call(|| (), || self.1.set_aside())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.call(|| (), || self.1.sync())
+    }
+
+    fn marks(&self) -> io::Result<Vec<FileMark>> {
+        self.1.marks()
+    }
+}
+
+impl Engine for DyingEngine {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
+        self.1.get(key)
+    }
+
+    fn scan(&self, from: &[u8], until: &[u8], limit: usize, reverse: bool) -> Result<Vec<Pair>, EngineError> {
+        self.1.scan(from, until, limit, reverse)
+    }
+
+    fn apply(&self, batch: Changes) -> Result<(), EngineError> {
+        self.0.call(|| (), || self.1.apply(batch))
+    }
+
+    fn flush(&self) -> Result<(), EngineError> {
+        self.0.call(|| (), || self.1.flush())
+    }
+
+    fn size(&self) -> u64 {
+        self.1.size()
+    }
+}
+
+/// Not a test of its own: what the child process of the test below runs.
+#[test]
+fn child_that_dies() {
+    let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
+    let doom = Doom {
+        calls: Arc::default(),
+        at: std::env::var(CALL).unwrap().parse().unwrap(),
+        when: std::env::var(WHEN).unwrap(),
+    };
+    let script = Script::new(SEED);
+    let mut run = Run::default();
+    let half = script.batches.len() / 2;
+    for part in [&script.batches[..half], &script.batches[half..]] {
+        let options = OpenOptions { boot_id: Some("boot".to_owned()), ..OpenOptions::default() };
+        let ground = Ground {
+            disk: Arc::new(DyingDisk(doom.clone())),
+            house: Arc::new(DyingHouse(
+                doom.clone(),
+                SledHouse::new(&dir.join("store"), options.cache_bytes),
+            )),
+            roll_at: ROLL_AT,
+            headroom: 0,
+        };
+        let store = Store::open_on(&dir.join("store"), options, ground, &mut |_| {}).unwrap();
+        for step in part {
+            run.step(&store, step).unwrap();
+            // The log of what was acknowledged: one file for each, so it needs no more than its name.
+            std::fs::write(dir.join("acknowledged").join(run.acknowledged.to_string()), "").unwrap();
+        }
+        store.close().unwrap();
+    }
+}
+
+/// Runs the child; true if it died.
+fn child(dir: &Path, call: u64, when: &str) -> bool {
+    let arguments = ["--exact", "tests::dying::child_that_dies", "--test-threads", "1"];
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(arguments).env(DIR, dir).env(CALL, call.to_string()).env(WHEN, when);
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+    assert!(status.code().is_none_or(|code| code == 0), "the child failed at call {call}, {when}");
+    !status.success()
+}
+
+#[test]
+fn a_process_killed_at_any_call_leaves_what_it_acknowledged() {
+    let script = Script::new(SEED);
+    // About twenty places in a short run; `SATCHEL_FAULT_ROUNDS=20` tries every one.
+    let stride = (23 / rounds(1)).max(1);
+    let (mut call, mut deaths) = (1, 0);
+    loop {
+        let when = WHEN_WORDS[(call / stride % 3) as usize];
+        let whens = if stride == 1 { WHEN_WORDS.to_vec() } else { vec![when] };
+        let mut died = false;
+        for when in whens {
+            let dir = tempfile::tempdir().unwrap();
+            std::fs::create_dir(dir.path().join("acknowledged")).unwrap();
+            died |= child(dir.path(), call, when);
+            let acknowledged = files(&dir.path().join("acknowledged")).len();
+            look(&dir.path().join("store"), &script, acknowledged, &format!("call {call}, {when}"));
+        }
+        if !died {
+            break;
+        }
+        deaths += 1;
+        call += stride;
+    }
+    assert!(deaths > 5, "{deaths} deaths");
+}
+
+/// What was acknowledged is there, at most one batch more, all of it whole, and a rebuild makes the same of it.
+fn look(dir: &Path, script: &Script, acknowledged: usize, what: &str) {
+    let (store, _) = open_real(dir, "boot").unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!(store.health(), Health::Good, "{what}");
+    let shown = show_all(&store).unwrap();
+    let n = (acknowledged..script.models.len().min(acknowledged + 2)).find(|&n| script.models[n] == shown);
+    let Some(n) = n else { panic!("{what}: not the state after {acknowledged} batches or one more") };
+    let report = store.check(true, &mut |_| {}).unwrap();
+    assert!(report.clean(), "{what}: {report:?}");
+    for bytes in script.batches[..n].iter().filter_map(|(_, picture)| picture.as_ref()) {
+        let sha256 = sha2::Digest::finalize(sha2::Digest::chain_update(sha2::Sha256::default(), bytes));
+        assert!(store.blob_open(&sha256.into()).unwrap().is_some(), "{what}: an attachment is gone");
+    }
+    let digest = store.state_digest();
+    drop(store);
+    let rebuilt =
+        Store::open(dir, OpenOptions { rebuild: true, ..OpenOptions::default() }, &mut |_| {}).unwrap();
+    assert_eq!(rebuilt.state_digest(), digest, "{what}");
+    for (batch, _) in &script.batches[n..] {
+        rebuilt.commit(batch.clone()).unwrap();
+    }
+    assert_eq!(show_all(&rebuilt).unwrap(), *script.models.last().unwrap(), "{what}");
+}

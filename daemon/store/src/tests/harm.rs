@@ -1,0 +1,222 @@
+//! Every file of a store is flipped, cut, zeroed, filled with noise and removed: it is always found out, the database is always
+//! mended, and a journal that lost something names the revisions.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    damage::{copy, flip},
+    rounds,
+    world::{Dice, Model, open_real, show, show_all},
+};
+use crate::{Health, OpenEvent, Revision, Store, StoreError};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Harm {
+    Flip,
+    Cut,
+    ZeroPage,
+    ZeroAll,
+    Noise,
+    Remove,
+}
+
+const HARMS: [Harm; 6] = [Harm::Flip, Harm::Cut, Harm::ZeroPage, Harm::ZeroAll, Harm::Noise, Harm::Remove];
+
+/// Harms a file; false if it is as before.
+fn harm(path: &Path, harm: Harm, dice: &mut Dice) -> bool {
+    let before = fs::read(path).unwrap();
+    let length = before.len() as u64;
+    let mut bytes = before.clone();
+    match harm {
+        Harm::Remove => {
+            fs::remove_file(path).unwrap();
+            return true;
+        }
+        _ if length == 0 => return false,
+        Harm::Flip => flip(path, dice.roll(length * 8)),
+        Harm::Cut => bytes.truncate(dice.roll(length) as usize),
+        Harm::ZeroAll => bytes.fill(0),
+        Harm::ZeroPage | Harm::Noise => {
+            let from = (dice.roll(length) / 4_096 * 4_096) as usize;
+            let until = bytes.len().min(from + 4_096);
+            for byte in &mut bytes[from..until] {
+                *byte = if harm == Harm::Noise { dice.roll(256) as u8 } else { 0 };
+            }
+        }
+    }
+    if harm != Harm::Flip {
+        fs::write(path, bytes).unwrap();
+    }
+    fs::read(path).unwrap() != before
+}
+
+fn all_files(dir: &Path) -> Vec<PathBuf> {
+    let (mut found, mut folders) = (Vec::new(), vec![dir.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { found.push(path) }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A store that was closed in order, with a model after each revision.
+struct Whole {
+    dir: tempfile::TempDir,
+    model: Model,
+    at: Vec<Model>,
+    digest: crate::StateDigest,
+    files: Vec<PathBuf>,
+}
+
+fn whole() -> Whole {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _) = open_real(dir.path(), "boot").unwrap();
+    let (mut model, mut dice, mut at) = (Model::default(), Dice(31), vec![Model::default()]);
+    for n in 0..18_u8 {
+        let batch = model.batch(&mut dice);
+        if batch.raises_revision() {
+            at.push(model.timeless());
+        }
+        store.blob_put(&mut vec![n; 5_000].as_slice()).unwrap();
+        store.commit(batch).unwrap();
+    }
+    let digest = store.state_digest();
+    store.close().unwrap();
+    let files =
+        all_files(dir.path()).iter().map(|path| path.strip_prefix(dir.path()).unwrap().to_owned()).collect();
+    Whole { dir, model, at, digest, files }
+}
+
+/// What is not named as lost shows as it was, at every revision that is whole.
+fn lost_is_named(store: &Store, whole: &Whole, what: &str) {
+    let Health::Damaged(damage) = store.health() else { panic!("{what}: {:?}", store.health()) };
+    let named: Vec<u64> =
+        damage.iter().flat_map(|damage| damage.revisions.iter().cloned().flatten()).collect();
+    assert!(damage.iter().all(|damage| !damage.problem.is_empty()), "{what}");
+    let first_lost = named.iter().copied().min().unwrap_or(u64::MAX);
+    let last = store.revision().get().min(first_lost.saturating_sub(1));
+    for revision in 0..=last {
+        // A version that a lost commit replaced may still stand in its place; nothing else differs.
+        if named.is_empty() {
+            assert_eq!(
+                show(store, Revision::new(revision)).unwrap(),
+                whole.at[revision as usize],
+                "{what}: {revision}"
+            );
+        }
+    }
+    let end = (whole.at.len() - 1) as u64;
+    for revision in store.revision().get() + 1..=end {
+        assert!(named.contains(&revision), "{what}: revision {revision} is gone and not named: {damage:?}");
+    }
+    let refused = store.commit(Model::default().batch(&mut Dice(1)));
+    assert!(matches!(refused, Err(StoreError::DamagedJournal { .. })), "{what}: {refused:?}");
+}
+
+#[test]
+fn harm_to_any_file_is_found_and_what_can_be_mended_is() {
+    let whole = whole();
+    let (mut rebuilt, mut named, mut refused, mut blobs) = (0, 0, 0, 0);
+    for round in 0..rounds(1) {
+        let mut dice = Dice(900 + round);
+        for (index, name) in whole.files.iter().enumerate() {
+            for kind in HARMS {
+                if name.starts_with("blobs") && kind != HARMS[(index + round as usize) % HARMS.len()] {
+                    // There are many and all are alike: one harm for each.
+                    continue;
+                }
+                let copied = tempfile::tempdir().unwrap();
+                copy(whole.dir.path(), copied.path());
+                if !harm(&copied.path().join(name), kind, &mut dice) {
+                    continue;
+                }
+                let what = format!("round {round}, {kind:?} of {}", name.display());
+                let room = name.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
+                let opened = open_real(copied.path(), "boot");
+                if room == "journal" {
+                    // What an open need not read, a check does.
+                    match opened {
+                        Err(StoreError::DamagedJournal { .. } | StoreError::NewerFormat { .. }) => {
+                            refused += 1
+                        }
+                        Err(error) => panic!("{what}: {error}"),
+                        Ok((store, _)) if store.health() == Health::Good => {
+                            let report = store.check(true, &mut |_| {}).unwrap();
+                            let seal_only = store.state_digest() == whole.digest
+                                && show_all(&store).ok() == Some(whole.model.clone());
+                            assert!(!report.damage.is_empty() || seal_only, "{what}: {report:?}");
+                            named += 1;
+                        }
+                        Ok((store, _)) => {
+                            lost_is_named(&store, &whole, &what);
+                            named += 1;
+                        }
+                    }
+                    continue;
+                }
+                let (store, events) = opened.unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert_eq!(store.health(), Health::Good, "{what}");
+                assert_eq!(store.state_digest(), whole.digest, "{what}");
+                assert_eq!(show_all(&store).unwrap(), whole.model, "{what}");
+                let report = store.check(true, &mut |_| {}).unwrap();
+                assert!(report.damage.is_empty() && report.engine_problems.is_empty(), "{what}: {report:?}");
+                if room == "db" {
+                    assert!(
+                        events.iter().any(|event| matches!(event, OpenEvent::Rebuilding { .. })),
+                        "{what}: {events:?}"
+                    );
+                    rebuilt += 1;
+                } else if room == "blobs" {
+                    let expected = if kind == Harm::Remove { (17, 0) } else { (18, 1) };
+                    assert_eq!((report.blobs, report.blob_problems.len()), expected, "{what}: {report:?}");
+                    blobs += 1;
+                }
+            }
+        }
+    }
+    assert!(rebuilt > 5 && named > 15 && blobs > 12, "{rebuilt} {named} {refused} {blobs}");
+}
+
+#[test]
+fn an_older_database_under_a_newer_journal_catches_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let older = tempfile::tempdir().unwrap();
+    let (mut model, mut dice) = (Model::default(), Dice(41));
+    let part = |model: &mut Model, dice: &mut Dice| {
+        let (store, _) = open_real(dir.path(), "boot").unwrap();
+        for _ in 0..8 {
+            store.commit(model.batch(dice)).unwrap();
+        }
+        let digest = store.state_digest();
+        store.close().unwrap();
+        digest
+    };
+    part(&mut model, &mut dice);
+    copy(dir.path(), older.path());
+    let digest = part(&mut model, &mut dice);
+    for note in ["older note", "newer note", "no note", "open in this boot"] {
+        let copied = tempfile::tempdir().unwrap();
+        copy(dir.path(), copied.path());
+        fs::remove_dir_all(copied.path().join("db")).unwrap();
+        copy(&older.path().join("db"), &copied.path().join("db"));
+        let state = copied.path().join("db.state");
+        match note {
+            "older note" => drop(fs::copy(older.path().join("db.state"), &state).unwrap()),
+            "no note" => fs::remove_file(&state).unwrap(),
+            "newer note" => {}
+            _ => fs::write(&state, r#"{"state":"open","boot":"boot"}"#).unwrap(),
+        }
+        let (store, events) = open_real(copied.path(), "boot").unwrap();
+        assert_eq!((store.health(), store.state_digest()), (Health::Good, digest), "{note}: {events:?}");
+        assert_eq!(show_all(&store).unwrap(), model, "{note}");
+        assert!(store.check(true, &mut |_| {}).unwrap().clean(), "{note}");
+        let replayed = matches!(events[0], OpenEvent::Replaying { .. });
+        assert_eq!(replayed, note == "older note" || note == "open in this boot", "{note}: {events:?}");
+    }
+}

@@ -1,0 +1,206 @@
+//! The machine goes dark, or the process is killed, at each single call to the disk: through the making of the store, commits,
+//! attachments, rolls of the segment, seals, and a second start.
+
+use std::{io::Read as _, path::Path};
+
+use super::{
+    disk::{CrashDisk, Files, Loss},
+    map::{MapEngine, MapHouse},
+    rounds,
+    script::{Run, Script},
+    world::{open, show_all},
+};
+use crate::{Health, StoreError, blob::blob_path};
+
+/// What is found must be the state after as many batches as were acknowledged, or one more, whole, with all attachments.
+fn found(dir: &Path, script: &Script, run: &Run, image: Files, engine: MapEngine, boot: &str, what: &str) {
+    let disk = CrashDisk::default();
+    disk.restore(image);
+    let (store, _) =
+        open(dir, &disk, &MapHouse(engine), boot).unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!(store.health(), Health::Good, "{what}");
+    let shown = show_all(&store).unwrap();
+    let n = (run.acknowledged..script.models.len()).find(|&n| script.models[n] == shown);
+    let Some(n) = n else { panic!("{what}: not the state after {} batches or more", run.acknowledged) };
+    assert!(n <= run.acknowledged + 1, "{what}");
+    // An attachment of a batch that is there is there, acknowledged or not.
+    let later = script.batches[..n].iter().filter_map(|(_, picture)| picture.as_ref());
+    for bytes in later.chain(run.blobs.iter().map(|(_, bytes)| bytes)) {
+        let sha256: [u8; 32] =
+            sha2::Digest::finalize(sha2::Digest::chain_update(sha2::Sha256::default(), bytes)).into();
+        let mut read = Vec::new();
+        let blob = store.blob_open(&sha256).unwrap();
+        blob.unwrap_or_else(|| panic!("{what}: no {}", blob_path(dir, &sha256).display()))
+            .read_to_end(&mut read)
+            .unwrap();
+        assert!(read == *bytes, "{what}: an attachment differs");
+    }
+    assert!(store.check(true, &mut |_| {}).unwrap().clean(), "{what}");
+    for (batch, _) in &script.batches[n..] {
+        store.commit(batch.clone()).unwrap();
+    }
+    assert_eq!(show_all(&store).unwrap(), *script.models.last().unwrap(), "{what}");
+    // And what it was told then is durable, whatever the first run left half done.
+    let image = disk.image().after(Loss::Cut(0));
+    drop(store);
+    disk.restore(image);
+    let (store, _) =
+        open(dir, &disk, &MapHouse::default(), "last boot").unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!(show_all(&store).unwrap(), *script.models.last().unwrap(), "{what}");
+}
+
+#[test]
+fn power_may_go_at_any_call() {
+    let dir = tempfile::tempdir().unwrap();
+    for seed in 0..rounds(1) {
+        let script = Script::new(seed);
+        let mut call = 0;
+        loop {
+            call += 1;
+            let (disk, house) = (CrashDisk::default(), MapHouse::default());
+            disk.lock().dead_from = Some(call);
+            let run = script.play(dir.path(), &disk, &house);
+            let image = disk.image();
+            if image.calls < call {
+                break;
+            }
+            let others = [
+                Loss::Cut(call * 37 % 9_000),
+                Loss::Torn(512, seed * 1_009 + call as u64 * 31),
+                Loss::Torn(4_096, seed * 1_013 + call as u64 * 37),
+                Loss::Garbage(512, seed * 1_019 + call as u64 * 41),
+                Loss::Garbage(4_096, seed * 1_021 + call as u64 * 43),
+            ];
+            for loss in [Loss::Cut(0), others[(call + seed as usize) % others.len()]] {
+                let what = format!("seed {seed}, dark at call {call}, {loss:?}");
+                let engine = MapEngine::default();
+                found(dir.path(), &script, &run, image.clone().after(loss), engine, "next boot", &what);
+            }
+        }
+        assert!(call > 90, "only {call} calls were tried");
+    }
+}
+
+#[test]
+fn the_process_may_be_killed_at_any_call() {
+    let dir = tempfile::tempdir().unwrap();
+    for seed in 0..rounds(1) {
+        let script = Script::new(seed + 100);
+        let mut call = 0;
+        loop {
+            call += 1;
+            let (disk, house) = (CrashDisk::default(), MapHouse::default());
+            disk.lock().dead_from = Some(call);
+            let run = script.play(dir.path(), &disk, &house);
+            let image = disk.image();
+            if image.calls < call {
+                break;
+            }
+            let what = format!("seed {seed}, killed at call {call}");
+            found(dir.path(), &script, &run, image.after(Loss::Killed), house.0.fork(), "boot", &what);
+        }
+        assert!(call > 90, "only {call} calls were tried");
+    }
+}
+
+#[test]
+fn a_failed_fsync_is_final_even_if_the_next_one_would_succeed() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = Script::new(7);
+    let mut stopped = 0;
+    let mut call = 0;
+    loop {
+        call += 1;
+        let (disk, house) = (CrashDisk::default(), MapHouse::default());
+        disk.lock().fail = Some((call, std::io::ErrorKind::Other));
+        let mut run = Run::default();
+        if let Ok((store, _)) = open(dir.path(), &disk, &house, "boot") {
+            for (n, step) in script.batches.iter().enumerate() {
+                // One more try after a refusal; but not if only the note after the commit was refused.
+                let mut done = run.step(&store, step);
+                if done.is_err() && run.acknowledged == n {
+                    done = run.step(&store, step);
+                }
+                if done.is_err() {
+                    break;
+                }
+            }
+            if let Health::Stopped(_) = store.health() {
+                stopped += 1;
+                let refused = store.commit(script.batches[0].0.clone());
+                assert!(matches!(refused, Err(StoreError::Stopped { .. })), "{refused:?}");
+                assert_eq!(show_all(&store).unwrap(), script.models[run.acknowledged], "reads go on");
+            }
+        }
+        if disk.image().calls < call {
+            break;
+        }
+        // Another process of the same boot believes what the system shows it, and then the power goes.
+        disk.lock().fail = None;
+        let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
+        assert_eq!(store.health(), Health::Good, "call {call}");
+        let shown = show_all(&store).unwrap();
+        let n = (run.acknowledged..script.models.len()).find(|&n| script.models[n] == shown).unwrap();
+        run.acknowledged = n;
+        if let Some(step) = script.batches.get(n) {
+            run.step(&store, step).unwrap();
+        }
+        let image = disk.image().after(Loss::Cut(0));
+        drop(store);
+        found(dir.path(), &script, &run, image, MapEngine::default(), "next boot", &format!("call {call}"));
+    }
+    assert!(stopped > 10, "{stopped} of {call} calls stopped the journal");
+}
+
+#[test]
+fn a_disk_that_does_not_read_is_no_reason_to_cut_the_journal() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = Script::new(3);
+    let (disk, house) = (CrashDisk::default(), MapHouse::default());
+    let run = script.play(dir.path(), &disk, &house);
+    let whole = disk.image();
+    let mut refused = 0;
+    for boot in ["boot", "next boot"] {
+        let mut call = 0;
+        loop {
+            call += 1;
+            let (disk, house) = (CrashDisk::default(), MapHouse(house.0.fork()));
+            let loss = if boot == "boot" { Loss::Killed } else { Loss::Cut(0) };
+            disk.restore(whole.clone().after(loss));
+            disk.lock().reads = 0;
+            disk.lock().fail_read = Some(call);
+            match open(dir.path(), &disk, &house, boot) {
+                Ok((store, _)) => assert_eq!(store.health(), Health::Good, "read {call}"),
+                Err(_) => refused += 1,
+            }
+            if disk.image().reads < call {
+                break;
+            }
+            let after = disk.image().after(Loss::Killed);
+            found(dir.path(), &script, &run, after, house.0.fork(), boot, &format!("{boot}, read {call}"));
+        }
+    }
+    assert!(refused > 20, "{refused} reads were refused");
+}
+
+#[test]
+fn a_nearly_full_disk_is_refused_before_it_is_full_and_taken_again_when_there_is_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let (disk, house) = (CrashDisk::default(), MapHouse::default());
+    let (store, _) = super::world::open_with(dir.path(), &disk, &house, "boot", 1 << 20).unwrap();
+    let script = Script::new(1);
+    let mut run = Run::default();
+    run.step(&store, &script.batches[0]).unwrap();
+    disk.lock().free = Some((1 << 20) - 1);
+    for _ in 0..3 {
+        let refused = run.step(&store, &script.batches[1]);
+        assert!(matches!(refused, Err(StoreError::Full { .. })), "{refused:?}");
+        assert_eq!(show_all(&store).unwrap(), script.models[1]);
+    }
+    disk.lock().free = Some(1 << 20);
+    for step in &script.batches[1..] {
+        run.step(&store, step).unwrap();
+    }
+    assert_eq!(store.health(), Health::Good);
+    assert_eq!(show_all(&store).unwrap(), *script.models.last().unwrap());
+}

@@ -1,0 +1,71 @@
+//! One run of commits, attachments and notes, and how far it came.
+
+use std::path::Path;
+
+use super::{
+    disk::CrashDisk,
+    map::MapHouse,
+    world::{Dice, Model, open},
+};
+use crate::{Batch, BlobRef, Durability, Ledger, LedgerWrite, Store, StoreError};
+
+/// What a run did before it was cut off.
+#[derive(Default)]
+pub(super) struct Run {
+    /// Batches that were acknowledged.
+    pub(super) acknowledged: usize,
+    /// Attachments that a commit acknowledged, and their bytes.
+    pub(super) blobs: Vec<(BlobRef, Vec<u8>)>,
+}
+
+/// Batches with the model after each; every third comes with an attachment, one is large enough to reach the file in pieces.
+pub(super) struct Script {
+    pub(super) batches: Vec<(Batch, Option<Vec<u8>>)>,
+    pub(super) models: Vec<Model>,
+}
+
+impl Script {
+    pub(super) fn new(seed: u64) -> Self {
+        let (mut model, mut dice) = (Model::default(), Dice(seed));
+        let mut script = Self { batches: Vec::new(), models: vec![Model::default()] };
+        for n in 0..9_u8 {
+            let picture = (n % 3 == 1).then(|| vec![n; 3_000 + usize::from(n)]);
+            let batch = if n == 4 { model.large_batch(&mut dice) } else { model.batch(&mut dice) };
+            script.models.push(model.clone());
+            script.batches.push((batch, picture));
+        }
+        script
+    }
+
+    /// Plays it with a restart in the middle, as far as the disk lets it.
+    pub(super) fn play(&self, dir: &Path, disk: &CrashDisk, house: &MapHouse) -> Run {
+        let mut run = Run::default();
+        let half = self.batches.len() / 2;
+        for part in [&self.batches[..half], &self.batches[half..]] {
+            let Ok((store, _)) = open(dir, disk, house, "boot") else { return run };
+            if part.iter().try_for_each(|step| run.step(&store, step)).is_err() {
+                // A dead machine closes nothing: the engine stays as it is.
+                return run;
+            }
+        }
+        run
+    }
+}
+
+impl Run {
+    pub(super) fn step(
+        &mut self,
+        store: &Store,
+        (batch, picture): &(Batch, Option<Vec<u8>>),
+    ) -> Result<(), StoreError> {
+        let blob = picture.as_ref().map(|bytes| store.blob_put(&mut bytes.as_slice())).transpose()?;
+        store.commit(batch.clone())?;
+        self.acknowledged += 1;
+        if let (Some(blob), Some(bytes)) = (blob, picture) {
+            self.blobs.push((blob, bytes.clone()));
+        }
+        let id = format!("note {}", self.acknowledged);
+        let note = LedgerWrite::Entry { ledger: Ledger::Export, id, at_micros: 1, value: vec![7; 40] };
+        store.put_ledger(note, Durability::WithNextCommit)
+    }
+}

@@ -1,0 +1,93 @@
+//! Clocks that jump: revisions rise all the same, no memory goes back in time, and two machines with different clocks hold the same.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::{clock::Clock, ingest::receipt::ImportStatus, intake::Limits};
+use satchel_store::{ChangePosition, MemoryQuery, Revision};
+use satchel_tests::archive::{Archive, demo, only};
+
+use crate::rounds;
+
+const HOUR: i64 = 3_600_000_000;
+const DAY: i64 = 24 * HOUR;
+/// 2026-03-01, and the jumps from there: back an hour (the end of summer time), back and forth 400 days, 1970, before it, 2262.
+const NOW: i64 = 1_772_323_200_000_000;
+const JUMPS: [i64; 8] =
+    [NOW, NOW - HOUR, NOW - 400 * DAY, NOW + 400 * DAY, 0, -DAY, i64::MAX / 1_000, NOW + 1_000_000];
+
+struct Jumping(AtomicI64);
+
+impl Clock for Jumping {
+    fn now_micros(&self) -> i64 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// `updated_at` of each memory, by id.
+fn updated(archive: &Archive) -> Result<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    let mut after = None;
+    loop {
+        let at = archive.store.revision();
+        let page = archive.store.memories(&MemoryQuery::default(), after.as_ref(), 100, at)?;
+        for record in page.items {
+            let value = serde_json::to_value(&record.memory)?;
+            let time = &value["temporal"];
+            let text = time["updated_at"].as_str().or(time["created_at"].as_str()).context("a time")?;
+            found.insert(record.memory.id, text.to_owned());
+        }
+        let Some(next) = page.next else { return Ok(found) };
+        after = Some(next);
+    }
+}
+
+#[test]
+fn whatever_the_clock_says_revisions_rise_and_memories_do_not_go_back() -> Result<()> {
+    let exports = ["chatgpt-export", "chatgpt-newer", "claude-export"].map(|name| demo().join(name));
+    let exports: Vec<_> = exports.into_iter().filter(|path| path.exists()).collect();
+    ensure!(!exports.is_empty(), "no sample exports");
+    let steady = tempfile::tempdir()?;
+    let steady = Archive::open(steady.path())?;
+    for export in &exports {
+        steady.import(export)?;
+    }
+    for round in 0..rounds(1) {
+        let folder = tempfile::tempdir()?;
+        let start = usize::try_from(round)? % JUMPS.len();
+        let clock = Arc::new(Jumping(AtomicI64::new(JUMPS[start])));
+        let shared: Arc<dyn Clock> = Arc::<Jumping>::clone(&clock);
+        let archive = Archive::with(folder.path(), Limits::default(), shared)?;
+        let mut before = BTreeMap::new();
+        let mut revision = Revision::ZERO;
+        for (n, jump) in JUMPS.iter().cycle().skip(start).take(JUMPS.len()).enumerate() {
+            clock.0.store(*jump, Ordering::Release);
+            let export = &exports[n % exports.len()];
+            let import = only(archive.import_again(export)?)?;
+            ensure!(import.status != ImportStatus::Failed, "at {jump}: {:?}", import.reason);
+            ensure!(archive.store.revision() >= revision, "at {jump} the revision went back");
+            ensure!(n > 0 || archive.store.revision() > revision, "nothing was stored");
+            revision = archive.store.revision();
+            let now = updated(&archive)?;
+            for (id, time) in &before {
+                ensure!(
+                    now.get(id).is_some_and(|now| now >= time),
+                    "at {jump} memory {id} went back in time"
+                );
+            }
+            before = now;
+        }
+        let changes = archive.store.changes_since(ChangePosition::after(Revision::ZERO), usize::MAX)?;
+        let revisions: std::collections::BTreeSet<_> =
+            changes.iter().map(|change| change.position.revision).collect();
+        ensure!(revisions.len() as u64 == revision.get(), "the feed does not have every revision");
+        ensure!(archive.state()? == steady.state()?, "the clock shows in what is stored");
+    }
+    Ok(())
+}

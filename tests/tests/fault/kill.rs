@@ -1,0 +1,202 @@
+//! `kill -9` at random moments, again and again on one data directory. What was acknowledged is there, whole, for ever.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::{backup::restore, ingest::receipt::ImportStatus, verify};
+use satchel_pam::hash::Sha256Digest;
+use satchel_store::{ChangePosition, Health, OpenOptions, Revision, Store};
+use satchel_tests::{
+    archive::{Archive, only},
+    generate::{self, Counts, Dice},
+};
+
+use crate::{
+    rounds,
+    worker::{FOLDER, ROUND, WRITERS, acknowledged, attachment_of, id_of, log_of},
+};
+
+/// A child that is not ready by then hangs.
+const LONG: Duration = Duration::from_mins(2);
+/// Kills come up to so many milliseconds after the store is open.
+const LATEST_MILLIS: u64 = 2_000;
+
+#[test]
+fn what_was_acknowledged_outlives_every_kill() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let folder = folder.path();
+    fs::create_dir(folder.join("out"))?;
+    let counts = generate::chatgpt(&folder.join("export"), 3_000_000, 31)?;
+    let mut dice = Dice::new(32);
+    let mut seen = Seen::default();
+    let kills = rounds(6);
+    for round in 0..kills {
+        kill_once(folder, round, dice.below(LATEST_MILLIS))?;
+        seen.look(folder, round).with_context(|| format!("round {round}"))?;
+        products(folder).with_context(|| format!("round {round}"))?;
+    }
+    ensure!(seen.records > kills * 10, "only {} records were written in {kills} rounds", seen.records);
+    ensure!(seen.products > 0 || kills < 3, "no export or backup was ever finished");
+    completed(folder, counts)
+}
+
+/// Runs the child and kills it some time after it has opened the store.
+fn kill_once(folder: &Path, round: u64, millis: u64) -> Result<()> {
+    let arguments = ["--exact", "worker::child_that_is_killed", "--test-threads", "1"];
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(arguments).env(FOLDER, folder).env(ROUND, round.to_string());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let began = Instant::now();
+    let opened = folder.join(format!("opened-{round}"));
+    while !opened.exists() && began.elapsed() < LONG && child.try_wait()?.is_none() {
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+    // The moment is what the test is about.
+    std::thread::park_timeout(Duration::from_millis(millis));
+    let ended = child.try_wait()?;
+    child.kill()?;
+    let output = child.wait_with_output()?;
+    ensure!(
+        ended.is_none(),
+        "the child ended before it was killed: {}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(())
+}
+
+/// What earlier rounds showed.
+#[derive(Default)]
+struct Seen {
+    records: u64,
+    products: u64,
+    revision: u64,
+    /// Id and version of everything that was ever shown.
+    versions: BTreeSet<(String, u64)>,
+}
+
+impl Seen {
+    fn look(&mut self, folder: &Path, round: u64) -> Result<()> {
+        let store = Store::open(&folder.join("data"), OpenOptions::default(), &mut |_| {})?;
+        ensure!(store.health() == Health::Good, "{:?}", store.health());
+        ensure!(store.revision().get() >= self.revision, "the revision went back");
+        self.revision = store.revision().get();
+        self.acknowledged(folder, &store)?;
+        self.nothing_erased(&store)?;
+        let report = store.check(true, &mut |_| {})?;
+        ensure!(report.clean(), "{report:?}");
+        let digest = store.state_digest();
+        store.close()?;
+        if round % 3 == 0 {
+            let options = OpenOptions { rebuild: true, ..OpenOptions::default() };
+            let rebuilt = Store::open(&folder.join("data"), options, &mut |_| {})?;
+            ensure!(rebuilt.state_digest() == digest, "a rebuild makes another state");
+            rebuilt.close()?;
+        }
+        self.products = fs::read_dir(folder.join("out"))?.count() as u64;
+        Ok(())
+    }
+
+    /// Every line of the logs is in the store, with its attachment; and no more than one record each that was not acknowledged.
+    fn acknowledged(&mut self, folder: &Path, store: &Store) -> Result<()> {
+        let at = store.revision();
+        let mut listed = BTreeSet::new();
+        let mut after = None;
+        loop {
+            let page = store.relations(after.as_ref(), 500, at)?;
+            let own = page.items.into_iter().map(|record| record.relation.id);
+            // The import has relations too.
+            listed.extend(own.filter(|id| id.starts_with('w')));
+            let Some(next) = page.next else { break };
+            after = Some(next);
+        }
+        let mut logged = 0;
+        for writer in 0..WRITERS {
+            let log = acknowledged(&log_of(folder, writer))?;
+            for (n, revision) in &log {
+                let id = id_of(writer, *n);
+                let record = store.relation(&id, None)?.with_context(|| format!("{id} is gone"))?;
+                ensure!(record.revision.get() >= *revision && listed.contains(&id), "{id} is not as it was");
+                if n % 5 == 0 {
+                    let sha256 = Sha256Digest::of(&attachment_of(writer, *n));
+                    ensure!(store.blob_open(sha256.as_bytes())?.is_some(), "the attachment of {id} is gone");
+                }
+            }
+            logged += log.len();
+            let more = (log.len() as u64..).take_while(|n| listed.contains(&id_of(writer, *n))).count();
+            ensure!(more <= 1, "writer {writer} has {more} records that it was not told of");
+            logged += more;
+        }
+        ensure!(listed.len() == logged, "{} records, {logged} in the logs", listed.len());
+        self.records = logged as u64;
+        Ok(())
+    }
+
+    /// Every version that was ever in the feed is in it still, and the feed has no gap.
+    fn nothing_erased(&mut self, store: &Store) -> Result<()> {
+        let changes = store.changes_since(ChangePosition::after(Revision::ZERO), usize::MAX)?;
+        let mut last = 0;
+        for change in &changes {
+            let revision = change.position.revision.get();
+            ensure!(revision == last || revision == last + 1, "the feed jumps from {last} to {revision}");
+            last = revision;
+        }
+        ensure!(last == store.revision().get(), "the feed ends at {last}");
+        let now: BTreeSet<_> =
+            changes.into_iter().map(|change| (change.id, change.position.revision.get())).collect();
+        ensure!(
+            self.versions.is_subset(&now),
+            "versions disappeared: {:?}",
+            self.versions.difference(&now).next()
+        );
+        self.versions = now;
+        Ok(())
+    }
+}
+
+/// What has its final name is whole: exports verify, and backups come back with the digest that they say. Looked at, they go.
+fn products(folder: &Path) -> Result<()> {
+    for entry in fs::read_dir(folder.join("out"))? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with("bundle-") {
+            let options = verify::Options { signer: None, own_key: None, strict: true };
+            let report = verify::path(&path, &options)?;
+            ensure!(report.valid, "{name}: {:?}", report.issues);
+        } else if name.starts_with("backup-") {
+            let restored = folder.join("restored");
+            restore::restore(&path, &restored, false, &mut |_| true).with_context(|| name.clone())?;
+            fs::remove_dir_all(restored)?;
+        } else {
+            ensure!(name.starts_with('.'), "{name} is neither whole nor hidden");
+        }
+        if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
+    }
+    Ok(())
+}
+
+/// The import that was killed again and again is completed by one more, as often as it was counted; and then nothing is left to do.
+fn completed(folder: &Path, counts: Counts) -> Result<()> {
+    let archive = Archive::open(&folder.join("data"))?;
+    let import = only(archive.import(&folder.join("export"))?)?;
+    let done = [ImportStatus::Completed, ImportStatus::CompletedWithSkips, ImportStatus::Unchanged];
+    ensure!(done.contains(&import.status), "{:?} {:?}", import.status, import.reason);
+    let stats = archive.store.stats()?;
+    ensure!(stats.conversations == counts.conversations, "{} of {counts:?}", stats.conversations);
+    let (revision, digest) = (archive.store.revision(), archive.store.state_digest());
+    let again = only(archive.import(&folder.join("export"))?)?;
+    ensure!(again.status == ImportStatus::Unchanged, "{:?}", again.status);
+    let forced = only(archive.import_again(&folder.join("export"))?)?;
+    ensure!(done.contains(&forced.status), "{:?}", forced.status);
+    ensure!(
+        (archive.store.revision(), archive.store.state_digest()) == (revision, digest),
+        "an import twice is not once"
+    );
+    archive.close()
+}

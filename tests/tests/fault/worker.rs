@@ -1,0 +1,151 @@
+//! What the process does that is going to be killed.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::backup::create;
+use satchel_store::{Batch, Change, ChangePosition, Revision, Store};
+use satchel_tests::archive::Archive;
+use serde_json::json;
+
+/// Set in the child: the folder of the test, and the number of the round.
+pub const FOLDER: &str = "SATCHEL_TEST_FAULT_FOLDER";
+pub const ROUND: &str = "SATCHEL_TEST_FAULT_ROUND";
+/// Threads that write records.
+pub const WRITERS: usize = 8;
+/// Threads that follow the feed.
+const WATCHERS: usize = 2;
+
+/// Not a test of its own: what the child process runs.
+#[test]
+fn child_that_is_killed() -> Result<()> {
+    let (Some(folder), Ok(round)) = (std::env::var_os(FOLDER), std::env::var(ROUND)) else { return Ok(()) };
+    Work { folder: folder.into(), round: round.parse()? }.run()
+}
+
+/// The log of what one writer was told is stored.
+pub fn log_of(folder: &Path, writer: usize) -> PathBuf {
+    folder.join(format!("acknowledged-{writer}"))
+}
+
+/// The id of a writer's n-th record.
+pub fn id_of(writer: usize, n: u64) -> String {
+    format!("w{writer}-{n}")
+}
+
+/// The bytes of the attachment that comes with a writer's n-th record.
+pub fn attachment_of(writer: usize, n: u64) -> Vec<u8> {
+    id_of(writer, n).repeat(400).into_bytes()
+}
+
+struct Work {
+    folder: PathBuf,
+    round: u64,
+}
+
+impl Work {
+    fn run(&self) -> Result<()> {
+        let archive = Archive::open(&self.folder.join("data"))?;
+        File::create(self.folder.join(format!("opened-{}", self.round)))?;
+        std::thread::scope(|scope| {
+            for writer in 0..WRITERS {
+                let store = &archive.store;
+                scope.spawn(move || loud(self.write(store, writer)));
+            }
+            for _ in 0..WATCHERS {
+                scope.spawn(|| loud(watch(&archive.store)));
+            }
+            scope.spawn(|| loud(archive.import(&self.folder.join("export")).map(drop)));
+            scope.spawn(|| loud(self.export(&archive)));
+            scope.spawn(|| loud(self.back_up(&archive.store)));
+        });
+        Ok(())
+    }
+
+    /// Stores one record after the other, and writes each into the log, fsynced, before the next.
+    fn write(&self, store: &Store, writer: usize) -> Result<()> {
+        let path = log_of(&self.folder, writer);
+        let mut n = acknowledged(&path)?.len() as u64;
+        // The record after the last acknowledged one may be there or not: writing it again must be the same.
+        let mut log = OpenOptions::new().create(true).append(true).open(&path)?;
+        loop {
+            if n % 5 == 0 {
+                store.blob_put(&mut attachment_of(writer, n).as_slice())?;
+            }
+            let relation = json!({
+                "id": id_of(writer, n), "from": format!("from-{writer}"), "to": format!("to-{n}"), "type": "supports",
+                "created_at": "2026-01-02T03:04:05Z",
+            });
+            let changes = vec![Change::Relation(serde_json::from_value(relation)?)];
+            let revision = store.commit(Batch { changes, ..Batch::default() })?;
+            // One line in one write: a kill leaves a whole line or none that ends.
+            log.write_all(format!("{n} {}\n", revision.get()).as_bytes())?;
+            log.sync_data()?;
+            n += 1;
+        }
+    }
+
+    fn export(&self, archive: &Archive) -> Result<()> {
+        for n in 0.. {
+            let kind = if n % 2 == 0 { ".zip" } else { "" };
+            let name = format!("bundle-{}-{n}{kind}", self.round);
+            archive.export(&self.folder.join("out").join(name))?;
+        }
+        Ok(())
+    }
+
+    fn back_up(&self, store: &Store) -> Result<()> {
+        for n in 0.. {
+            let output = self.folder.join("out").join(format!("backup-{}-{n}", self.round));
+            create::create(store, &self.folder.join("data"), &output, 1, &mut |_| true)?;
+        }
+        Ok(())
+    }
+}
+
+/// A thread that fails ends the process: the parent expects it to live until the kill.
+fn loud(outcome: Result<()>) {
+    if let Err(error) = outcome {
+        eprintln!("{error:?}");
+        std::process::exit(3);
+    }
+}
+
+/// Follows the feed: revisions come whole, in order, without a gap.
+fn watch(store: &Store) -> Result<()> {
+    let mut after = ChangePosition::after(Revision::ZERO);
+    let mut last = 0;
+    loop {
+        let changes = store.changes_since(after, 100)?;
+        for change in &changes {
+            let revision = change.position.revision.get();
+            ensure!(revision == last || revision == last + 1, "the feed jumps from {last} to {revision}");
+            last = revision;
+        }
+        match changes.last() {
+            Some(change) => after = change.position,
+            None => std::thread::yield_now(),
+        }
+    }
+}
+
+/// Reads a log: number and revision of each record; a line without an end was never written to its end.
+pub fn acknowledged(path: &Path) -> Result<Vec<(u64, u64)>> {
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        text => text?,
+    };
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    if whole.len() + 1 < text.len() {
+        fs::write(path, format!("{whole}\n"))?;
+    }
+    let parse = |line: &str| -> Result<(u64, u64)> {
+        let (n, revision) = line.split_once(' ').context("a line of the log")?;
+        Ok((n.parse()?, revision.parse()?))
+    };
+    whole.lines().map(parse).collect()
+}
