@@ -69,7 +69,7 @@ impl Task {
             return Ok(());
         }
         let source = Source::at(&self.request.path)?;
-        let bundle = source.open(&self.inner.limits)?;
+        let bundle = source.open(&self.inner.limits())?;
         for damaged in bundle.unread().iter().filter(|unread| unread.archive) {
             let record = self.blank(&damaged.name);
             self.end(ImportRecord {

@@ -21,7 +21,42 @@ before the configuration file. Results go to stdout, everything else to stderr."
 pub(super) const SERVE: &str = "\
 Examples:
   satchel serve
+  satchel serve --log-file ~/satchel.log
   satchel serve --data-dir ~/satchel-work -v";
+
+pub(super) const SERVICE: &str = "\
+Examples:
+  satchel service install --now
+  satchel service status";
+
+pub(super) const SERVICE_INSTALL: &str = "\
+Examples:
+  satchel service install --now
+  satchel service install --data-dir ~/satchel-work";
+
+pub(super) const SERVICE_STATUS: &str = "\
+Examples:
+  satchel service status
+  satchel service status --json";
+
+pub(super) const SERVICE_UNINSTALL: &str = "\
+Example:
+  satchel service uninstall";
+
+pub(super) const CONFIG: &str = "\
+Examples:
+  satchel config check
+  satchel config show";
+
+pub(super) const CONFIG_CHECK: &str = "\
+Examples:
+  satchel config check
+  satchel config check --config ./satchel.toml";
+
+pub(super) const CONFIG_SHOW: &str = "\
+Examples:
+  satchel config show
+  satchel config show --defaults > ~/.config/satchel/satchel.toml";
 
 pub(super) const DEMO: &str = "\
 Example:
