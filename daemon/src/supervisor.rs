@@ -18,6 +18,9 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
+/// How long a manager that does not read may hold the daemon. One that is only busy must not miss that we stop.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// The way to the service manager; where there is none, what is told is let go. Clones share one.
 #[derive(Clone, Debug, Default)]
 pub struct Supervisor(Option<Arc<Way>>);
@@ -38,8 +41,7 @@ impl Supervisor {
     pub fn at(address: &OsStr) -> io::Result<Self> {
         let address = address_of(address)?;
         let socket = UnixDatagram::unbound()?;
-        // A manager that does not read must not hold the daemon.
-        socket.set_nonblocking(true)?;
+        socket.set_write_timeout(Some(PATIENCE))?;
         Ok(Self(Some(Arc::new(Way { socket, address, ready: AtomicBool::new(false) }))))
     }
 

@@ -11,9 +11,10 @@ Examples:
 
 Exit codes:
   0 done, or nothing had to be done     4 failed or refused
-  1 the check failed (verify, doctor)   5 no permission
-  2 the command line is not right       6 the daemon of --server is not reachable
-  3 the files were not recognised     130 cancelled
+  1 the check failed (verify, doctor,   5 no permission
+    config check)                       6 the daemon of --server is not reachable
+  2 the command line is not right     130 cancelled
+  3 the files were not recognised
 
 A flag goes before the environment (SATCHEL_DATA_DIR, SATCHEL_CONFIG, SATCHEL_SERVER, SATCHEL_COLOR, SATCHEL_LOG), that
 before the configuration file. Results go to stdout, everything else to stderr.";
