@@ -155,3 +155,24 @@ fn an_export_in_memus_shapes_is_asked_for_by_name() {
     assert_eq!(code(&refused), Some(2), "{}", stderr(&refused));
     assert_eq!(code(&home.run(&["export", "--format", "word", "--output", "elsewhere"])), Some(2));
 }
+
+#[test]
+fn only_commands_that_need_importers_load_them() {
+    let home = Home::new();
+    let cache = home.path().join(".local/share/satchel/cache");
+    let out = home.path().join("out.zip");
+    for words in [
+        &["status"][..],
+        &["memories", "list"],
+        &["conversations", "list"],
+        &["imports", "list"],
+        &["export", "--output", out.to_str().unwrap()],
+        &["import", out.to_str().unwrap()],
+    ] {
+        let output = home.run(words);
+        assert_eq!(code(&output), Some(0), "{words:?}: {}", stderr(&output));
+        assert!(!cache.exists(), "{words:?} loads importers");
+    }
+    assert_eq!(code(&home.run(&["plugins", "list"])), Some(0));
+    assert!(cache.exists());
+}
