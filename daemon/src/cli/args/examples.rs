@@ -33,6 +33,7 @@ Examples:
 pub(super) const SERVICE_INSTALL: &str = "\
 Examples:
   satchel service install --now
+  satchel service install --now --watch ~/Downloads
   satchel service install --data-dir ~/satchel-work";
 
 pub(super) const SERVICE_STATUS: &str = "\

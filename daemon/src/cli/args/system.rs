@@ -34,6 +34,9 @@ pub enum Service {
 /// `service install`.
 #[derive(Clone, Debug, Args)]
 pub struct InstallArgs {
+    /// A folder that the daemon is to watch, beside those of the configuration; may be given several times
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub watch: Vec<PathBuf>,
     /// Start it at once, not only at the next login
     #[arg(long)]
     pub now: bool,

@@ -26,7 +26,7 @@ impl Description {
     /// Paths that a unit file cannot hold.
     pub(super) fn of(
         global: &Global,
-        _args: &InstallArgs,
+        args: &InstallArgs,
         environment: &Environment,
     ) -> Result<Self, CliError> {
         if global.server.is_some() {
@@ -45,6 +45,9 @@ impl Description {
         }
         if let Some(file) = config_to_name(global, environment)? {
             words.extend(["--config".to_owned(), plain(&file)?]);
+        }
+        for folder in &args.watch {
+            words.extend(["--watch".to_owned(), plain(&absolute(folder)?)?]);
         }
         let socket = crate::serve::listening_path(&data_dir, &environment.runtime_dir)
             .map_err(|source| CliError::Store { dir: data_dir, source: source.into() })?;

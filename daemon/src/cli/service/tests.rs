@@ -203,6 +203,15 @@ fn what_differs_from_the_defaults_is_carried_over() {
 }
 
 #[test]
+fn folders_to_watch_are_handed_on() {
+    let mut world = World::new();
+    world.done(&["install", "--watch", "/home/ana/My Downloads", "--watch", "/srv/exports"]);
+    let service = fs::read_to_string(world.unit("satchel.service")).unwrap();
+    let start = "\"serve\" \"--watch\" \"/home/ana/My Downloads\" \"--watch\" \"/srv/exports\"\n";
+    assert!(service.contains(start), "{service}");
+}
+
+#[test]
 fn a_path_that_could_add_a_line_is_refused() {
     let mut world = World::new();
     let (refused, _) = world.typed(&["install", "--data-dir", "/d\nExecStartPre=/bin/evil"]);
