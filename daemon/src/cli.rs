@@ -84,7 +84,7 @@ pub struct Environment {
 }
 
 /// How long work of a stopped daemon that nobody waits for, such as an export that was asked for, may hold the process.
-const LEFT_BEHIND: Duration = Duration::from_secs(5);
+const LEFT_BEHIND: Duration = Duration::from_secs(1);
 
 /// How often a command begins anew because the daemon that it had joined left: each time another command ended that had
 /// it inside.

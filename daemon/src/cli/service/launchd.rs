@@ -19,7 +19,8 @@ pub(super) const LABEL: &str = "local.satchel";
 /// A home that cannot stand in it.
 pub(super) fn files(description: &Description, home: &Path) -> Result<Vec<File>, CliError> {
     let path = home.join("Library/LaunchAgents").join(format!("{LABEL}.plist"));
-    let logs = home.join("Library/Logs/Satchel");
+    // This folder is always there; launchd makes none.
+    let logs = home.join("Library/Logs");
     let text = agent(description, &plain(&logs)?).map_err(|source| CliError::Step {
         what: "cannot write the property list".to_owned(),
         source: source.into(),
@@ -112,7 +113,7 @@ mod tests {
                 "--data-dir",
                 "/Users/ana/\"data\" ü $HOME",
                 "--log-file",
-                "/Users/ana/Library/Logs/Satchel/satchel.log"
+                "/Users/ana/Library/Logs/satchel.log"
             ]
         );
         assert_eq!(read["Label"].as_string(), Some(LABEL));

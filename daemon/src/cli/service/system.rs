@@ -148,7 +148,7 @@ impl System {
             Self::Systemd { .. } => {
                 "its log: journalctl --user -u satchel; to run also while you are logged out: loginctl enable-linger"
             }
-            Self::Launchd { .. } => "its log: ~/Library/Logs/Satchel/satchel.log",
+            Self::Launchd { .. } => "its log: ~/Library/Logs/satchel.log",
         }
     }
 }

@@ -69,6 +69,9 @@ fn service(description: &Description) -> String {
 Description=Satchel, the memory of your conversations with AI assistants
 Requires={SOCKET}
 After={SOCKET}
+# What fails again and again is not tried for ever, so that commands say why.
+StartLimitIntervalSec=120
+StartLimitBurst=5
 
 [Service]
 Type=notify

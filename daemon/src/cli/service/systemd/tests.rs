@@ -77,6 +77,7 @@ fn the_units_say_what_the_daemon_keeps_to() {
         assert_eq!(value(&service, "Service", key), expected, "{key}");
     }
     assert_eq!(value(&service, "Unit", "Requires"), "satchel.socket");
+    assert_eq!(value(&service, "Unit", "StartLimitBurst"), "5");
     assert_eq!(value(&service, "Install", "WantedBy"), "default.target");
     // Importers are compiled at run time, and exports lie anywhere.
     for key in ["MemoryDenyWriteExecute", "ProtectHome", "ProtectSystem", "PrivateTmp"] {
