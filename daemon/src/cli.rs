@@ -5,6 +5,7 @@
 
 pub mod args;
 mod backup;
+mod config;
 mod conversations;
 mod demo;
 mod doctor;
@@ -23,6 +24,7 @@ mod page;
 mod plugins;
 mod rebuild;
 mod serve;
+mod service;
 mod shell;
 mod status;
 mod steps;
@@ -32,12 +34,18 @@ mod time;
 mod verify;
 mod words;
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    io::IsTerminal,
+    os::unix::net::UnixListener,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use jiff::{Timestamp, tz::TimeZone};
 
 use self::{
-    args::{Cli, Command, Global},
+    args::{Cli, ColorWhen, Command, Global},
     error::CliError,
     exit::Exit,
     link::{Link, Place},
@@ -48,10 +56,11 @@ use self::{
 use crate::{
     clock::{Clock, SystemClock},
     config::Config,
+    log::{Log, LogTarget, Verbosity},
 };
 
 /// What `main` read from the environment.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Environment {
     /// `HOME`.
     pub home: Option<PathBuf>,
@@ -63,7 +72,22 @@ pub struct Environment {
     pub runtime_dir: PathBuf,
     /// `NO_COLOR` is set to something.
     pub no_color: bool,
+    /// `SATCHEL_LOG`.
+    pub log: Option<String>,
+    /// `JOURNAL_STREAM`, by which the service manager says that stderr is the journal.
+    pub journal_stream: Option<String>,
+    /// `NOTIFY_SOCKET`, where the service manager wants to hear from us.
+    pub notify_socket: Option<OsString>,
+    /// How long it waits for a sign of life.
+    pub watchdog: Option<Duration>,
+    /// The socket that it opened for us.
+    pub inherited: Option<UnixListener>,
+    /// The program that runs.
+    pub executable: Option<PathBuf>,
 }
+
+/// How long work of a stopped daemon that nobody waits for, such as an export that was asked for, may hold the process.
+const LEFT_BEHIND: Duration = Duration::from_secs(1);
 
 /// How often a command begins anew because the daemon that it had joined left: each time another command ended that had
 /// it inside.
@@ -74,6 +98,7 @@ struct Context {
     out: Out,
     calendar: Calendar,
     place: Place,
+    log: Log,
 }
 
 impl Context {
@@ -95,21 +120,62 @@ pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
     match &cli.command {
         Command::Completions { shell } => return shell::completions(*shell, &mut out).map(|()| Exit::Done),
         Command::Man { output } => return shell::man(output.as_deref(), &mut out).map(|()| Exit::Done),
+        Command::Config(command) => return config::run(*command, &cli.global, environment, &mut out),
+        Command::Service(command) => return service::run(command, &cli.global, environment, &mut out),
         _ => {}
     }
+    let mut place = place(&cli.global, environment)?;
+    if let (Command::Serve(args), Place::Local(config)) = (&cli.command, &mut place) {
+        serve::overlay(config, args);
+    }
+    let log = start_log(cli, environment, &place)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| CliError::Step { what: "cannot start".to_owned(), source: error.into() })?;
     let now = Timestamp::from_microsecond(SystemClock.now_micros()).unwrap_or_default();
     let calendar = Calendar { now, zone: TimeZone::system() };
-    let place = place(&cli.global, environment)?;
-    let mut context = Context { out, calendar, place };
-    runtime.block_on(async {
+    let mut context = Context { out, calendar, place, log };
+    let exit = runtime.block_on(async {
         match &cli.command {
-            Command::Serve => serve::run(&mut context).await,
+            Command::Serve(args) => serve::run(&mut context, cli, args, environment).await,
             Command::Demo => demo::run(&mut context).await,
             command => perform(&mut context, command).await,
         }
+    });
+    if let Command::Serve(_) = &cli.command {
+        runtime.shutdown_timeout(LEFT_BEHIND);
+    }
+    exit
+}
+
+/// Starts the log. Where it goes is for daemons to say: what a command logs is for whoever typed it.
+fn start_log(cli: &Cli, environment: &Environment, place: &Place) -> Result<Log, CliError> {
+    let daemon = matches!(cli.command, Command::Serve(_));
+    let color = match cli.global.color {
+        ColorWhen::Always => true,
+        ColorWhen::Never => false,
+        ColorWhen::Auto => !environment.no_color && std::io::stderr().is_terminal(),
+    };
+    let verbosity = Verbosity {
+        directives: environment.log.clone(),
+        verbose: cli.global.verbose,
+        quiet: cli.global.quiet,
+        daemon,
+    };
+    let (target, level) = match place {
+        Place::Local(config) if daemon => {
+            (LogTarget::of(&config.log, environment.journal_stream.as_deref(), color), config.log.level)
+        }
+        Place::Local(_) | Place::Named(_) => (LogTarget::Stderr { color }, None),
+    };
+    let path = match &target {
+        LogTarget::File { path, .. } => path.clone(),
+        LogTarget::Stderr { .. } | LogTarget::Journal => PathBuf::new(),
+    };
+    Log::start(target, verbosity, level).map_err(|source| CliError::File {
+        action: "write the log file",
+        path,
+        source,
     })
 }
 
@@ -166,8 +232,10 @@ async fn ask(context: &mut Context, link: &Link, command: &Command) -> Result<Ex
         Command::Plugins(command) => plugins::run(context, link, command).await,
         Command::Status => status::run(context, link).await,
         Command::Backup(args) => backup::create(context, link, args).await,
-        Command::Serve
+        Command::Serve(_)
         | Command::Demo
+        | Command::Config(_)
+        | Command::Service(_)
         | Command::Import(_)
         | Command::Verify(_)
         | Command::Doctor(_)
@@ -183,6 +251,18 @@ fn place(global: &Global, environment: &Environment) -> Result<Place, CliError> 
     if let Some(address) = &global.server {
         return Place::named(address);
     }
+    let config = defaults(global, environment)?;
+    let config = match config_file(global, environment) {
+        Some(file) => config
+            .with_file(&file, global.config.is_some())
+            .map_err(|error| CliError::Config(error.into()))?,
+        None => config,
+    };
+    Ok(Place::Local(Box::new(config)))
+}
+
+/// The settings without those of the file.
+fn defaults(global: &Global, environment: &Environment) -> Result<Config, CliError> {
     let data_dir = match &global.data_dir {
         Some(dir) => dir.clone(),
         None => folder(environment.data_home.as_deref(), environment.home.as_deref(), ".local/share")
@@ -190,24 +270,27 @@ fn place(global: &Global, environment: &Environment) -> Result<Place, CliError> 
                 CliError::Usage("no HOME is set; name the data directory with --data-dir".to_owned())
             })?,
     };
-    let data_dir = std::path::absolute(&data_dir).map_err(|source| CliError::File {
+    Ok(Config::new(absolute(&data_dir)?, environment.runtime_dir.clone()))
+}
+
+/// The file that is read if it is there; one that was named must be.
+fn config_file(global: &Global, environment: &Environment) -> Option<PathBuf> {
+    let usual = || folder_of_config(environment).map(|folder| folder.join("satchel/satchel.toml"));
+    global.config.clone().or_else(usual)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, CliError> {
+    std::path::absolute(path).map_err(|source| CliError::File {
         action: "find",
-        path: data_dir,
+        path: path.to_owned(),
         source,
-    })?;
-    let config = Config::new(data_dir, environment.runtime_dir.clone());
-    let file = match &global.config {
-        Some(file) => Some(file.clone()),
-        None => folder(environment.config_home.as_deref(), environment.home.as_deref(), ".config")
-            .map(|folder| folder.join("satchel.toml")),
-    };
-    let config = match file {
-        Some(file) => config
-            .with_file(&file, global.config.is_some())
-            .map_err(|error| CliError::Config(error.into()))?,
-        None => config,
-    };
-    Ok(Place::Local(Box::new(config)))
+    })
+}
+
+/// The folder of the person's configuration files.
+fn folder_of_config(environment: &Environment) -> Option<PathBuf> {
+    let named = environment.config_home.clone().filter(|path| path.is_absolute());
+    named.or_else(|| environment.home.as_ref().map(|home| home.join(".config")))
 }
 
 /// Our folder in one of the person's; a relative path in the environment does not count.

@@ -1,13 +1,21 @@
 //! Settings: what was typed in `satchel.toml`, and what the program runs on.
 
+mod unknown;
+
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::intake::Limits;
 
 /// MiB that the engine may keep in memory.
 const CACHE_MIB: u64 = 32;
+/// MiB at which a log file is set aside.
+const LOG_MIB: u64 = 10;
+/// Log files set aside that are kept.
+const LOG_FILES: u32 = 5;
+/// Most log files that may be kept; each costs a rename when one more is set aside.
+const MAX_LOG_FILES: u32 = 100;
 
 /// What the program runs on; every value is there and checked.
 #[derive(Clone, Debug)]
@@ -20,17 +28,52 @@ pub struct Config {
     pub intake: Limits,
     /// Bytes that the engine may keep in memory.
     pub cache_bytes: u64,
+    /// Where a daemon logs, and how much.
+    pub log: LogConfig,
+}
+
+/// Where a daemon logs, and how much.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogConfig {
+    /// None: what the command line says.
+    pub level: Option<LogLevel>,
+    /// None: stderr.
+    pub file: Option<PathBuf>,
+    /// Bytes at which the file is set aside and a new one begun.
+    pub max_bytes: u64,
+    /// How many set aside are kept.
+    pub keep: u32,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+/// What other settings do to a daemon that runs, by the names of their keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// These apply at once.
+    pub now: Vec<&'static str>,
+    /// These apply at the next start.
+    pub later: Vec<&'static str>,
 }
 
 /// The file as it was typed.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct Typed {
     import: Import,
     store: StoreSection,
+    log: LogSection,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct Import {
     max_files: Option<usize>,
@@ -38,10 +81,19 @@ struct Import {
     max_total_mib: Option<u64>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct StoreSection {
     cache_mib: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct LogSection {
+    level: Option<LogLevel>,
+    file: Option<PathBuf>,
+    max_mib: Option<u64>,
+    keep: Option<u32>,
 }
 
 /// Why the settings cannot be used.
@@ -54,6 +106,12 @@ pub enum ConfigError {
     /// The file is not TOML, or has a key that is not known.
     #[error("the configuration {path:?} is not valid: {problem}")]
     Syntax { path: PathBuf, problem: String },
+    /// A key that there is not.
+    #[error("the configuration {path:?} has the unknown key {key:?} in line {line}; {advice}")]
+    UnknownKey { path: PathBuf, key: String, line: usize, advice: String },
+    /// A path that would mean another file in every folder.
+    #[error("{key} in the configuration must be an absolute path, not {found:?}")]
+    Relative { key: &'static str, found: PathBuf },
     /// A value makes no sense.
     #[error("{key} in the configuration must be 1 to {most}, not {found}")]
     Value { key: &'static str, most: u64, found: u64 },
@@ -62,7 +120,46 @@ pub enum ConfigError {
 impl Config {
     /// The defaults for a data directory.
     pub fn new(data_dir: PathBuf, runtime_dir: PathBuf) -> Self {
-        Self { data_dir, runtime_dir, intake: Limits::default(), cache_bytes: CACHE_MIB << 20 }
+        let log = LogConfig { level: None, file: None, max_bytes: LOG_MIB << 20, keep: LOG_FILES };
+        Self { data_dir, runtime_dir, intake: Limits::default(), cache_bytes: CACHE_MIB << 20, log }
+    }
+
+    /// What changes in a daemon that runs on these settings when it gets `new` ones.
+    #[must_use]
+    pub fn changes(&self, new: &Self) -> Changes {
+        // Every field is named, so that a new one fails to compile until someone decides. Where the data lies is not in
+        // the file.
+        let Self { data_dir: _, runtime_dir: _, intake, cache_bytes, log } = self;
+        let LogConfig { level, file, max_bytes, keep } = log;
+        let named = |all: &[(bool, &'static str)]| {
+            all.iter().filter(|(changed, _)| *changed).map(|(_, key)| *key).collect::<Vec<_>>()
+        };
+        let now = [(*intake != new.intake, "[import]"), (*level != new.log.level, "[log] level")];
+        let later = [
+            (*cache_bytes != new.cache_bytes, "[store] cache-mib"),
+            (*file != new.log.file, "[log] file"),
+            (*max_bytes != new.log.max_bytes, "[log] max-mib"),
+            (*keep != new.log.keep, "[log] keep"),
+        ];
+        Changes { now: named(&now), later: named(&later) }
+    }
+
+    /// The settings as they are typed; what is not set has no default that could be typed.
+    pub fn typed(&self) -> impl Serialize {
+        Typed {
+            import: Import {
+                max_files: Some(self.intake.entries),
+                max_file_mib: Some(self.intake.entry_bytes >> 20),
+                max_total_mib: Some(self.intake.total_bytes >> 20),
+            },
+            store: StoreSection { cache_mib: Some(self.cache_bytes >> 20) },
+            log: LogSection {
+                level: self.log.level,
+                file: self.log.file.clone(),
+                max_mib: Some(self.log.max_bytes >> 20),
+                keep: Some(self.log.keep),
+            },
+        }
     }
 
     /// Takes what `path` sets. A file that was not `named` by the person may be absent.
@@ -78,8 +175,7 @@ impl Config {
     }
 
     fn with_text(mut self, text: &str, path: &Path) -> Result<Self, ConfigError> {
-        let typed: Typed = toml::from_str(text)
-            .map_err(|error| ConfigError::Syntax { path: path.to_owned(), problem: error.to_string() })?;
+        let typed: Typed = toml::from_str(text).map_err(|error| misread(text, path, &error))?;
         let default = Limits::default();
         if let Some(files) = typed.import.max_files {
             within("[import] max-files", files as u64, default.entries as u64)?;
@@ -97,8 +193,38 @@ impl Config {
             within("[store] cache-mib", mib, 4 << 10)?;
             self.cache_bytes = mib << 20;
         }
+        self.log = log(typed.log, self.log)?;
         Ok(self)
     }
+}
+
+fn log(typed: LogSection, default: LogConfig) -> Result<LogConfig, ConfigError> {
+    let LogSection { level, file, max_mib, keep } = typed;
+    let mut log = LogConfig { level: level.or(default.level), ..default };
+    if let Some(file) = file {
+        if !file.is_absolute() {
+            return Err(ConfigError::Relative { key: "[log] file", found: file });
+        }
+        log.file = Some(file);
+    }
+    if let Some(mib) = max_mib {
+        within("[log] max-mib", mib, 1 << 10)?;
+        log.max_bytes = mib << 20;
+    }
+    if let Some(keep) = keep {
+        within("[log] keep", keep.into(), MAX_LOG_FILES.into())?;
+        log.keep = keep;
+    }
+    Ok(log)
+}
+
+fn misread(text: &str, path: &Path, error: &toml::de::Error) -> ConfigError {
+    let path = path.to_owned();
+    let Some((key, advice)) = unknown::advice(error.message()) else {
+        return ConfigError::Syntax { path, problem: error.to_string() };
+    };
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    ConfigError::UnknownKey { path, key, line: before.matches('\n').count() + 1, advice }
 }
 
 fn within(key: &'static str, found: u64, most: u64) -> Result<(), ConfigError> {
@@ -124,9 +250,49 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_refused_and_the_known_ones_are_named() {
-        let error = parse("[import]\nmax-totl-mib = 5\n").unwrap_err().to_string();
-        assert!(error.contains("max-totl-mib") && error.contains("max-total-mib"), "{error}");
+    fn an_unknown_key_is_refused_and_the_nearest_known_one_is_named() {
+        for (text, told) in [
+            (
+                "[import]\nmax-totl-mib = 5\n",
+                "the unknown key \"max-totl-mib\" in line 2; did you mean \"max-total-mib\"?",
+            ),
+            ("\n\n[strore]\n", "the unknown key \"strore\" in line 3; did you mean \"store\"?"),
+            ("[store]\ncachemib = 1\n", "\"cachemib\" in line 2; did you mean \"cache-mib\"?"),
+            ("[store]\nx = 1\n", "the unknown key \"x\" in line 2; known here: \"cache-mib\""),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.ends_with(told), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_log_may_be_a_file_of_bounded_size() {
+        let log = parse("[log]\nlevel = \"debug\"\nfile = \"/l\"\nmax-mib = 1\nkeep = 2\n").unwrap().log;
+        let expected =
+            LogConfig { level: Some(LogLevel::Debug), file: Some("/l".into()), max_bytes: 1 << 20, keep: 2 };
+        assert_eq!(log, expected);
+        let error = parse("[log]\nfile = \"satchel.log\"\n").unwrap_err().to_string();
+        assert_eq!(error, "[log] file in the configuration must be an absolute path, not \"satchel.log\"");
+        assert!(parse("[log]\nlevel = \"loud\"\n").is_err() && parse("[log]\nkeep = 0\n").is_err());
+    }
+
+    #[test]
+    fn what_is_typed_reads_back() {
+        let config = parse("[import]\nmax-files = 7\n[log]\nlevel = \"warn\"\nkeep = 3\n").unwrap();
+        let text = toml::to_string_pretty(&config.typed()).unwrap();
+        let again = parse(&text).unwrap();
+        assert_eq!(config.changes(&again), Changes::default(), "{text}");
+        assert!(text.contains("max-files = 7") && text.contains("keep = 3"), "{text}");
+    }
+
+    #[test]
+    fn a_change_tells_what_applies_now_and_what_later() {
+        let old = parse("").unwrap();
+        let new =
+            parse("[import]\nmax-files = 7\n[store]\ncache-mib = 1\n[log]\nlevel = \"debug\"\nkeep = 1\n");
+        let changes = old.changes(&new.unwrap());
+        assert_eq!(changes.now, ["[import]", "[log] level"]);
+        assert_eq!(changes.later, ["[store] cache-mib", "[log] keep"]);
     }
 
     #[test]

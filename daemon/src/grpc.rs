@@ -35,10 +35,18 @@ use self::{
     guard::{GuardLayer, MAX_CALLS_PER_CONNECTION, MAX_MESSAGE_BYTES},
     page::PageKey,
 };
-use crate::{clock::Clock, export::Exports, ingest::Imports, plugins::Plugins, serve::Listener};
+use crate::{
+    clock::Clock,
+    export::Exports,
+    ingest::Imports,
+    plugins::Plugins,
+    serve::{Listener, Place},
+};
 
 /// How long open calls may go on after the stop; a client that reads slowly must not hold the daemon.
 const GRACE: Duration = Duration::from_secs(5);
+/// Between two marks on the socket that it is in use; cleaners of temporary files count in days.
+const TOUCH_EVERY: Duration = Duration::from_hours(1);
 
 /// The names that health is asked for; the empty one stands for the whole daemon.
 const SERVICES: [&str; 7] = [
@@ -78,7 +86,7 @@ pub enum ServeError {
     Descriptors(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// Serves `core` on `listener` until `stop`; open calls then have a few seconds to end.
+/// Serves `core` on `listener` until `stop`; open calls then have a few seconds to end, or until `hurry`.
 ///
 /// # Errors
 /// When the transport fails.
@@ -86,11 +94,12 @@ pub async fn serve(
     core: Core,
     listener: Listener,
     stop: impl Future<Output = ()> + Send,
+    hurry: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
     let (stopping, stopped) = watch::channel(false);
     let (health, router) = router(core, stopped.clone()).await?;
     // The place goes, and with it the socket's file, when serving has ended.
-    let (socket, _place) = listener.into_parts();
+    let (socket, place) = listener.into_parts();
     let mut ended = stopped;
     let ended = async move {
         // A sender that is gone is a stop too.
@@ -101,11 +110,25 @@ pub async fn serve(
         stop.await;
         set_health(&health, ServingStatus::NotServing).await;
         stopping.send_replace(true);
-        tokio::time::sleep(GRACE).await;
+        tokio::select! {
+            () = tokio::time::sleep(GRACE) => {}
+            () = hurry => {}
+        }
     };
     tokio::select! {
         outcome = serving => outcome.map_err(ServeError::Transport),
         () = patience => Ok(()),
+        () = keep_in_use(&place) => Ok(()),
+    }
+}
+
+/// Never ends.
+async fn keep_in_use(place: &Place) {
+    loop {
+        tokio::time::sleep(TOUCH_EVERY).await;
+        if let Err(error) = place.touch() {
+            tracing::warn!(%error, "the socket cannot be marked as in use; clients may not find it any more");
+        }
     }
 }
 

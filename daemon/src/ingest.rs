@@ -22,6 +22,7 @@ use std::{
     path::PathBuf,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
+    time::Duration,
 };
 
 use satchel_host::{CancelToken, Limits as PluginLimits, Plugin};
@@ -109,6 +110,9 @@ pub enum IngestError {
     /// Too many at once.
     #[error("{WAITING} imports are waiting already; try again when some have ended")]
     Busy,
+    /// The daemon stops.
+    #[error("the daemon is stopping")]
+    Stopping,
     /// A bug.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unencodable { what: &'static str },
@@ -125,7 +129,8 @@ pub(crate) struct Inner {
     store: Store,
     plugins: Arc<Plugins>,
     clock: Arc<dyn Clock>,
-    limits: Limits,
+    /// Guards what the next import may unpack; it can change while the daemon runs.
+    limits: Mutex<Limits>,
     plugin_limits: PluginLimits,
     /// Guards the way from a look-up to its commit.
     turn: Mutex<()>,
@@ -138,6 +143,8 @@ pub(crate) struct Inner {
 #[derive(Default)]
 struct Jobs {
     running: usize,
+    /// Nothing new is begun any more.
+    stopping: bool,
     waiting: Vec<Uuid>,
     order: Vec<Uuid>,
     all: BTreeMap<Uuid, Job>,
@@ -165,6 +172,7 @@ impl Imports {
             ledger::close_interrupted(&store, clock.now_micros())?;
         }
         let (turn, jobs, idle) = (Mutex::new(()), Mutex::default(), Condvar::new());
+        let limits = Mutex::new(limits);
         Ok(Self(Arc::new(Inner { store, plugins, clock, limits, plugin_limits, turn, jobs, idle })))
     }
 
@@ -192,6 +200,9 @@ impl Imports {
             imports: Vec::new(),
         };
         let mut jobs = self.0.jobs();
+        if jobs.stopping {
+            return Err(IngestError::Stopping);
+        }
         if jobs.waiting.len() >= WAITING {
             return Err(IngestError::Busy);
         }
@@ -280,12 +291,24 @@ impl Imports {
         Ok(issues)
     }
 
-    /// Asks all jobs to stop and waits until none runs.
-    pub fn stop(&self) {
+    /// What imports that begin from now on may unpack.
+    pub fn set_limits(&self, limits: Limits) {
+        *self.0.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
+    }
+
+    /// Begins nothing new and asks all jobs to stop; each does so at its next whole record.
+    pub fn refuse(&self) {
         let mut jobs = self.0.jobs();
+        jobs.stopping = true;
         jobs.waiting.clear();
         jobs.all.values().for_each(|job| job.cancel.cancel());
-        drop(self.0.idle.wait_while(jobs, |jobs| jobs.running > 0));
+    }
+
+    /// Asks all jobs to stop and waits until none runs, at most for `patience`. False if one still does.
+    pub fn stop(&self, patience: Duration) -> bool {
+        self.refuse();
+        let waited = self.0.idle.wait_timeout_while(self.0.jobs(), patience, |jobs| jobs.running > 0);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
     fn start_next(&self) {
@@ -327,6 +350,10 @@ impl Drop for Place {
 impl Inner {
     fn jobs(&self) -> MutexGuard<'_, Jobs> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn check(&self, request: &ImportRequest) -> Result<(), IngestError> {

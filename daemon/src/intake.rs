@@ -18,7 +18,7 @@ pub use source::{Source, SourceStamp};
 use std::{io, path::PathBuf};
 
 /// What may be unpacked, in real bytes and counted entries. Configurable downwards.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Entries of one archive and files of one folder.
     pub entries: usize,

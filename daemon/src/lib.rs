@@ -1,7 +1,8 @@
 //! The daemon of Satchel: watches, imports, keeps, answers, exports.
 //!
-//! Floors, from the bottom: [`clock`], `plugins`, [`intake`] and [`plan`] · [`ingest`], [`export`], [`verify`], [`backup`] and [`examine`], which do not
-//! know each other · [`grpc`] · [`run`], which only wires · `cli`, a client like any other.
+//! Floors, from the bottom: [`clock`], `plugins`, [`intake`] and [`plan`] · [`ingest`], [`export`], [`verify`], [`backup`] and [`examine`],
+//! which do not know each other · [`grpc`] · [`run`], which only wires · `cli`, a client like any other. Beside them, what ties a
+//! process to its surroundings: [`log`] and [`supervisor`].
 
 pub mod backup;
 pub mod cli;
@@ -13,14 +14,16 @@ pub mod export;
 pub mod grpc;
 pub mod ingest;
 pub mod intake;
+pub mod log;
 pub mod manifest;
 pub mod plan;
 pub mod plugins;
 mod run;
 pub mod serve;
+pub mod supervisor;
 pub mod verify;
 
-pub use run::{Ready, RunError, run};
+pub use run::{Outside, Ready, RunError, run, run_under};
 
 /// An error and its causes in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {

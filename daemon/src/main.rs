@@ -1,20 +1,25 @@
 //! The program `satchel`: reads command line and environment, and leaves the rest to the library.
 
-use std::{env, ffi::OsString, io::Write, path::PathBuf, process::ExitCode};
+use std::{env, ffi::OsString, io::Write, os::unix::net::UnixListener, path::PathBuf, process::ExitCode};
 
 use clap::Parser;
-use satchel_daemon::cli::{
-    self, Environment,
-    args::{Cli, ColorWhen, Command},
+use listenfd::ListenFd;
+use satchel_daemon::{
+    cli::{
+        self, Environment,
+        args::{Cli, Command},
+    },
+    supervisor,
 };
-use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
 fn main() -> ExitCode {
     // Whatever this program writes, libraries' caches and temporary files too, is its user's alone.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let cli = Cli::parse();
-    let environment = environment();
-    start_tracing(&cli, environment.no_color);
+    let mut environment = environment();
+    if let Command::Serve(_) = &cli.command {
+        environment.inherited = inherited();
+    }
     match cli::run(&cli, &environment) {
         Ok(exit) => exit.into(),
         Err(error) => {
@@ -28,12 +33,23 @@ fn main() -> ExitCode {
 
 fn environment() -> Environment {
     let path = |name: &str| set(name).map(PathBuf::from);
+    let text = |name: &str| env::var(name).ok();
     Environment {
         home: path("HOME"),
         data_home: path("XDG_DATA_HOME"),
         config_home: path("XDG_CONFIG_HOME"),
         runtime_dir: path("XDG_RUNTIME_DIR").filter(|path| path.is_absolute()).unwrap_or_else(env::temp_dir),
         no_color: set("NO_COLOR").is_some(),
+        log: text("SATCHEL_LOG"),
+        journal_stream: text("JOURNAL_STREAM"),
+        notify_socket: set("NOTIFY_SOCKET"),
+        watchdog: supervisor::watchdog(
+            text("WATCHDOG_USEC").as_deref(),
+            text("WATCHDOG_PID").as_deref(),
+            std::process::id(),
+        ),
+        inherited: None,
+        executable: env::current_exe().ok(),
     }
 }
 
@@ -42,28 +58,12 @@ fn set(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// Logs to stderr: what `SATCHEL_LOG` says, else by `-v` and `-q`. A daemon tells more than a command.
-fn start_tracing(cli: &Cli, no_color: bool) {
-    let level = match (cli.global.quiet, cli.global.verbose, &cli.command) {
-        (true, ..) => "error",
-        (false, 0, Command::Serve) | (false, 1, _) => "info",
-        (false, 0, _) => "warn",
-        (false, ..) => "debug",
-    };
-    let directives = env::var("SATCHEL_LOG").unwrap_or_else(|_| format!("warn,satchel={level}"));
-    let filter =
-        EnvFilter::builder().with_default_directive(LevelFilter::WARN.into()).parse_lossy(directives);
-    let color = match cli.global.color {
-        ColorWhen::Always => true,
-        ColorWhen::Never => false,
-        ColorWhen::Auto => !no_color && std::io::IsTerminal::is_terminal(&std::io::stderr()),
-    };
-    // An event that cannot be written is let go. To tell of it on the same closed stderr would panic in whatever thread
-    // the event comes from, and sled waits for ever for one of its own that dies so.
-    tracing_subscriber::fmt()
-        .log_internal_errors(false)
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(color)
-        .init();
+/// The socket that the service manager opened for this very process.
+fn inherited() -> Option<UnixListener> {
+    let own = std::process::id().to_string();
+    if env::var("LISTEN_PID").is_ok_and(|pid| pid == own) {
+        // What cannot be taken is told when the daemon finds the place of its own socket taken.
+        return ListenFd::from_env().take_unix_listener(0).ok().flatten();
+    }
+    None
 }

@@ -1,8 +1,21 @@
 //! The importers that came with the program, compiled when the first of them is needed.
+//!
+//! **Invariant:** a command that needs no importer loads none; `only_commands_that_need_importers_load_them` holds it.
 
-use std::{path::PathBuf, sync::OnceLock};
+use std::{
+    path::PathBuf,
+    sync::{
+        OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
 
 use satchel_host::{Host, HostError, HostOptions, Plugin};
+use satchel_plugins::BUILT_IN;
+
+/// Importers that are loaded at once. Compiling one takes memory, and uses all processors by itself.
+const AT_ONCE: usize = 2;
 
 /// Importers, in the order in which they are asked.
 pub struct Plugins {
@@ -40,8 +53,21 @@ fn load(cache_dir: Option<PathBuf>) -> Result<Vec<Plugin>, PluginsError> {
     let failed =
         |name: &str, error: &HostError| PluginsError { name: name.to_owned(), problem: crate::chain(error) };
     let host = Host::new(HostOptions { cache_dir }).map_err(|error| failed("host", &error))?;
-    satchel_plugins::BUILT_IN
-        .iter()
-        .map(|built_in| host.load(built_in.wasm).map_err(|error| failed(built_in.name, &error)))
-        .collect()
+    let places = BUILT_IN.iter().map(|_| OnceLock::new()).collect::<Vec<OnceLock<_>>>();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some((place, built_in)) = {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            places.get(at).zip(BUILT_IN.get(at))
+        } {
+            place.get_or_init(|| host.load(built_in.wasm).map_err(|error| failed(built_in.name, &error)));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..AT_ONCE {
+            scope.spawn(work);
+        }
+        work();
+    });
+    places.into_iter().filter_map(OnceLock::into_inner).collect()
 }

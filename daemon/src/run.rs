@@ -2,14 +2,19 @@
 
 use std::{
     fs::{self, DirBuilder},
-    future::Future,
+    future::{self, Future},
     io,
-    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    os::unix::{
+        fs::{DirBuilderExt, PermissionsExt},
+        net::UnixListener,
+    },
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use satchel_store::{OpenEvent, OpenOptions, Store, StoreError};
+use tokio::sync::watch;
 
 use crate::{
     clock::{Clock, SystemClock},
@@ -19,7 +24,12 @@ use crate::{
     ingest::{Imports, IngestError},
     plugins::Plugins,
     serve::{Listener, SocketError},
+    supervisor::{self, Supervisor},
 };
+
+/// How long running imports may take to reach their next whole record, after which the store is closed under them. A record
+/// takes milliseconds; a fsync on a busy disk may take seconds.
+const DRAIN: Duration = Duration::from_secs(10);
 
 /// Told once the daemon answers.
 #[derive(Clone, Debug)]
@@ -28,6 +38,21 @@ pub struct Ready {
     pub socket: PathBuf,
     /// What is worth knowing about the opening of the store.
     pub notices: Vec<String>,
+}
+
+/// What a daemon has to do with the process that it runs in.
+pub struct Outside {
+    /// The settings. Whatever is sent later, equal or not, is a reload: the rooms take what may change while they run, and look
+    /// again at what they watch.
+    pub settings: watch::Receiver<Config>,
+    /// The socket that the service manager made.
+    pub inherited: Option<UnixListener>,
+    /// Who is told that the daemon lives.
+    pub supervisor: Supervisor,
+    /// How long that one waits for a sign of life.
+    pub watchdog: Option<Duration>,
+    /// Turns true when the stop must not take its time any more.
+    pub hurry: watch::Receiver<bool>,
 }
 
 /// Why the daemon does not run.
@@ -65,21 +90,90 @@ pub async fn run(
     ready: impl FnOnce(Ready),
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), RunError> {
-    let runtime_dir = config.runtime_dir.clone();
-    let data_dir = config.data_dir.clone();
+    let (_settings, settings) = watch::channel(config);
+    let (_hurry, hurry) = watch::channel(false);
+    let supervisor = Supervisor::default();
+    let outside = Outside { settings, inherited: None, supervisor, watchdog: None, hurry };
+    run_under(outside, notice, ready, stop).await
+}
+
+/// As [`run`], for a daemon that a service manager or a terminal steers.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_under(
+    outside: Outside,
+    notice: impl FnMut(&OpenEvent) + Send + 'static,
+    ready: impl FnOnce(Ready),
+    stop: impl Future<Output = ()> + Send,
+) -> Result<(), RunError> {
+    let Outside { mut settings, inherited, supervisor, watchdog, hurry } = outside;
+    let config = settings.borrow_and_update().clone();
+    let (data_dir, runtime_dir) = (config.data_dir.clone(), config.runtime_dir.clone());
     let opened =
         tokio::task::spawn_blocking(move || open(&config, notice)).await.map_err(|_| RunError::Panicked)?;
     let (core, notices) = opened?;
-    let listener = Listener::bind(&data_dir, &runtime_dir)?;
+    let listener = match inherited {
+        Some(socket) => Listener::inherit(socket, &data_dir, &runtime_dir)?,
+        None => Listener::bind(&data_dir, &runtime_dir)?,
+    };
     ready(Ready { socket: listener.path().to_owned(), notices });
     let (imports, store) = (core.imports.clone(), core.store.clone());
-    let served = grpc::serve(core, listener, stop).await;
-    let closed = tokio::task::spawn_blocking(move || {
-        imports.stop();
-        store.close()
-    });
-    closed.await.map_err(|_| RunError::Panicked)??;
+    let stop = async {
+        stop.await;
+        // While open calls end, so do the imports.
+        imports.refuse();
+    };
+    let served = tokio::select! {
+        served = grpc::serve(core, listener, stop, hurried(hurry.clone())) => served,
+        () = follow(&mut settings, &imports) => Ok(()),
+        () = tell_alive(&supervisor, watchdog, &store) => Ok(()),
+    };
+    close(imports.clone(), store.clone(), hurry).await?;
     Ok(served?)
+}
+
+/// Lets running imports come to their next whole record, unless it has to go fast, and closes the store.
+async fn close(imports: Imports, store: Store, hurry: watch::Receiver<bool>) -> Result<(), RunError> {
+    let drained = tokio::task::spawn_blocking(move || imports.stop(DRAIN));
+    let drained = tokio::select! {
+        drained = drained => drained.map_err(|_| RunError::Panicked)?,
+        () = hurried(hurry) => false,
+    };
+    if !drained {
+        tracing::warn!("an import still runs; its whole records stay, and importing again completes it");
+    }
+    Ok(tokio::task::spawn_blocking(move || store.close()).await.map_err(|_| RunError::Panicked)??)
+}
+
+/// Gives the rooms what may change while they run, at each reload. Never ends.
+async fn follow(settings: &mut watch::Receiver<Config>, imports: &Imports) {
+    while settings.changed().await.is_ok() {
+        let config = settings.borrow_and_update().clone();
+        imports.set_limits(config.intake);
+    }
+    future::pending::<()>().await;
+}
+
+/// Tells the service manager that the runtime answers and the store's writer is not stuck. Never ends.
+async fn tell_alive(supervisor: &Supervisor, watchdog: Option<Duration>, store: &Store) {
+    let Some(limit) = watchdog else { return future::pending().await };
+    let probe = || async {
+        let store = store.clone();
+        // The digest is read where the writer writes, so it waits for a commit that does not end.
+        if tokio::task::spawn_blocking(move || store.state_digest()).await.is_err() {
+            tracing::error!("the store cannot be asked whether it is well");
+            future::pending::<()>().await;
+        }
+    };
+    supervisor::keep_alive(supervisor, limit, probe).await;
+}
+
+async fn hurried(mut hurry: watch::Receiver<bool>) {
+    if hurry.wait_for(|hurry| *hurry).await.is_err() {
+        // Nobody is left who could hurry us.
+        future::pending::<()>().await;
+    }
 }
 
 fn open(config: &Config, mut notice: impl FnMut(&OpenEvent)) -> Result<(Core, Vec<String>), RunError> {

@@ -9,10 +9,12 @@ use std::{
     os::unix::{
         ffi::OsStrExt,
         fs::{DirBuilderExt, MetadataExt, PermissionsExt},
+        net::{UnixListener as StdListener, UnixStream},
     },
     path::{Path, PathBuf},
 };
 
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 use satchel_pam::hash::Sha256Digest;
 use tokio::net::UnixListener;
 
@@ -37,12 +39,22 @@ pub enum SocketError {
         "{dir:?} must belong to you and be closed to others (mode 0700); remove it, or set its owner and mode"
     )]
     OpenToOthers { dir: PathBuf },
+    /// The socket's place is taken by one that we have not made.
+    #[error(
+        "the service manager listens on {path:?}; start the daemon through it, by `satchel service install --now`, or take the service away by `satchel service uninstall`"
+    )]
+    Taken { path: PathBuf },
+    /// Clients would not find the socket that the service manager made.
+    #[error(
+        "the service manager listens on {found:?}, but clients look for {expected:?}; run `satchel service install --now` again"
+    )]
+    Elsewhere { found: PathBuf, expected: PathBuf },
     /// The file system refused.
     #[error("cannot {action} {path:?}")]
     Io { action: &'static str, path: PathBuf, source: io::Error },
 }
 
-/// A bound socket; it is removed when this is dropped.
+/// A bound socket; it is removed when this is dropped, unless the service manager made it.
 #[derive(Debug)]
 pub struct Listener {
     socket: UnixListener,
@@ -54,6 +66,8 @@ pub struct Listener {
 pub(crate) struct Place {
     path: PathBuf,
     pointer: Option<PathBuf>,
+    /// The service manager made it, goes on listening when we end, and removes it itself.
+    inherited: bool,
 }
 
 impl Listener {
@@ -63,15 +77,35 @@ impl Listener {
     /// `runtime_dir` takes the socket when the path in `data_dir` is over 100 bytes; it must be ours and closed to others.
     ///
     /// # Errors
-    /// Both paths too long, a runtime folder that others may write, or a file system that refuses.
+    /// Both paths too long, a runtime folder that others may write, a service manager that listens there already, or a file
+    /// system that refuses.
     pub fn bind(data_dir: &Path, runtime_dir: &Path) -> Result<Self, SocketError> {
         let place = place(data_dir, runtime_dir)?;
-        let socket = bind_at(&place.path)?;
-        let pointer = data_dir.join(POINTER);
-        match &place.pointer {
-            Some(pointer) => write_pointer(pointer, &place.path)?,
-            None => remove(&pointer)?,
+        // No other daemon serves this directory: whoever listens there holds the place for one.
+        if UnixStream::connect(&place.path).is_ok() {
+            return Err(SocketError::Taken { path: place.path.clone() });
         }
+        let socket = bind_at(&place.path)?;
+        place.point(data_dir)?;
+        Ok(Self { socket, place })
+    }
+
+    /// Takes the socket that the service manager made for `data_dir`.
+    ///
+    /// # Errors
+    /// When it does not lie where clients of `data_dir` look, or the file system refuses.
+    pub fn inherit(socket: StdListener, data_dir: &Path, runtime_dir: &Path) -> Result<Self, SocketError> {
+        let mut place = place(data_dir, runtime_dir)?;
+        place.inherited = true;
+        let io = |action| move |source| SocketError::Io { action, path: data_dir.join(SOCKET), source };
+        let address = socket.local_addr().map_err(io("look at the socket for"))?;
+        let found = address.as_pathname().unwrap_or(Path::new(""));
+        if !same_file(found, &place.path) {
+            return Err(SocketError::Elsewhere { found: found.to_owned(), expected: place.path.clone() });
+        }
+        socket.set_nonblocking(true).map_err(io("listen on the socket for"))?;
+        let socket = UnixListener::from_std(socket).map_err(io("listen on the socket for"))?;
+        place.point(data_dir)?;
         Ok(Self { socket, place })
     }
 
@@ -86,8 +120,28 @@ impl Listener {
     }
 }
 
+impl Place {
+    /// Lets clients find a socket that does not lie in the data directory.
+    fn point(&self, data_dir: &Path) -> Result<(), SocketError> {
+        match &self.pointer {
+            Some(pointer) => write_pointer(pointer, &self.path),
+            None => remove(&data_dir.join(POINTER)),
+        }
+    }
+
+    /// Marks a socket in a runtime folder as used, for cleaners of temporary files go by the time.
+    pub(crate) fn touch(&self) -> io::Result<()> {
+        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        let times = Timestamps { last_access: now, last_modification: now };
+        Ok(rustix::fs::utimensat(CWD, &self.path, &times, AtFlags::empty())?)
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
+        if self.inherited {
+            return;
+        }
         for path in self.pointer.iter().chain([&self.path]) {
             if let Err(error) = remove(path) {
                 // The next daemon replaces it.
@@ -119,18 +173,37 @@ pub fn socket_path(data_dir: &Path) -> Result<Option<PathBuf>, SocketError> {
     }
 }
 
-fn place(data_dir: &Path, runtime_dir: &Path) -> Result<Place, SocketError> {
+/// Returns where the daemon of `data_dir` listens, whether or not one runs.
+///
+/// # Errors
+/// When both paths are too long for a socket.
+pub fn listening_path(data_dir: &Path, runtime_dir: &Path) -> Result<PathBuf, SocketError> {
     let own = data_dir.join(SOCKET);
     if own.as_os_str().len() <= MAX_PATH_BYTES {
-        return Ok(Place { path: own, pointer: None });
+        return Ok(own);
     }
-    let dir = runtime_dir.join("satchel");
-    let path = dir.join(runtime_name(data_dir));
+    let path = runtime_dir.join("satchel").join(runtime_name(data_dir));
     if path.as_os_str().len() > MAX_PATH_BYTES {
         return Err(SocketError::TooLong { dir: data_dir.to_owned() });
     }
-    make_private(&dir)?;
-    Ok(Place { path, pointer: Some(data_dir.join(POINTER)) })
+    Ok(path)
+}
+
+fn place(data_dir: &Path, runtime_dir: &Path) -> Result<Place, SocketError> {
+    let path = listening_path(data_dir, runtime_dir)?;
+    let pointer = if path.parent() == Some(data_dir) {
+        None
+    } else {
+        make_private(&runtime_dir.join("satchel"))?;
+        Some(data_dir.join(POINTER))
+    };
+    Ok(Place { path, pointer, inherited: false })
+}
+
+/// Whether two paths lead to one file; equal ones do so even when nothing is there.
+fn same_file(one: &Path, other: &Path) -> bool {
+    let identity = |path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
+    one == other || matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 /// One name for each data directory.
@@ -242,6 +315,45 @@ mod tests {
         fs::set_permissions(runtime.path().join("satchel"), fs::Permissions::from_mode(0o777)).unwrap();
         let refused = Listener::bind(&data, runtime.path());
         assert!(matches!(refused, Err(SocketError::OpenToOthers { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_socket_of_the_service_manager_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let _managed = StdListener::bind(dir.path().join(SOCKET)).unwrap();
+        let refused = Listener::bind(dir.path(), dir.path());
+        assert!(matches!(refused, Err(SocketError::Taken { .. })), "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn an_inherited_socket_is_served_and_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(SOCKET);
+        let managed = StdListener::bind(&path).unwrap();
+        let listener = Listener::inherit(managed.try_clone().unwrap(), dir.path(), dir.path()).unwrap();
+        assert_eq!(listener.path(), path);
+        drop(listener);
+        UnixStream::connect(socket_path(dir.path()).unwrap().unwrap()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_inherited_socket_that_clients_would_not_find_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let managed = StdListener::bind(dir.path().join("other.sock")).unwrap();
+        let refused = Listener::inherit(managed, dir.path(), dir.path());
+        assert!(matches!(refused, Err(SocketError::Elsewhere { .. })), "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn a_touched_socket_counts_as_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_socket, place) = Listener::bind(dir.path(), dir.path()).unwrap().into_parts();
+        let old = Timespec { tv_sec: 1_000, tv_nsec: 0 };
+        let times = Timestamps { last_access: old, last_modification: old };
+        rustix::fs::utimensat(CWD, &place.path, &times, AtFlags::empty()).unwrap();
+        place.touch().unwrap();
+        let metadata = fs::metadata(&place.path).unwrap();
+        assert!(metadata.mtime() > 1_000 && metadata.atime() > 1_000);
     }
 
     #[tokio::test]

@@ -2,74 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod home;
+
 use std::{
     fs,
     io::Read,
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Output, Stdio},
+    process::Stdio,
     time::{Duration, Instant},
 };
 
-/// Nothing that these tests start takes a tenth of it, on any machine.
-const LONG: Duration = Duration::from_mins(2);
-
-struct Home(tempfile::TempDir);
-
-impl Home {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    /// The program with these words, on a data directory of its own and without what the person's environment says.
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_satchel"));
-        command.args(words).env_clear().env("HOME", self.path()).stdin(Stdio::null());
-        command
-    }
-
-    fn run(&self, words: &[&str]) -> Output {
-        self.command(words).output().unwrap()
-    }
-
-    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
-        let path = self.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, content).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-}
+use home::{Home, LONG, code, ended, large_export, stderr};
 
 fn sample() -> String {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/chatgpt-export");
     path.to_str().unwrap().to_owned()
-}
-
-fn code(output: &Output) -> Option<i32> {
-    output.status.code()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// Waits for the end; a program that hangs is ended, and the test fails.
-fn ended(child: &mut Child) -> ExitStatus {
-    let begun = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status;
-        }
-        if begun.elapsed() > LONG {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            assert!(begun.elapsed() < LONG, "the program hangs");
-        }
-        std::thread::park_timeout(Duration::from_millis(20));
-    }
 }
 
 #[test]
@@ -136,29 +83,6 @@ fn imports_go_on_when_nobody_reads_the_receipts() {
     let listed = home.run(&["imports", "list", "--json"]);
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
     assert_eq!(listed.matches("\"id\"").count(), 3, "{listed}");
-}
-
-/// A ChatGPT export of so many conversations, large enough that another command ends meanwhile.
-fn large_export(home: &Home, conversations: usize) -> String {
-    let message = |id: &str, number: usize, role: &str| {
-        let text = "honey ".repeat(50);
-        format!(
-            r#"{{"id": "{number}-{id}", "author": {{"role": "{role}"}}, "create_time": 1746180000,
-            "content": {{"content_type": "text", "parts": ["{text}"]}}, "metadata": {{}}, "recipient": "all"}}"#
-        )
-    };
-    let conversation = |number: usize| {
-        format!(
-            r#"{{"title": "{number}", "create_time": 1746180000, "conversation_id": "{number}", "current_node": "a",
-            "mapping": {{"q": {{"id": "q", "parent": null, "children": ["a"], "message": {}}},
-            "a": {{"id": "a", "parent": "q", "children": [], "message": {}}}}}}}"#,
-            message("q", number, "user"),
-            message("a", number, "assistant")
-        )
-    };
-    let all: Vec<String> = (0..conversations).map(conversation).collect();
-    home.file("large/conversations.json", format!("[{}]", all.join(",")));
-    home.path().join("large").to_str().unwrap().to_owned()
 }
 
 #[test]
@@ -230,4 +154,25 @@ fn an_export_in_memus_shapes_is_asked_for_by_name() {
     let refused = home.run(&["export", "--format", "memu", "--attachments", "--output", "elsewhere"]);
     assert_eq!(code(&refused), Some(2), "{}", stderr(&refused));
     assert_eq!(code(&home.run(&["export", "--format", "word", "--output", "elsewhere"])), Some(2));
+}
+
+#[test]
+fn only_commands_that_need_importers_load_them() {
+    let home = Home::new();
+    let cache = home.path().join(".local/share/satchel/cache");
+    let out = home.path().join("out.zip");
+    for words in [
+        &["status"][..],
+        &["memories", "list"],
+        &["conversations", "list"],
+        &["imports", "list"],
+        &["export", "--output", out.to_str().unwrap()],
+        &["import", out.to_str().unwrap()],
+    ] {
+        let output = home.run(words);
+        assert_eq!(code(&output), Some(0), "{words:?}: {}", stderr(&output));
+        assert!(!cache.exists(), "{words:?} loads importers");
+    }
+    assert_eq!(code(&home.run(&["plugins", "list"])), Some(0));
+    assert!(cache.exists());
 }

@@ -4,9 +4,10 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use satchel_daemon::{
     clock::{Clock, SystemClock},
     export::{ExportRecord, ExportRequest, Exports, Format},
@@ -16,6 +17,9 @@ use satchel_daemon::{
 };
 use satchel_store::{OpenOptions, Store};
 use serde_json::Value;
+
+/// No import takes that long to stop.
+const STOP: Duration = Duration::from_mins(2);
 
 /// An opened data directory.
 pub struct Archive {
@@ -126,7 +130,7 @@ impl Archive {
     /// # Errors
     /// When the last bytes cannot be written.
     pub fn close(self) -> Result<()> {
-        self.imports.stop();
+        ensure!(self.imports.stop(STOP), "an import does not stop");
         let Self { store, imports, exports } = self;
         drop((imports, exports));
         Ok(store.close()?)

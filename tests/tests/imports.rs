@@ -5,7 +5,10 @@
 use std::{fs, io::Write as _, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::receipt::{ImportRecord, ImportStatus};
+use satchel_daemon::ingest::{
+    ImportRequest, Phase,
+    receipt::{ImportRecord, ImportStatus},
+};
 use satchel_tests::archive::{Archive, demo, only, samples};
 use serde_json::Value;
 
@@ -39,6 +42,39 @@ fn count_claude(file: &Path) -> Result<(u64, u64)> {
         messages += 1 + blocks.iter().filter(|block| block["type"] == "thinking").count() as u64;
     }
     Ok((all.len() as u64, messages))
+}
+
+/// A file that looks like an export, and then goes on for so long that hashing it takes a while; it takes no disk.
+fn endless(folder: &Path) -> Result<std::path::PathBuf> {
+    let path = folder.join("conversations.json");
+    fs::copy(demo().join("chatgpt-export/conversations.json"), &path)?;
+    fs::OpenOptions::new().write(true).open(&path)?.set_len(64 << 30)?;
+    Ok(path)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_file_shows_how_much_of_it_is_hashed_and_can_be_cancelled_meanwhile() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let archive = Archive::open(&dir.path().join("data"))?;
+    let path = endless(dir.path())?;
+    let request = ImportRequest { path, provider: None, again: false, dry_run: false };
+    let job = archive.imports.start(request)?;
+    let mut view = archive.imports.subscribe(job).context("a job")?;
+    view.wait_for(|view| view.phase == Phase::Hashing).await?;
+    let mut shown = Vec::new();
+    // Each is told of by itself: whoever follows the job asks for nothing.
+    while shown.len() < 3 {
+        view.changed().await?;
+        let now = view.borrow_and_update().clone();
+        ensure!(now.phase == Phase::Hashing, "{:?} after {shown:?}", now.phase);
+        shown.push(now.done);
+    }
+    ensure!(shown.is_sorted() && shown.iter().all(|done| (1..64 << 30).contains(done)), "{shown:?}");
+    ensure!(archive.imports.cancel(&job.to_string()), "the job runs");
+    let ended = view.wait_for(|view| view.phase == Phase::Ended).await?.clone();
+    ensure!(ended.imports.iter().all(|import| import.status == ImportStatus::Cancelled), "{ended:?}");
+    ensure!(ended.imports.len() == 1 && ended.done < ended.total, "{ended:?}");
+    Ok(())
 }
 
 #[test]
@@ -258,12 +294,8 @@ fn a_truncated_file_gives_its_whole_records_and_says_where_it_ends() -> Result<(
 fn a_dry_run_says_what_an_import_would_do_and_stores_nothing() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let archive = Archive::open(&dir.path().join("data"))?;
-    let request = satchel_daemon::ingest::ImportRequest {
-        path: demo().join("claude-export"),
-        provider: None,
-        again: false,
-        dry_run: true,
-    };
+    let request =
+        ImportRequest { path: demo().join("claude-export"), provider: None, again: false, dry_run: true };
     let dry = only(archive.run(request)?)?;
     assert_eq!(archive.store.revision().get(), 0);
     let real = only(archive.import(&demo().join("claude-export"))?)?;
@@ -297,7 +329,7 @@ fn two_imports_at_once_count_each_its_own() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let archive = Archive::open(&dir.path().join("data"))?;
     let start = |sample: &str| {
-        archive.imports.start(satchel_daemon::ingest::ImportRequest {
+        archive.imports.start(ImportRequest {
             path: demo().join(sample),
             provider: None,
             again: false,
@@ -309,9 +341,7 @@ fn two_imports_at_once_count_each_its_own() -> Result<()> {
     let mut new = Vec::new();
     for job in jobs {
         let mut view = archive.imports.subscribe(job).context("the job")?;
-        let view = runtime
-            .block_on(view.wait_for(|view| view.phase == satchel_daemon::ingest::Phase::Ended))?
-            .clone();
+        let view = runtime.block_on(view.wait_for(|view| view.phase == Phase::Ended))?.clone();
         let import = only(view.imports)?;
         balanced(&import)?;
         new.push(import.memories.new);

@@ -2,13 +2,17 @@
 
 mod examples;
 mod select;
+mod system;
 
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
-pub use self::select::{ConversationSelect, MemorySelect, Paging, StatusWord, TypeWord};
+pub use self::{
+    select::{ConversationSelect, MemorySelect, Paging, StatusWord, TypeWord},
+    system::{ConfigCommand, InstallArgs, ServeArgs, Service},
+};
 
 /// Keeps the memory of your conversations with AI assistants, on your own machine.
 ///
@@ -71,9 +75,19 @@ pub enum ColorWhen {
 pub enum Command {
     /// Run the daemon in the foreground
     ///
-    /// Other commands find it by its socket in the data directory. SIGTERM and Ctrl-C stop it in order.
+    /// Other commands find it by its socket in the data directory. SIGTERM and Ctrl-C stop it in order, a second one at once.
+    /// SIGHUP reads the configuration again.
     #[command(after_help = examples::SERVE)]
-    Serve,
+    Serve(ServeArgs),
+    /// Let the system run the daemon, from login on
+    ///
+    /// As a unit of systemd for your user, or an agent of launchd. The daemon starts with your session, or when a command needs
+    /// it, and again when it fails.
+    #[command(subcommand, after_help = examples::SERVICE)]
+    Service(Service),
+    /// The configuration file
+    #[command(subcommand, after_help = examples::CONFIG)]
+    Config(ConfigCommand),
     /// Show everything on invented sample exports, in a throw-away folder
     #[command(after_help = examples::DEMO)]
     Demo,

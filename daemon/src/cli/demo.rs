@@ -175,13 +175,17 @@ impl Stage<'_> {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use crate::cli::{out::Out, time};
+    use crate::{
+        cli::{out::Out, time},
+        log::Log,
+    };
 
     #[tokio::test(flavor = "multi_thread")]
     async fn the_demo_plays_every_step() {
         let (out, results, _) = Out::in_memory(false);
         let nowhere = Config::new("/nowhere".into(), "/nowhere".into());
-        let mut context = Context { out, calendar: time::fixed(), place: Place::Local(Box::new(nowhere)) };
+        let place = Place::Local(Box::new(nowhere));
+        let mut context = Context { out, calendar: time::fixed(), place, log: Log::default() };
         assert_eq!(run(&mut context).await.unwrap(), Exit::Done);
         let text = results.text();
         let steps = [

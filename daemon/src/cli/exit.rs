@@ -27,7 +27,7 @@ impl Exit {
     /// Every code, with what it means to a person; `satchel --help` prints them.
     pub const ALL: [(Self, &'static str); 8] = [
         (Self::Done, "done, or nothing had to be done"),
-        (Self::CheckFailed, "the check failed (verify, doctor)"),
+        (Self::CheckFailed, "the check failed (verify, doctor, config check)"),
         (Self::Usage, "the command line is not right"),
         (Self::Unrecognized, "the files were not recognised"),
         (Self::Failed, "failed or refused"),

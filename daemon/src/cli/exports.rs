@@ -176,7 +176,7 @@ fn signed(export: &Export) -> bool {
 }
 
 /// A path as one types it in a shell.
-pub(super) fn quoted(path: &str) -> String {
+pub(crate) fn quoted(path: &str) -> String {
     let plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+:,~".contains(&byte));
     if plain { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }

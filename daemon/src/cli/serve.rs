@@ -2,17 +2,22 @@
 
 use std::path::Path;
 
+use satchel_store::OpenEvent;
 use serde::Serialize;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::watch,
+};
 
 use super::{
-    Context,
+    Context, Environment,
+    args::{Cli, ServeArgs},
     error::CliError,
     exit::Exit,
     link::{Place, tell_opening},
-    text,
+    place, text,
 };
-use crate::{Ready, RunError};
+use crate::{Outside, Ready, RunError, config::Config, log::Log, supervisor::Supervisor};
 
 /// What `--json` prints once the daemon answers.
 #[derive(Debug, Serialize)]
@@ -22,33 +27,174 @@ struct Serving<'a> {
     pid: u32,
 }
 
+/// The signals that a daemon listens to.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+/// Whom the signals reach.
+struct Steering<'a> {
+    settings: watch::Sender<Config>,
+    stop: watch::Sender<bool>,
+    hurry: watch::Sender<bool>,
+    supervisor: Supervisor,
+    log: &'a Log,
+}
+
 /// Runs the daemon until SIGTERM or Ctrl-C.
 ///
 /// # Errors
 /// When the data directory is in use or does not open, or the socket cannot be served.
-pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
+pub(crate) async fn run(
+    context: &mut Context,
+    cli: &Cli,
+    args: &ServeArgs,
+    environment: &Environment,
+) -> Result<Exit, CliError> {
     let Place::Local(config) = context.place.clone() else {
         return Err(CliError::Usage(
             "serve runs a daemon here; leave --server and SATCHEL_SERVER out".to_owned(),
         ));
     };
-    let mut terminate = signal(SignalKind::terminate()).map_err(|error| CliError::Step {
-        what: "cannot listen for SIGTERM".to_owned(),
-        source: error.into(),
-    })?;
-    let stop = async move {
-        tokio::select! {
-            _ = terminate.recv() => tracing::info!("sigterm"),
-            pressed = tokio::signal::ctrl_c() => tracing::info!(?pressed, "ctrl-c"),
-        }
-    };
+    let signals = Signals::listen()?;
+    let supervisor = supervisor(environment);
+    supervisor.status("opening the data directory");
     let data_dir = config.data_dir.clone();
+    let log = std::mem::take(&mut context.log);
+    let (settings, followed) = watch::channel(*config);
+    let ((stop, mut stopped), (hurry, hurried)) = (watch::channel(false), watch::channel(false));
+    let outside = Outside {
+        settings: followed,
+        inherited: inherited(environment)?,
+        supervisor: supervisor.clone(),
+        watchdog: environment.watchdog,
+        hurry: hurried,
+    };
+    let (teller, quiet) = (supervisor.clone(), context.out.quiet);
+    let notice = move |event: &OpenEvent| {
+        if let OpenEvent::Rebuilding { .. } = event {
+            teller.status("building the database again from the journal");
+        }
+        tell_opening(event, quiet);
+    };
     let mut told = Ok(());
-    let quiet = context.out.quiet;
-    let ready = |ready: Ready| told = announce(context, &ready, &data_dir);
-    let served = crate::run(*config, move |event| tell_opening(event, quiet), ready, stop).await;
+    let ready = |ready: Ready| {
+        told = announce(context, &ready, &data_dir);
+        supervisor.ready(&format!("serving {}", data_dir.display()));
+    };
+    let stop_asked = async move { drop(stopped.wait_for(|stop| *stop).await) };
+    let steering = Steering { settings, stop, hurry, supervisor: supervisor.clone(), log: &log };
+    let reread = || settings_again(cli, args, environment);
+    let served = tokio::select! {
+        served = crate::run_under(outside, notice, ready, stop_asked) => served,
+        () = signals.steer(&steering, reread) => Ok(()),
+    };
     served.map_err(|error| failed(&data_dir, error))?;
     told.map(|()| Exit::Done)
+}
+
+/// What `serve` was told on its command line, over what the file says.
+pub(crate) fn overlay(config: &mut Config, args: &ServeArgs) {
+    let ServeArgs { log_file } = args;
+    if let Some(file) = log_file {
+        // Only an empty path has no absolute form, and that cannot be opened either.
+        config.log.file = Some(std::path::absolute(file).unwrap_or_else(|_| file.clone()));
+    }
+}
+
+fn settings_again(cli: &Cli, args: &ServeArgs, environment: &Environment) -> Result<Config, CliError> {
+    match place(&cli.global, environment)? {
+        Place::Local(mut config) => {
+            overlay(&mut config, args);
+            Ok(*config)
+        }
+        Place::Named(_) => Err(CliError::Usage("serve runs a daemon here".to_owned())),
+    }
+}
+
+fn supervisor(environment: &Environment) -> Supervisor {
+    let Some(address) = &environment.notify_socket else { return Supervisor::default() };
+    Supervisor::at(address).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the service manager cannot be told anything");
+        Supervisor::default()
+    })
+}
+
+fn inherited(environment: &Environment) -> Result<Option<std::os::unix::net::UnixListener>, CliError> {
+    let socket = environment.inherited.as_ref().map(std::os::unix::net::UnixListener::try_clone);
+    socket.transpose().map_err(|error| CliError::Step {
+        what: "cannot take the socket of the service manager".to_owned(),
+        source: error.into(),
+    })
+}
+
+impl Signals {
+    fn listen() -> Result<Self, CliError> {
+        let listen = |kind, name| {
+            signal(kind).map_err(|error| CliError::Step {
+                what: format!("cannot listen for {name}"),
+                source: error.into(),
+            })
+        };
+        Ok(Self {
+            terminate: listen(SignalKind::terminate(), "SIGTERM")?,
+            interrupt: listen(SignalKind::interrupt(), "SIGINT")?,
+            hang_up: listen(SignalKind::hangup(), "SIGHUP")?,
+        })
+    }
+
+    /// Passes on what comes. Never ends.
+    async fn steer(mut self, steering: &Steering<'_>, reread: impl Fn() -> Result<Config, CliError>) {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => steering.stop("sigterm"),
+                _ = self.interrupt.recv() => steering.stop("ctrl-c"),
+                _ = self.hang_up.recv() => steering.reload(reread()),
+            }
+        }
+    }
+}
+
+impl Steering<'_> {
+    /// The first time in order, the second time at once.
+    fn stop(&self, signal: &'static str) {
+        if *self.stop.borrow() {
+            tracing::info!(signal, "stopping at once");
+            self.hurry.send_replace(true);
+        } else {
+            tracing::info!(signal, "stopping");
+            self.supervisor.stopping();
+            self.stop.send_replace(true);
+        }
+    }
+
+    fn reload(&self, read: Result<Config, CliError>) {
+        if *self.stop.borrow() {
+            return;
+        }
+        self.supervisor.reloading();
+        match read {
+            Ok(config) => self.apply(config),
+            Err(error) => {
+                let error = crate::chain(&error);
+                tracing::error!(error, "the configuration cannot be read again; the one before stays");
+            }
+        }
+        self.supervisor.reloaded();
+    }
+
+    fn apply(&self, config: Config) {
+        let changes = self.settings.borrow().changes(&config);
+        self.log.set_level(config.log.level);
+        tracing::info!(changed = ?changes.now, "configuration read again");
+        if !changes.later.is_empty() {
+            tracing::warn!(keys = ?changes.later, "these settings apply at the next start");
+        }
+        // Also when nothing has changed: whoever watches something looks at it again.
+        self.settings.send_replace(config);
+    }
 }
 
 fn announce(context: &mut Context, ready: &Ready, data_dir: &Path) -> Result<(), CliError> {

@@ -7,6 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::{
+    fs::{CWD, RenameFlags, renameat_with},
+    io::Errno,
+};
 use satchel_pam::hash::Sha256Digest;
 use sha2::{Digest, Sha256};
 use zip::{ZipWriter, write::SimpleFileOptions};
@@ -105,13 +109,47 @@ impl Target {
                 file.sync_all().map_err(&failed)?;
             }
         }
-        fs::rename(&self.partial, &self.output).map_err(&failed)?;
+        match self.place() {
+            // Another export was faster.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty
+                ) =>
+            {
+                return Err(ExportError::Occupied { path: self.output.clone() });
+            }
+            placed => placed.map_err(&failed)?,
+        }
         self.finished = true;
         let parent =
             self.output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(parent).and_then(|folder| folder.sync_all()).map_err(&failed)?;
         Ok(self.files.iter().map(|file| file.bytes).sum())
     }
+}
+
+impl Target {
+    /// Renames to the output, which no other export may have made meanwhile.
+    fn place(&self) -> io::Result<()> {
+        // A folder takes the place of an empty one, never of one with something in it.
+        if self.partial.is_dir() {
+            return fs::rename(&self.partial, &self.output);
+        }
+        match renameat_with(CWD, &self.partial, CWD, &self.output, RenameFlags::NOREPLACE) {
+            // Some file systems of memory sticks and networks cannot.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                place_reserved(&self.partial, &self.output)
+            }
+            placed => Ok(placed?),
+        }
+    }
+}
+
+/// As a rename that replaces nothing, in two steps: the first makes an empty file, which only one can.
+fn place_reserved(partial: &Path, output: &Path) -> io::Result<()> {
+    new_file(output)?;
+    fs::rename(partial, output)
 }
 
 impl Drop for Target {
@@ -176,5 +214,50 @@ impl<W: Write> Write for Hashing<W> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn written(output: &Path, id: &str) -> Target {
+        let mut target = Target::create(output, id).unwrap();
+        target
+            .file("name.txt", |file| file.write_all(id.as_bytes()).map_err(ExportError::write(output)))
+            .unwrap();
+        target
+    }
+
+    fn names(folder: &Path) -> Vec<std::ffi::OsString> {
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    }
+
+    #[test]
+    fn of_two_exports_to_one_place_the_first_stays_and_the_second_is_refused() {
+        for name in ["out.zip", "out"] {
+            let folder = tempfile::tempdir().unwrap();
+            let output = folder.path().join(name);
+            let (first, second) = (written(&output, "first"), written(&output, "second"));
+            first.publish().unwrap();
+            let stays = |output: &Path| fs::read(output).or_else(|_| fs::read(output.join("name.txt")));
+            let before = stays(&output).unwrap();
+            let refused = second.publish();
+            assert!(matches!(refused, Err(ExportError::Occupied { .. })), "{name}: {refused:?}");
+            assert_eq!(stays(&output).unwrap(), before, "{name}");
+            assert_eq!(names(folder.path()), [name], "nothing is left behind");
+        }
+    }
+
+    #[test]
+    fn where_the_file_system_cannot_keep_from_replacing_a_place_is_reserved() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other, output] = ["one", "other", "out.zip"].map(|name| folder.path().join(name));
+        fs::write(&one, "one").unwrap();
+        fs::write(&other, "other").unwrap();
+        place_reserved(&one, &output).unwrap();
+        assert_eq!(place_reserved(&other, &output).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&output).unwrap(), b"one");
     }
 }

@@ -318,6 +318,7 @@ impl From<IngestError> for Fault {
             IngestError::Store(error) => Self::Store(error),
             IngestError::UnknownProvider { .. } => Self::field("provider", format!("is not known: {error}")),
             IngestError::Busy => Self::Busy(error.to_string()),
+            IngestError::Stopping => Self::ShuttingDown,
             IngestError::Plugins(_)
             | IngestError::Intake(_)
             | IngestError::Unencodable { .. }

@@ -69,7 +69,7 @@ impl Task {
             return Ok(());
         }
         let source = Source::at(&self.request.path)?;
-        let bundle = source.open(&self.inner.limits)?;
+        let bundle = source.open(&self.inner.limits())?;
         for damaged in bundle.unread().iter().filter(|unread| unread.archive) {
             let record = self.blank(&damaged.name);
             self.end(ImportRecord {
@@ -104,17 +104,26 @@ impl Task {
 
     fn hash_file(&self, source: &Source) -> Result<Option<String>, IngestError> {
         let total = std::fs::metadata(&source.path).map_or(0, |metadata| metadata.len());
-        self.show(|view| (view.phase, view.done, view.total) = (Phase::Hashing, 0, total));
-        let digest = source.checksum(|bytes| self.hashed(bytes))?;
+        let digest = source.checksum(self.hashing(total))?;
         Ok(digest.map(|digest| digest.to_string()))
     }
 
-    fn hashed(&self, bytes: u64) -> bool {
-        self.view.send_if_modified(|view| {
-            view.done += bytes;
-            false
-        });
-        !self.cancel.cancelled()
+    /// Shows from now on how much is hashed, and says after each chunk whether to go on.
+    fn hashing(&self, total: u64) -> impl FnMut(u64) -> bool {
+        self.show(|view| (view.phase, view.done, view.total) = (Phase::Hashing, 0, total));
+        let mut shown = self.inner.clock.now_micros();
+        move |bytes| {
+            let now = self.inner.clock.now_micros();
+            let due = now - shown >= SHOW_EVERY;
+            if due {
+                shown = now;
+            }
+            self.view.send_if_modified(|view| {
+                view.done += bytes;
+                due
+            });
+            !self.cancel.cancelled()
+        }
     }
 
     fn import_one(
@@ -131,8 +140,7 @@ impl Task {
         let checksum = match whole {
             Some(checksum) => Some(checksum.to_owned()),
             None if source.folder() => {
-                self.show(|view| (view.phase, view.done, view.total) = (Phase::Hashing, 0, files.bytes()));
-                files.checksum(|bytes| self.hashed(bytes))?.map(|digest| digest.to_string())
+                files.checksum(self.hashing(files.bytes()))?.map(|digest| digest.to_string())
             }
             None => None,
         };

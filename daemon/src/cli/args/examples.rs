@@ -11,9 +11,10 @@ Examples:
 
 Exit codes:
   0 done, or nothing had to be done     4 failed or refused
-  1 the check failed (verify, doctor)   5 no permission
-  2 the command line is not right       6 the daemon of --server is not reachable
-  3 the files were not recognised     130 cancelled
+  1 the check failed (verify, doctor,   5 no permission
+    config check)                       6 the daemon of --server is not reachable
+  2 the command line is not right     130 cancelled
+  3 the files were not recognised
 
 A flag goes before the environment (SATCHEL_DATA_DIR, SATCHEL_CONFIG, SATCHEL_SERVER, SATCHEL_COLOR, SATCHEL_LOG), that
 before the configuration file. Results go to stdout, everything else to stderr.";
@@ -21,7 +22,43 @@ before the configuration file. Results go to stdout, everything else to stderr."
 pub(super) const SERVE: &str = "\
 Examples:
   satchel serve
+  satchel serve --log-file ~/satchel.log
   satchel serve --data-dir ~/satchel-work -v";
+
+pub(super) const SERVICE: &str = "\
+Examples:
+  satchel service install --now
+  satchel service status";
+
+pub(super) const SERVICE_INSTALL: &str = "\
+Examples:
+  satchel service install --now
+  satchel service install --now --watch ~/Downloads
+  satchel service install --data-dir ~/satchel-work";
+
+pub(super) const SERVICE_STATUS: &str = "\
+Examples:
+  satchel service status
+  satchel service status --json";
+
+pub(super) const SERVICE_UNINSTALL: &str = "\
+Example:
+  satchel service uninstall";
+
+pub(super) const CONFIG: &str = "\
+Examples:
+  satchel config check
+  satchel config show";
+
+pub(super) const CONFIG_CHECK: &str = "\
+Examples:
+  satchel config check
+  satchel config check --config ./satchel.toml";
+
+pub(super) const CONFIG_SHOW: &str = "\
+Examples:
+  satchel config show
+  satchel config show --defaults > ~/.config/satchel/satchel.toml";
 
 pub(super) const DEMO: &str = "\
 Example:

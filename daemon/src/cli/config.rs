@@ -1,0 +1,127 @@
+//! `config`: whether the configuration file can be used, and what is used.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::{
+    Environment,
+    args::{ConfigCommand, Global},
+    config_file, defaults,
+    error::CliError,
+    exit::Exit,
+    link::Place,
+    out::Out,
+    place, text,
+};
+use crate::config::Config;
+
+/// What `config check --json` prints.
+#[derive(Debug, Serialize)]
+struct Checked {
+    valid: bool,
+    /// Null where there is none, so that the defaults are used.
+    file: Option<PathBuf>,
+    problem: Option<String>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A configuration that cannot be used, except where that is what was asked.
+pub(super) fn run(
+    command: ConfigCommand,
+    global: &Global,
+    environment: &Environment,
+    out: &mut Out,
+) -> Result<Exit, CliError> {
+    // A daemon elsewhere has a configuration of its own.
+    let global = &Global { server: None, ..global.clone() };
+    match command {
+        ConfigCommand::Check => check(global, environment, out),
+        ConfigCommand::Show { defaults: true } => show(&defaults(global, environment)?, out),
+        ConfigCommand::Show { defaults: false } => match place(global, environment)? {
+            Place::Local(config) => show(&config, out),
+            Place::Named(_) => Err(CliError::Usage("leave --server out".to_owned())),
+        },
+    }
+}
+
+fn check(global: &Global, environment: &Environment, out: &mut Out) -> Result<Exit, CliError> {
+    let file = config_file(global, environment).filter(|file| global.config.is_some() || file.exists());
+    let problem = match place(global, environment) {
+        Ok(_) => None,
+        Err(CliError::Config(problem)) => Some(crate::chain(problem.as_ref())),
+        Err(other) => return Err(other),
+    };
+    let exit = if problem.is_none() { Exit::Done } else { Exit::CheckFailed };
+    if out.json {
+        out.json(&Checked { valid: problem.is_none(), file, problem })?;
+        return Ok(exit);
+    }
+    let line = match (problem, file) {
+        (Some(problem), _) => text::clean(&problem).trim_end().to_owned(),
+        (None, Some(file)) => format!("{} can be used", text::one_line(&file.display().to_string())),
+        (None, None) => "there is no configuration file; the defaults are used".to_owned(),
+    };
+    out.print(&format!("{line}\n"))?;
+    Ok(exit)
+}
+
+fn show(config: &Config, out: &mut Out) -> Result<Exit, CliError> {
+    if out.json {
+        out.json(&config.typed())?;
+        return Ok(Exit::Done);
+    }
+    let text = toml::to_string_pretty(&config.typed()).map_err(|error| CliError::Step {
+        what: "cannot write the settings as TOML".to_owned(),
+        source: error.into(),
+    })?;
+    out.print(&text::clean(&text))?;
+    Ok(Exit::Done)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::cli::args::{Cli, Command};
+    use clap::Parser as _;
+
+    fn typed(words: &[&str], config: &str, json: bool) -> (Result<Exit, CliError>, String) {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join(".config/satchel")).unwrap();
+        fs::write(folder.path().join(".config/satchel/satchel.toml"), config).unwrap();
+        let environment = Environment { home: Some(folder.path().to_owned()), ..Environment::default() };
+        let cli = Cli::try_parse_from([&["satchel", "config"], words].concat()).unwrap();
+        let (mut out, results, _) = Out::in_memory(json);
+        let Command::Config(command) = cli.command else { return (Ok(Exit::Usage), String::new()) };
+        let exit = run(command, &cli.global, &environment, &mut out);
+        (exit, results.text().replace(folder.path().to_str().unwrap(), "~"))
+    }
+
+    #[test]
+    fn a_broken_configuration_fails_the_check_with_its_reason() {
+        let (exit, text) = typed(&["check"], "[store]\ncach-mib = 5\n", false);
+        assert_eq!(exit.unwrap(), Exit::CheckFailed);
+        assert_eq!(
+            text,
+            "the configuration \"~/.config/satchel/satchel.toml\" has the unknown key \"cach-mib\" in line 2; did you mean \"cache-mib\"?\n"
+        );
+        let (exit, text) = typed(&["check"], "", true);
+        assert_eq!(exit.unwrap(), Exit::Done);
+        assert!(text.contains("\"valid\": true"), "{text}");
+    }
+
+    #[test]
+    fn what_is_shown_is_what_is_used_and_can_be_typed() {
+        let (exit, text) = typed(&["show"], "[store]\ncache-mib = 5\n", false);
+        assert_eq!(exit.unwrap(), Exit::Done);
+        assert!(text.contains("[store]\ncache-mib = 5\n"), "{text}");
+        let (_, defaults) = typed(&["show", "--defaults"], "nonsense", false);
+        assert!(defaults.contains("cache-mib = 32"), "{defaults}");
+        assert_eq!(typed(&["check"], &defaults, false).0.unwrap(), Exit::Done);
+    }
+}

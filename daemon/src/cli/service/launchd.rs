@@ -1,0 +1,132 @@
+//! The daemon as an agent of launchd, on macOS.
+
+use std::path::Path;
+
+use plist::{Dictionary, Value};
+
+use super::{
+    MARKER,
+    description::{Description, plain},
+    system::{Call, File},
+};
+use crate::cli::error::CliError;
+
+pub(super) const LABEL: &str = "local.satchel";
+
+/// The agent's property list in `home`.
+///
+/// # Errors
+/// A home that cannot stand in it.
+pub(super) fn files(description: &Description, home: &Path) -> Result<Vec<File>, CliError> {
+    let path = home.join("Library/LaunchAgents").join(format!("{LABEL}.plist"));
+    // This folder is always there; launchd makes none.
+    let logs = home.join("Library/Logs");
+    let text = agent(description, &plain(&logs)?).map_err(|source| CliError::Step {
+        what: "cannot write the property list".to_owned(),
+        source: source.into(),
+    })?;
+    Ok(vec![File { path, text }])
+}
+
+/// What has to be run once the file is there; at the next login launchd finds it by itself.
+pub(super) fn install(now: bool, changed: bool, user: u32, file: &str) -> Vec<Call> {
+    if !now {
+        return Vec::new();
+    }
+    // One that is loaded cannot be loaded again. It need not be.
+    let mut calls = if changed { uninstall(user) } else { Vec::new() };
+    calls.push(call(&["bootstrap", &format!("gui/{user}"), file], changed));
+    calls.push(call(&["kickstart", &format!("gui/{user}/{LABEL}")], true));
+    calls
+}
+
+/// What has to be run before the file goes.
+pub(super) fn uninstall(user: u32) -> Vec<Call> {
+    vec![call(&["bootout", &format!("gui/{user}/{LABEL}")], false)]
+}
+
+/// Asks whether it is loaded, and so runs.
+pub(super) fn question(user: u32) -> Call {
+    call(&["print", &format!("gui/{user}/{LABEL}")], false)
+}
+
+fn call(words: &[&str], must: bool) -> Call {
+    let words = ["launchctl"].iter().chain(words).map(|&word| word.to_owned());
+    Call { words: words.collect(), must }
+}
+
+fn agent(description: &Description, logs: &str) -> Result<String, plist::Error> {
+    let Description { executable, words, socket: _ } = description;
+    // There is no journal: the daemon keeps a log of bounded size, and only what ends it early goes to the other file.
+    let log = ["--log-file".to_owned(), format!("{logs}/satchel.log")];
+    let words = [executable].into_iter().chain(words).chain(&log).cloned().map(Value::String);
+    let mut keep_alive = Dictionary::new();
+    keep_alive.insert("SuccessfulExit".to_owned(), Value::Boolean(false));
+    let entries = [
+        ("Label", Value::String(LABEL.to_owned())),
+        ("ProgramArguments", Value::Array(words.collect())),
+        ("RunAtLoad", Value::Boolean(true)),
+        ("KeepAlive", Value::Dictionary(keep_alive)),
+        ("ProcessType", Value::String("Background".to_owned())),
+        ("LowPriorityIO", Value::Boolean(true)),
+        ("Nice", Value::Integer(5.into())),
+        // Decimal for 077.
+        ("Umask", Value::Integer(63.into())),
+        ("ExitTimeOut", Value::Integer(30.into())),
+        ("StandardErrorPath", Value::String(format!("{logs}/satchel.err"))),
+    ];
+    let agent: Dictionary = entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    let mut xml = Vec::new();
+    Value::Dictionary(agent).to_writer_xml(&mut xml)?;
+    let xml = String::from_utf8_lossy(&xml).into_owned();
+    let marker = format!("<!-- {} -->", MARKER.trim_start_matches("# "));
+    // A comment may stand anywhere but before the declaration.
+    Ok(match xml.split_once('\n') {
+        Some((declaration, rest)) => format!("{declaration}\n{marker}\n{rest}\n"),
+        None => xml,
+    })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_property_list_reads_back_whatever_the_paths_hold() {
+        let description = Description {
+            executable: "/Apps & <more>/satchel".to_owned(),
+            words: ["serve", "--data-dir", "/Users/ana/\"data\" ü $HOME"].map(str::to_owned).to_vec(),
+            socket: "/s".to_owned(),
+        };
+        let [file] = files(&description, Path::new("/Users/ana")).unwrap().try_into().unwrap();
+        assert_eq!(file.path, Path::new("/Users/ana/Library/LaunchAgents/local.satchel.plist"));
+        assert!(super::super::system::ours(&file.text), "{}", file.text);
+        let read = Value::from_reader_xml(file.text.as_bytes()).unwrap().into_dictionary().unwrap();
+        let words: Vec<&str> =
+            read["ProgramArguments"].as_array().unwrap().iter().filter_map(Value::as_string).collect();
+        assert_eq!(
+            words,
+            [
+                "/Apps & <more>/satchel",
+                "serve",
+                "--data-dir",
+                "/Users/ana/\"data\" ü $HOME",
+                "--log-file",
+                "/Users/ana/Library/Logs/satchel.log"
+            ]
+        );
+        assert_eq!(read["Label"].as_string(), Some(LABEL));
+        assert_eq!(read["Umask"].as_signed_integer(), Some(0o077));
+        let keep_alive = read["KeepAlive"].as_dictionary().unwrap();
+        assert_eq!(keep_alive["SuccessfulExit"].as_boolean(), Some(false));
+    }
+
+    #[test]
+    fn an_agent_that_has_changed_is_loaded_anew() {
+        let words = |calls: Vec<Call>| calls.iter().map(|call| call.words[1].clone()).collect::<Vec<_>>();
+        assert_eq!(words(install(true, true, 501, "/f")), ["bootout", "bootstrap", "kickstart"]);
+        assert_eq!(words(install(true, false, 501, "/f")), ["bootstrap", "kickstart"]);
+        assert!(install(false, true, 501, "/f").is_empty());
+    }
+}

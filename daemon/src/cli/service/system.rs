@@ -1,0 +1,154 @@
+//! The service managers that there are: which files they read, and which commands steer them.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use super::{MARKER, description::Description, launchd, systemd};
+use crate::cli::{Environment, error::CliError, folder_of_config};
+
+/// A file of the service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct File {
+    pub(super) path: PathBuf,
+    pub(super) text: String,
+}
+
+/// Whether a file that says this was written by us.
+pub(super) fn ours(text: &str) -> bool {
+    text.contains(MARKER.trim_start_matches("# "))
+}
+
+/// A command that steers the manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Call {
+    pub(super) words: Vec<String>,
+    /// It has to succeed.
+    pub(super) must: bool,
+}
+
+impl Call {
+    /// As a person types it.
+    pub(super) fn typed(&self) -> String {
+        let quoted = self.words.iter().map(|word| crate::cli::exports::quoted(word));
+        quoted.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) success: bool,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+/// Runs commands; tests have one that only notes them.
+pub(super) trait Runner {
+    /// # Errors
+    /// When the program is not there or cannot be started.
+    fn run(&mut self, call: &Call) -> io::Result<Outcome>;
+}
+
+/// Runs them.
+pub(super) struct Processes;
+
+impl Runner for Processes {
+    fn run(&mut self, call: &Call) -> io::Result<Outcome> {
+        let (program, words) = call.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let output = Command::new(program).args(words).stdin(Stdio::null()).output()?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        Ok(Outcome {
+            success: output.status.success(),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        })
+    }
+}
+
+/// Who runs services here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum System {
+    Systemd { folder: PathBuf },
+    Launchd { home: PathBuf, user: u32 },
+}
+
+impl System {
+    /// The one of this machine.
+    ///
+    /// # Errors
+    /// When the environment does not say where its files lie.
+    pub(super) fn here(environment: &Environment) -> Result<Self, CliError> {
+        let no_home = || CliError::Usage("no HOME is set; services belong to a user's home".to_owned());
+        if cfg!(target_os = "macos") {
+            let home = environment.home.clone().ok_or_else(no_home)?;
+            return Ok(Self::Launchd { home, user: rustix::process::geteuid().as_raw() });
+        }
+        let folder = folder_of_config(environment).ok_or_else(no_home)?.join("systemd/user");
+        Ok(Self::Systemd { folder })
+    }
+
+    /// The files of a service.
+    ///
+    /// # Errors
+    /// Paths that cannot stand in them.
+    pub(super) fn files(&self, description: &Description) -> Result<Vec<File>, CliError> {
+        match self {
+            Self::Systemd { folder } => systemd::files(description, folder),
+            Self::Launchd { home, .. } => launchd::files(description, home),
+        }
+    }
+
+    /// What is run once they are there.
+    pub(super) fn install(&self, now: bool, changed: bool, files: &[File]) -> Vec<Call> {
+        match self {
+            Self::Systemd { .. } => systemd::install(now, changed),
+            Self::Launchd { user, .. } => {
+                let file = files.first().map_or(Path::new(""), |file| &file.path);
+                launchd::install(now, changed, *user, &file.to_string_lossy())
+            }
+        }
+    }
+
+    /// What is run before they go, and after.
+    pub(super) fn uninstall(&self) -> (Vec<Call>, Vec<Call>) {
+        match self {
+            Self::Systemd { .. } => systemd::uninstall(),
+            Self::Launchd { user, .. } => (launchd::uninstall(*user), Vec::new()),
+        }
+    }
+
+    /// Whether the service starts at login, and whether it runs; in the manager's words, none where it does not say.
+    pub(super) fn state(&self, runner: &mut dyn Runner) -> (Option<String>, Option<String>) {
+        let mut ask = |call: &Call| {
+            // The answer is on stdout, whatever the exit code.
+            let outcome = runner.run(call).ok()?;
+            let word = outcome.stdout.lines().next().unwrap_or_default().to_owned();
+            Some((outcome.success, word))
+        };
+        match self {
+            Self::Systemd { .. } => {
+                let (enabled, active) = systemd::questions();
+                let word = |(_, word): (bool, String)| Some(word).filter(|word| !word.is_empty());
+                (ask(&enabled).and_then(word), ask(&active).and_then(word))
+            }
+            Self::Launchd { user, .. } => {
+                let loaded = ask(&launchd::question(*user)).map(|(loaded, _)| loaded);
+                let word = |yes: &str, no: &str| loaded.map(|l| if l { yes } else { no }.to_owned());
+                (word("enabled", "disabled"), word("active", "inactive"))
+            }
+        }
+    }
+
+    /// What else a person may want to know.
+    pub(super) fn hint(&self) -> &'static str {
+        match self {
+            Self::Systemd { .. } => {
+                "its log: journalctl --user -u satchel; to run also while you are logged out: loginctl enable-linger"
+            }
+            Self::Launchd { .. } => "its log: ~/Library/Logs/satchel.log",
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The daemon as a user unit of systemd, with a socket that starts it when a command needs it.
+
+use std::path::Path;
+
+use super::{
+    MARKER,
+    description::Description,
+    system::{Call, File},
+};
+use crate::cli::error::CliError;
+
+pub(super) const SERVICE: &str = "satchel.service";
+pub(super) const SOCKET: &str = "satchel.socket";
+
+/// The unit files in `folder`.
+///
+/// # Errors
+/// A program that systemd would not start.
+pub(super) fn files(description: &Description, folder: &Path) -> Result<Vec<File>, CliError> {
+    // In the path of a program systemd takes none of these, however they are written.
+    if description.executable.contains(['"', '\'', '\\']) {
+        return Err(CliError::Usage(format!(
+            "systemd starts no program whose path holds quotes or backslashes; move {:?} elsewhere",
+            description.executable
+        )));
+    }
+    Ok(vec![
+        File { path: folder.join(SERVICE), text: service(description) },
+        File { path: folder.join(SOCKET), text: socket(description) },
+    ])
+}
+
+/// What has to be run once the files are there.
+pub(super) fn install(now: bool, changed: bool) -> Vec<Call> {
+    let mut calls = vec![call(&["daemon-reload"]), call(&["enable", SERVICE, SOCKET])];
+    if now && changed {
+        // A socket is made anew only while nothing is served on it. Neither need be running.
+        calls.push(Call { must: false, ..call(&["stop", SERVICE, SOCKET]) });
+    }
+    if now {
+        calls.push(call(&["start", SOCKET, SERVICE]));
+    }
+    calls
+}
+
+/// What has to be run before the files go, and after.
+pub(super) fn uninstall() -> (Vec<Call>, Vec<Call>) {
+    (vec![call(&["disable", "--now", SERVICE, SOCKET])], vec![call(&["daemon-reload"])])
+}
+
+/// Asks whether it starts by itself, and whether it runs.
+pub(super) fn questions() -> (Call, Call) {
+    (call(&["is-enabled", SERVICE]), call(&["is-active", SERVICE]))
+}
+
+fn call(words: &[&str]) -> Call {
+    let words = ["systemctl", "--user"].iter().chain(words).map(|&word| word.to_owned());
+    Call { words: words.collect(), must: true }
+}
+
+fn service(description: &Description) -> String {
+    let Description { executable, words, .. } = description;
+    let arguments = words.iter().map(|word| quoted(word, Place::Argument));
+    let start: Vec<String> = [quoted(executable, Place::Program)].into_iter().chain(arguments).collect();
+    let start = start.join(" ");
+    format!(
+        "{MARKER}
+[Unit]
+Description=Satchel, the memory of your conversations with AI assistants
+Requires={SOCKET}
+After={SOCKET}
+# What fails again and again is not tried for ever, so that commands say why.
+StartLimitIntervalSec=120
+StartLimitBurst=5
+
+[Service]
+Type=notify
+NotifyAccess=main
+ExecStart={start}
+ExecReload=/bin/kill -HUP $MAINPID
+Restart=on-failure
+RestartSec=5
+# A command line that is not right stays so.
+RestartPreventExitStatus=2
+WatchdogSec=60
+# The database may have to be built again from the journal, however long that takes.
+TimeoutStartSec=infinity
+TimeoutStopSec=30
+UMask=0077
+# Imports wait for people, not the other way round.
+Nice=5
+IOSchedulingClass=best-effort
+IOSchedulingPriority=6
+# What closes off folders or memory is left out: exports lie anywhere, and importers are compiled while it runs.
+NoNewPrivileges=yes
+LockPersonality=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
+
+[Install]
+WantedBy=default.target
+"
+    )
+}
+
+fn socket(description: &Description) -> String {
+    let path = description.socket.replace('%', "%%");
+    format!(
+        "{MARKER}
+[Unit]
+Description=Satchel's socket
+
+[Socket]
+ListenStream={path}
+SocketMode=0600
+DirectoryMode=0700
+RemoveOnStop=yes
+
+[Install]
+WantedBy=sockets.target
+"
+    )
+}
+
+/// Where a word stands: systemd puts variables into arguments, but not into the path of the program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Program,
+    Argument,
+}
+
+/// A word of a command line as systemd.service(5) reads it back.
+fn quoted(word: &str, place: Place) -> String {
+    let mut out = String::from('"');
+    for c in word.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '%' => out.push_str("%%"),
+            '$' if place == Place::Argument => out.push_str("$$"),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! Where this process logs: to stderr as a terminal shows it, to stderr as the system journal takes it, or to a file of
+//! bounded size.
+
+mod journal;
+mod rotated;
+
+use std::{io, os::fd::AsFd, path::PathBuf};
+
+use tracing_subscriber::{
+    EnvFilter, Layer, Registry,
+    filter::LevelFilter,
+    layer::SubscriberExt,
+    reload::{self, Handle},
+    util::SubscriberInitExt,
+};
+
+use self::{journal::Journal, rotated::Rotated};
+use crate::config::{LogConfig, LogLevel};
+
+/// Where events go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogTarget {
+    /// For a person's eyes.
+    Stderr { color: bool },
+    /// Stderr is the system journal, which knows the time itself and reads the level from the line.
+    Journal,
+    /// A file that is set aside when it is full.
+    File { path: PathBuf, max_bytes: u64, keep: u32 },
+}
+
+/// How much is logged, as flags and environment say it; what they leave open is the configuration's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verbosity {
+    /// `SATCHEL_LOG`, which goes before all else.
+    pub directives: Option<String>,
+    /// How often `-v` was given.
+    pub verbose: u8,
+    /// `-q`.
+    pub quiet: bool,
+    /// A daemon tells more than a command.
+    pub daemon: bool,
+}
+
+/// The running log. Without one, nothing is logged.
+#[derive(Default)]
+pub struct Log {
+    verbosity: Verbosity,
+    filter: Option<Handle<EnvFilter, Registry>>,
+}
+
+impl LogTarget {
+    /// Chooses for a daemon that logs as `config` says. `journal` is the variable in which systemd names the journal's stream.
+    pub fn of(config: &LogConfig, journal: Option<&str>, color: bool) -> Self {
+        match &config.file {
+            Some(path) => Self::File { path: path.clone(), max_bytes: config.max_bytes, keep: config.keep },
+            None if journal.is_some_and(stderr_is) => Self::Journal,
+            None => Self::Stderr { color },
+        }
+    }
+}
+
+impl Verbosity {
+    /// What the filter is made of.
+    fn directives(&self, configured: Option<LogLevel>) -> String {
+        if let Some(directives) = &self.directives {
+            return directives.clone();
+        }
+        let level = match (self.quiet, self.verbose) {
+            (true, _) => LogLevel::Error,
+            (false, 0) => configured.unwrap_or(if self.daemon { LogLevel::Info } else { LogLevel::Warn }),
+            (false, 1) => LogLevel::Info,
+            (false, _) => LogLevel::Debug,
+        };
+        let word = match level {
+            LogLevel::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
+            LogLevel::Debug => "debug",
+        };
+        format!("warn,satchel={word}")
+    }
+
+    fn filter(&self, configured: Option<LogLevel>) -> EnvFilter {
+        let builder = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into());
+        builder.parse_lossy(self.directives(configured))
+    }
+}
+
+impl Log {
+    /// Starts the log of this process.
+    ///
+    /// # Errors
+    /// When the log file cannot be made.
+    pub fn start(target: LogTarget, verbosity: Verbosity, configured: Option<LogLevel>) -> io::Result<Self> {
+        let (filter, handle) = reload::Layer::new(verbosity.filter(configured));
+        let registry = tracing_subscriber::registry().with(filter);
+        // An event that cannot be written is let go. To tell of it on the same closed stderr would panic in whatever thread
+        // the event comes from, and sled waits for ever for one of its own that dies so.
+        let layer = tracing_subscriber::fmt::layer().log_internal_errors(false);
+        let layer = match target {
+            LogTarget::Stderr { color } => layer.with_ansi(color).with_writer(io::stderr).boxed(),
+            LogTarget::Journal => {
+                layer.with_ansi(false).event_format(Journal::new()).with_writer(io::stderr).boxed()
+            }
+            LogTarget::File { path, max_bytes, keep } => {
+                layer.with_ansi(false).with_writer(Rotated::open(path, max_bytes, keep)?).boxed()
+            }
+        };
+        if registry.with(layer).try_init().is_err() {
+            // Somebody else's process has a log already.
+            return Ok(Self::default());
+        }
+        Ok(Self { verbosity, filter: Some(handle) })
+    }
+
+    /// Takes the level of other settings, where neither flags nor environment name one.
+    pub fn set_level(&self, configured: Option<LogLevel>) {
+        let Some(filter) = &self.filter else { return };
+        if let Err(error) = filter.reload(self.verbosity.filter(configured)) {
+            tracing::warn!(%error, "the log level stays");
+        }
+    }
+}
+
+/// Whether stderr is the stream that systemd names `device:inode`.
+fn stderr_is(stream: &str) -> bool {
+    let Some((device, inode)) = stream.split_once(':') else { return false };
+    rustix::fs::fstat(io::stderr().as_fd())
+        .is_ok_and(|stat| device.parse() == Ok(stat.st_dev) && inode.parse() == Ok(stat.st_ino))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn flags_go_before_the_configuration_and_the_environment_before_both() {
+        let verbosity = |verbose, quiet, daemon| Verbosity { directives: None, verbose, quiet, daemon };
+        let debug = Some(LogLevel::Debug);
+        for (verbosity, configured, level) in [
+            (verbosity(0, false, false), None, "warn"),
+            (verbosity(0, false, true), None, "info"),
+            (verbosity(0, false, true), debug, "debug"),
+            (verbosity(0, true, true), debug, "error"),
+            (verbosity(1, false, false), Some(LogLevel::Error), "info"),
+            (verbosity(2, false, false), None, "debug"),
+        ] {
+            assert_eq!(verbosity.directives(configured), format!("warn,satchel={level}"), "{verbosity:?}");
+        }
+        let named = Verbosity { directives: Some("trace".to_owned()), ..verbosity(0, true, true) };
+        assert_eq!(named.directives(debug), "trace");
+    }
+
+    #[test]
+    fn a_file_goes_before_the_journal_and_a_stream_that_is_not_stderr_is_no_journal() {
+        let mut log = Config::new("/d".into(), "/r".into()).log;
+        for stream in [None, Some("1:2"), Some(""), Some("x:y")] {
+            assert_eq!(LogTarget::of(&log, stream, true), LogTarget::Stderr { color: true }, "{stream:?}");
+        }
+        if let Ok(stat) = rustix::fs::fstat(io::stderr().as_fd()) {
+            let stream = format!("{}:{}", stat.st_dev, stat.st_ino);
+            assert_eq!(LogTarget::of(&log, Some(&stream), true), LogTarget::Journal);
+            log.file = Some("/l".into());
+            let file = LogTarget::File { path: "/l".into(), max_bytes: log.max_bytes, keep: log.keep };
+            assert_eq!(LogTarget::of(&log, Some(&stream), true), file);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Events as lines of the system journal: its own priority before each, no time, no colour.
+
+use std::fmt;
+
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::{
+    fmt::{
+        FmtContext, FormatEvent, FormatFields,
+        format::{self, Format, Full, Writer},
+    },
+    registry::LookupSpan,
+};
+
+/// Writes what sd-daemon(3) calls the logging prefix before each line.
+pub(super) struct Journal(Format<Full, ()>);
+
+impl Journal {
+    pub(super) fn new() -> Self {
+        // The priority says the level.
+        Self(format::format().without_time().with_level(false))
+    }
+}
+
+impl<S, N> FormatEvent<S, N> for Journal
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut text = String::new();
+        self.0.format_event(context, Writer::new(&mut text), event)?;
+        let priority = priority(*event.metadata().level());
+        // A line without a prefix would count as a message of its own, with another priority.
+        text.lines().try_for_each(|line| writeln!(writer, "<{priority}>{line}"))
+    }
+}
+
+/// The priorities of syslog(3).
+fn priority(level: Level) -> u8 {
+    match level {
+        Level::ERROR => 3,
+        Level::WARN => 4,
+        Level::INFO => 6,
+        _ => 7,
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::{
+        io,
+        sync::{Arc, Mutex},
+    };
+
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn every_line_has_its_priority_and_no_time() {
+        let page = Page::default();
+        let writer = page.clone();
+        let layer = tracing_subscriber::fmt::layer()
+            .with_ansi(false)
+            .event_format(Journal::new())
+            .with_writer(move || writer.clone());
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            tracing::error!(target: "t", import = 7, "lost");
+            tracing::info!(target: "t", "two\nlines");
+            tracing::debug!(target: "t", "detail");
+        });
+        let text = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text, "<3>t: lost import=7\n<6>t: two\n<6>lines\n<7>t: detail\n");
+    }
+}

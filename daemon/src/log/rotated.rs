@@ -1,0 +1,149 @@
+//! A log file that is set aside when it is full, so that a log never takes more than a known part of the disk.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use tracing_subscriber::fmt::MakeWriter;
+
+/// `satchel.log`, and what was set aside as `satchel.log.1`, the newest, to `satchel.log.<keep>`.
+pub(super) struct Rotated {
+    path: PathBuf,
+    max_bytes: u64,
+    keep: u32,
+    /// Guards the file that is written.
+    current: Mutex<Current>,
+}
+
+struct Current {
+    file: File,
+    bytes: u64,
+}
+
+impl Rotated {
+    /// Goes on with the file at `path`, or makes it, for its user alone.
+    pub(super) fn open(path: PathBuf, max_bytes: u64, keep: u32) -> io::Result<Self> {
+        if let Some(folder) = path.parent() {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        let current = Mutex::new(open(&path)?);
+        Ok(Self { path, max_bytes, keep, current })
+    }
+
+    fn set_aside(&self) -> io::Result<Current> {
+        for number in (1..self.keep).rev() {
+            match fs::rename(numbered(&self.path, number), numbered(&self.path, number + 1)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        fs::rename(&self.path, numbered(&self.path, 1))?;
+        open(&self.path)
+    }
+}
+
+impl Write for &Rotated {
+    /// Takes one event, which is never torn between two files.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let length = event.len() as u64;
+        if current.bytes > 0 && current.bytes.saturating_add(length) > self.max_bytes {
+            // Where the folder refuses, the log goes on in the old file: too long is better than silent.
+            if let Ok(fresh) = self.set_aside() {
+                *current = fresh;
+            }
+        }
+        current.file.write_all(event)?;
+        current.bytes += length;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Rotated {
+    type Writer = &'a Self;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        self
+    }
+}
+
+fn open(path: &Path) -> io::Result<Current> {
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    // One that was there already may be open to others.
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    let bytes = file.metadata()?.len();
+    Ok(Current { file, bytes })
+}
+
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(format!(".{number}"));
+    name.into()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn write(log: &Rotated, event: &str) {
+        let mut log = log;
+        log.write_all(event.as_bytes()).unwrap();
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names.into_iter().map(|name| name.into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_full_file_is_set_aside_and_only_so_many_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("logs/satchel.log");
+        let log = Rotated::open(path.clone(), 10, 2).unwrap();
+        for number in 0..9 {
+            write(&log, &format!("line {number}\n"));
+        }
+        assert_eq!(names(&folder.path().join("logs")), ["satchel.log", "satchel.log.1", "satchel.log.2"]);
+        let read = |path: &Path| fs::read_to_string(path).unwrap();
+        assert_eq!(read(&path), "line 8\n");
+        assert_eq!(read(&numbered(&path, 1)), "line 7\n");
+        assert_eq!(read(&numbered(&path, 2)), "line 6\n");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(&numbered(&path, 2))), (0o600, 0o600));
+    }
+
+    #[test]
+    fn a_log_goes_on_where_it_ended_and_is_closed_to_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("satchel.log");
+        fs::write(&path, "before\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        write(&Rotated::open(path.clone(), 100, 1).unwrap(), "after\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "before\nafter\n");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        write(&Rotated::open(path.clone(), 10, 1).unwrap(), "new\n");
+        assert_eq!(names(folder.path()), ["satchel.log", "satchel.log.1"]);
+    }
+
+    #[test]
+    fn an_event_longer_than_a_file_is_written_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("satchel.log");
+        let log = Rotated::open(path.clone(), 4, 1).unwrap();
+        write(&log, "longer than that\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "longer than that\n");
+        assert_eq!(names(folder.path()), ["satchel.log"]);
+    }
+}

@@ -1,0 +1,263 @@
+//! What the service manager is told: systemd's notification protocol, as `sd_notify(3)` describes it.
+
+use std::{
+    ffi::OsStr,
+    future::Future,
+    io,
+    os::unix::{
+        ffi::OsStrExt,
+        net::{SocketAddr, UnixDatagram},
+    },
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// How long a manager that does not read may hold the daemon. One that is only busy must not miss that we stop.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The way to the service manager; where there is none, what is told is let go. Clones share one.
+#[derive(Clone, Debug, Default)]
+pub struct Supervisor(Option<Arc<Way>>);
+
+#[derive(Debug)]
+struct Way {
+    socket: UnixDatagram,
+    address: SocketAddr,
+    /// A reload that comes before the daemon answers must not report it as ready.
+    ready: AtomicBool,
+}
+
+impl Supervisor {
+    /// Takes the address that the manager gave in its variable: a path, or a name in the abstract name space after an `@`.
+    ///
+    /// # Errors
+    /// An address of another kind, or no socket to send from.
+    pub fn at(address: &OsStr) -> io::Result<Self> {
+        let address = address_of(address)?;
+        let socket = UnixDatagram::unbound()?;
+        socket.set_write_timeout(Some(PATIENCE))?;
+        Ok(Self(Some(Arc::new(Way { socket, address, ready: AtomicBool::new(false) }))))
+    }
+
+    /// The daemon answers.
+    pub fn ready(&self, status: &str) {
+        if let Some(way) = &self.0 {
+            way.ready.store(true, Ordering::Relaxed);
+        }
+        self.send(&format!("READY=1\nSTATUS={}", one_line(status)));
+    }
+
+    /// The configuration is read again.
+    pub fn reloading(&self) {
+        if self.was_ready() {
+            let now = clock_gettime(ClockId::Monotonic);
+            let micros = i128::from(now.tv_sec) * 1_000_000 + i128::from(now.tv_nsec) / 1_000;
+            self.send(&format!("RELOADING=1\nMONOTONIC_USEC={micros}"));
+        }
+    }
+
+    /// It has been read.
+    pub fn reloaded(&self) {
+        if self.was_ready() {
+            self.send("READY=1");
+        }
+    }
+
+    /// What the daemon is about, in words for `systemctl status`.
+    pub fn status(&self, status: &str) {
+        self.send(&format!("STATUS={}", one_line(status)));
+    }
+
+    /// The daemon stops.
+    pub fn stopping(&self) {
+        self.send("STOPPING=1\nSTATUS=stopping");
+    }
+
+    fn alive(&self) {
+        self.send("WATCHDOG=1");
+    }
+
+    fn was_ready(&self) -> bool {
+        self.0.as_ref().is_some_and(|way| way.ready.load(Ordering::Relaxed))
+    }
+
+    fn send(&self, message: &str) {
+        let Some(way) = &self.0 else { return };
+        if let Err(error) = way.socket.send_to_addr(message.as_bytes(), &way.address) {
+            // The daemon works without; a manager that misses its watchdog restarts it.
+            tracing::warn!(%error, "the service manager cannot be told");
+        }
+    }
+}
+
+/// Tells the manager twice in each `limit` that the daemon lives, for as long as `probe` ends: one that hangs tells nothing,
+/// and the manager restarts the daemon.
+pub async fn keep_alive<P: Future<Output = ()>>(
+    supervisor: &Supervisor,
+    limit: Duration,
+    probe: impl Fn() -> P,
+) -> ! {
+    let every = limit / 2;
+    loop {
+        let mut looking = pin!(probe());
+        if tokio::time::timeout(every, looking.as_mut()).await.is_err() {
+            tracing::error!(seconds = every.as_secs(), "the store does not answer; the watchdog is not told");
+            looking.await;
+        }
+        supervisor.alive();
+        tokio::time::sleep(every).await;
+    }
+}
+
+/// How long the manager waits for a sign of life before it restarts process `own`; none if it does not.
+pub fn watchdog(micros: Option<&str>, pid: Option<&str>, own: u32) -> Option<Duration> {
+    // Variables that a parent was given name the parent.
+    let meant = pid.is_none_or(|pid| pid.parse() == Ok(own));
+    let micros = micros?.parse().ok().filter(|micros| *micros > 0 && meant)?;
+    Some(Duration::from_micros(micros))
+}
+
+fn address_of(address: &OsStr) -> io::Result<SocketAddr> {
+    let unknown = || io::Error::new(io::ErrorKind::InvalidInput, "neither a path nor an abstract name");
+    match address.as_bytes() {
+        [b'/', ..] => SocketAddr::from_pathname(address),
+        #[cfg(target_os = "linux")]
+        [b'@', name @ ..] => <SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(name),
+        _ => Err(unknown()),
+    }
+}
+
+/// A line's end would begin another assignment.
+fn one_line(status: &str) -> String {
+    status.replace(char::is_control, " ")
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::{cell::Cell, future, time::Instant};
+
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    /// Short, so that the tests are; they wait for what happens, not for this to pass.
+    const LIMIT: Duration = Duration::from_millis(20);
+
+    fn told(socket: &UnixDatagram) -> Vec<String> {
+        socket.set_nonblocking(true).unwrap();
+        let mut buffer = [0; 4_096];
+        std::iter::from_fn(|| {
+            let length = socket.recv(&mut buffer).ok()?;
+            Some(String::from_utf8(buffer[..length].to_vec()).unwrap())
+        })
+        .collect()
+    }
+
+    fn manager() -> (tempfile::TempDir, UnixDatagram, Supervisor) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        let supervisor = Supervisor::at(path.as_os_str()).unwrap();
+        (folder, socket, supervisor)
+    }
+
+    #[test]
+    fn each_state_is_one_message() {
+        let (_folder, socket, supervisor) = manager();
+        supervisor.reloading();
+        supervisor.reloaded();
+        supervisor.status("opening\nREADY=1");
+        supervisor.ready("serving");
+        supervisor.reloading();
+        supervisor.reloaded();
+        supervisor.stopping();
+        let mut told = told(&socket);
+        let reloading = told.remove(2);
+        let (word, micros) = reloading.split_once("\nMONOTONIC_USEC=").unwrap();
+        assert!(word == "RELOADING=1" && micros.parse::<u64>().unwrap() > 0, "{reloading}");
+        assert_eq!(
+            told,
+            ["STATUS=opening READY=1", "READY=1\nSTATUS=serving", "READY=1", "STOPPING=1\nSTATUS=stopping"]
+        );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_abstract_name_is_an_address_too() {
+        use std::os::linux::net::SocketAddrExt;
+
+        let name = format!("satchel-test-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let socket = UnixDatagram::bind_addr(&address).unwrap();
+        Supervisor::at(OsStr::new(&format!("@{name}"))).unwrap().status("here");
+        assert_eq!(told(&socket), ["STATUS=here"]);
+        assert!(Supervisor::at(OsStr::new("vsock:2:1")).is_err());
+    }
+
+    #[test]
+    fn a_manager_that_is_gone_does_not_hold_the_daemon() {
+        let (folder, socket, supervisor) = manager();
+        drop((socket, folder));
+        supervisor.ready("serving");
+        Supervisor::default().ready("nobody asked");
+    }
+
+    #[tokio::test]
+    async fn a_daemon_whose_probe_hangs_is_not_reported_alive() {
+        let (_folder, socket, supervisor) = manager();
+        let (looks, hangs) = (Cell::new(0), Notify::new());
+        let probe = || async {
+            looks.set(looks.get() + 1);
+            if looks.get() > 3 {
+                hangs.notify_one();
+                future::pending::<()>().await;
+            }
+        };
+        let much_later = async {
+            hangs.notified().await;
+            tokio::time::sleep(LIMIT * 10).await;
+        };
+        tokio::select! {
+            () = async { keep_alive(&supervisor, LIMIT, probe).await } => {}
+            () = much_later => {}
+        }
+        assert_eq!((told(&socket), looks.get()), (vec!["WATCHDOG=1".to_owned(); 3], 4));
+    }
+
+    #[tokio::test]
+    async fn a_daemon_that_lives_is_reported_twice_in_each_limit() {
+        let (_folder, socket, supervisor) = manager();
+        let (begun, looks, enough) = (Instant::now(), Cell::new(0), Notify::new());
+        let probe = || async {
+            looks.set(looks.get() + 1);
+            if looks.get() == 5 {
+                enough.notify_one();
+                future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = async { keep_alive(&supervisor, LIMIT, probe).await } => {}
+            () = enough.notified() => {}
+        }
+        assert_eq!(told(&socket), ["WATCHDOG=1"; 4]);
+        assert!(begun.elapsed() >= LIMIT * 2, "four signs of life take two limits");
+    }
+
+    #[test]
+    fn a_watchdog_that_is_meant_for_another_process_is_not_ours() {
+        assert_eq!(watchdog(Some("60000000"), None, 7), Some(Duration::from_mins(1)));
+        assert_eq!(watchdog(Some("60000000"), Some("7"), 7), Some(Duration::from_mins(1)));
+        assert_eq!(watchdog(Some("60000000"), Some("8"), 7), None);
+        assert_eq!(
+            (watchdog(None, None, 7), watchdog(Some("0"), None, 7), watchdog(Some("x"), None, 7)),
+            (None, None, None)
+        );
+    }
+}

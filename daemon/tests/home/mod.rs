@@ -1,0 +1,88 @@
+//! A home for one test, and the program started in it.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command, ExitStatus, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+/// Nothing that these tests start takes a tenth of it, on any machine.
+pub(crate) const LONG: Duration = Duration::from_mins(2);
+
+pub(crate) struct Home(tempfile::TempDir);
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// The program with these words, on a data directory of its own and without what the person's environment says.
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_satchel"));
+        command.args(words).env_clear().env("HOME", self.path()).stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+pub(crate) fn code(output: &Output) -> Option<i32> {
+    output.status.code()
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Waits for the end; a program that hangs is ended, and the test fails.
+pub(crate) fn ended(child: &mut Child) -> ExitStatus {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if begun.elapsed() > LONG {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert!(begun.elapsed() < LONG, "the program hangs");
+        }
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+}
+
+/// A ChatGPT export of so many conversations, large enough that another command ends meanwhile.
+pub(crate) fn large_export(home: &Home, conversations: usize) -> String {
+    let message = |id: &str, number: usize, role: &str| {
+        let text = "honey ".repeat(50);
+        format!(
+            r#"{{"id": "{number}-{id}", "author": {{"role": "{role}"}}, "create_time": 1746180000,
+            "content": {{"content_type": "text", "parts": ["{text}"]}}, "metadata": {{}}, "recipient": "all"}}"#
+        )
+    };
+    let conversation = |number: usize| {
+        format!(
+            r#"{{"title": "{number}", "create_time": 1746180000, "conversation_id": "{number}", "current_node": "a",
+            "mapping": {{"q": {{"id": "q", "parent": null, "children": ["a"], "message": {}}},
+            "a": {{"id": "a", "parent": "q", "children": [], "message": {}}}}}}}"#,
+            message("q", number, "user"),
+            message("a", number, "assistant")
+        )
+    };
+    let all: Vec<String> = (0..conversations).map(conversation).collect();
+    home.file("large/conversations.json", format!("[{}]", all.join(",")));
+    home.path().join("large").to_str().unwrap().to_owned()
+}
