@@ -22,6 +22,7 @@ mod page;
 mod plugins;
 mod serve;
 mod shell;
+mod sources;
 mod status;
 mod table;
 mod text;
@@ -103,7 +104,7 @@ pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
     let mut context = Context { out, calendar, place };
     runtime.block_on(async {
         match &cli.command {
-            Command::Serve => serve::run(&mut context).await,
+            Command::Serve(args) => serve::run(&mut context, args).await,
             Command::Demo => demo::run(&mut context).await,
             command => perform(&mut context, command).await,
         }
@@ -153,13 +154,14 @@ async fn through(context: &mut Context, link: &Link, command: &Command) -> Resul
 async fn ask(context: &mut Context, link: &Link, command: &Command) -> Result<Exit, CliError> {
     match command {
         Command::Imports(command) => imports::run(context, link, command).await,
+        Command::Sources(command) => sources::run(context, link, command).await,
         Command::Memories(command) => memories::run(context, link, command).await,
         Command::Conversations(command) => conversations::run(context, link, command).await,
         Command::Export(args) => exports::create(context, link, args).await,
         Command::Exports(command) => exports::run(context, link, command).await,
         Command::Plugins(command) => plugins::run(context, link, command).await,
         Command::Status => status::run(context, link).await,
-        Command::Serve
+        Command::Serve(_)
         | Command::Demo
         | Command::Import(_)
         | Command::Verify(_)
@@ -186,7 +188,8 @@ fn place(global: &Global, environment: &Environment) -> Result<Place, CliError> 
         path: data_dir,
         source,
     })?;
-    let config = Config::new(data_dir, environment.runtime_dir.clone());
+    let mut config = Config::new(data_dir, environment.runtime_dir.clone());
+    config.home.clone_from(&environment.home);
     let file = match &global.config {
         Some(file) => Some(file.clone()),
         None => folder(environment.config_home.as_deref(), environment.home.as_deref(), ".config")

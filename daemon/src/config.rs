@@ -1,10 +1,16 @@
 //! Settings: what was typed in `satchel.toml`, and what the program runs on.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use serde::Deserialize;
 
-use crate::intake::Limits;
+use crate::{
+    intake::Limits,
+    watch::{SpecError, WatchSpec, Watching},
+};
 
 /// MiB that the engine may keep in memory.
 const CACHE_MIB: u64 = 32;
@@ -20,6 +26,10 @@ pub struct Config {
     pub intake: Limits,
     /// Bytes that the engine may keep in memory.
     pub cache_bytes: u64,
+    /// Which folders are watched; nothing is before `active` is set.
+    pub watching: Watching,
+    /// What `~` means in a path of the file.
+    pub home: Option<PathBuf>,
 }
 
 /// The file as it was typed.
@@ -28,6 +38,7 @@ pub struct Config {
 struct Typed {
     import: Import,
     store: StoreSection,
+    watch: Vec<WatchSection>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -44,6 +55,19 @@ struct StoreSection {
     cache_mib: Option<u64>,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct WatchSection {
+    path: PathBuf,
+    recursive: Option<bool>,
+    poll: Option<bool>,
+    #[serde(default)]
+    providers: Vec<String>,
+    #[serde(default)]
+    ignore: Vec<String>,
+    settle_ms: Option<u64>,
+}
+
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -57,12 +81,22 @@ pub enum ConfigError {
     /// A value makes no sense.
     #[error("{key} in the configuration must be 1 to {most}, not {found}")]
     Value { key: &'static str, most: u64, found: u64 },
+    /// A folder cannot be watched as it stands there.
+    #[error("[[watch]] in the configuration: {0}")]
+    Watch(#[source] SpecError),
 }
 
 impl Config {
     /// The defaults for a data directory.
     pub fn new(data_dir: PathBuf, runtime_dir: PathBuf) -> Self {
-        Self { data_dir, runtime_dir, intake: Limits::default(), cache_bytes: CACHE_MIB << 20 }
+        Self {
+            data_dir,
+            runtime_dir,
+            intake: Limits::default(),
+            cache_bytes: CACHE_MIB << 20,
+            watching: Watching::default(),
+            home: None,
+        }
     }
 
     /// Takes what `path` sets. A file that was not `named` by the person may be absent.
@@ -97,7 +131,26 @@ impl Config {
             within("[store] cache-mib", mib, 4 << 10)?;
             self.cache_bytes = mib << 20;
         }
+        self.watching.folders =
+            typed.watch.into_iter().map(|section| self.watched(section)).collect::<Result<_, _>>()?;
         Ok(self)
+    }
+
+    fn watched(&self, section: WatchSection) -> Result<WatchSpec, ConfigError> {
+        let WatchSection { path, recursive, poll, providers, ignore, settle_ms } = section;
+        let path = match (path.strip_prefix("~"), &self.home) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => path,
+        };
+        let spec = WatchSpec {
+            recursive: recursive.unwrap_or(true),
+            poll: poll.unwrap_or(false),
+            providers,
+            ignore,
+            settle: settle_ms.map(Duration::from_millis),
+            ..WatchSpec::of(path)
+        };
+        spec.checked().map_err(ConfigError::Watch)
     }
 }
 
@@ -127,6 +180,46 @@ mod tests {
     fn an_unknown_key_is_refused_and_the_known_ones_are_named() {
         let error = parse("[import]\nmax-totl-mib = 5\n").unwrap_err().to_string();
         assert!(error.contains("max-totl-mib") && error.contains("max-total-mib"), "{error}");
+    }
+
+    #[test]
+    fn watched_folders_are_read_with_their_settings() {
+        let text = "[[watch]]\npath = \"/a/Downloads/\"\n\n[[watch]]\npath = \"/b\"\nrecursive = false\n\
+                    poll = true\nproviders = [\"claude\"]\nignore = [\"*.txt\"]\nsettle-ms = 5000\n";
+        let folders = parse(text).unwrap().watching.folders;
+        assert_eq!(folders[0], WatchSpec::of("/a/Downloads".into()));
+        assert_eq!(folders[0].path.to_str(), Some("/a/Downloads"));
+        let expected = WatchSpec {
+            recursive: false,
+            poll: true,
+            providers: vec!["claude".into()],
+            ignore: vec!["*.txt".into()],
+            settle: Some(Duration::from_secs(5)),
+            ..WatchSpec::of("/b".into())
+        };
+        assert_eq!(folders[1..], [expected]);
+    }
+
+    #[test]
+    fn a_tilde_means_the_home_of_the_person() {
+        let mut config = Config::new("/d".into(), "/r".into());
+        config.home = Some("/home/ana".into());
+        let config = config.with_text("[[watch]]\npath = \"~/Downloads\"\n", Path::new("s")).unwrap();
+        assert_eq!(config.watching.folders, [WatchSpec::of("/home/ana/Downloads".into())]);
+    }
+
+    #[test]
+    fn a_watched_folder_that_makes_no_sense_is_refused() {
+        for (lines, problem) in [
+            ("path = \"Downloads\"", "not an absolute path"),
+            ("path = \"/a\"\nignore = [\"[\"]", "is no pattern"),
+            ("path = \"/a\"\nsettle-ms = 1", "settle-ms"),
+            ("path = \"/a\"\nrecursiv = true", "recursiv"),
+            ("recursive = true", "path"),
+        ] {
+            let error = crate::chain(&parse(&format!("[[watch]]\n{lines}\n")).unwrap_err());
+            assert!(error.contains(problem), "{error}");
+        }
     }
 
     #[test]

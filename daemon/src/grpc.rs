@@ -11,6 +11,7 @@ mod import;
 mod memory;
 pub mod page;
 mod plugin;
+mod source;
 pub mod status;
 pub mod wire;
 
@@ -34,7 +35,7 @@ use self::{
     guard::{GuardLayer, MAX_CALLS_PER_CONNECTION, MAX_MESSAGE_BYTES},
     page::PageKey,
 };
-use crate::{clock::Clock, export::Exports, ingest::Imports, plugins::Plugins, serve::Listener};
+use crate::{clock::Clock, export::Exports, ingest::Imports, plugins::Plugins, serve::Listener, watch::Watch};
 
 /// How long open calls may go on after the stop; a client that reads slowly must not hold the daemon.
 const GRACE: Duration = Duration::from_secs(5);
@@ -56,6 +57,7 @@ pub struct Core {
     pub store: Store,
     pub plugins: Arc<Plugins>,
     pub imports: Imports,
+    pub watch: Watch,
     pub exports: Exports,
     pub clock: Arc<dyn Clock>,
     /// Seals page tokens; the same for the life of the data directory.

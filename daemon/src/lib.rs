@@ -1,7 +1,7 @@
 //! The daemon of Satchel: watches, imports, keeps, answers, exports.
 //!
 //! Floors, from the bottom: [`clock`], `plugins`, [`intake`] and [`plan`] · [`ingest`], [`export`] and [`verify`], which do not
-//! know each other · [`grpc`] · [`run`], which only wires · `cli`, a client like any other.
+//! know each other · [`watch`], which feeds [`ingest`] · [`grpc`] · [`run`], which only wires · `cli`, a client like any other.
 
 pub mod cli;
 pub mod clock;
@@ -17,6 +17,7 @@ pub mod plugins;
 mod run;
 pub mod serve;
 pub mod verify;
+pub mod watch;
 
 pub use run::{Ready, RunError, run};
 

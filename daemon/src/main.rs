@@ -46,7 +46,7 @@ fn set(name: &str) -> Option<OsString> {
 fn start_tracing(cli: &Cli, no_color: bool) {
     let level = match (cli.global.quiet, cli.global.verbose, &cli.command) {
         (true, ..) => "error",
-        (false, 0, Command::Serve) | (false, 1, _) => "info",
+        (false, 0, Command::Serve(_)) | (false, 1, _) => "info",
         (false, 0, _) => "warn",
         (false, ..) => "debug",
     };

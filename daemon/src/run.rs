@@ -19,6 +19,7 @@ use crate::{
     ingest::{Imports, IngestError},
     plugins::Plugins,
     serve::{Listener, SocketError},
+    watch::{Watch, WatchError},
 };
 
 /// Told once the daemon answers.
@@ -43,6 +44,9 @@ pub enum RunError {
     /// The ledger of imports.
     #[error(transparent)]
     Ingest(#[from] IngestError),
+    /// The watched folders.
+    #[error(transparent)]
+    Watch(#[from] WatchError),
     /// The socket.
     #[error(transparent)]
     Socket(#[from] SocketError),
@@ -67,14 +71,19 @@ pub async fn run(
 ) -> Result<(), RunError> {
     let runtime_dir = config.runtime_dir.clone();
     let data_dir = config.data_dir.clone();
+    let watching = config.watching.active;
     let opened =
         tokio::task::spawn_blocking(move || open(&config, notice)).await.map_err(|_| RunError::Panicked)?;
     let (core, notices) = opened?;
     let listener = Listener::bind(&data_dir, &runtime_dir)?;
     ready(Ready { socket: listener.path().to_owned(), notices });
-    let (imports, store) = (core.imports.clone(), core.store.clone());
+    let (watch, imports, store) = (core.watch.clone(), core.imports.clone(), core.store.clone());
+    if watching {
+        watch.start();
+    }
     let served = grpc::serve(core, listener, stop).await;
     let closed = tokio::task::spawn_blocking(move || {
+        watch.stop();
         imports.stop();
         store.close()
     });
@@ -97,10 +106,17 @@ fn open(config: &Config, mut notice: impl FnMut(&OpenEvent)) -> Result<(Core, Ve
     let limits = satchel_host::Limits::default();
     let imports =
         Imports::new(store.clone(), Arc::clone(&plugins), Arc::clone(&clock), config.intake.clone(), limits)?;
+    let watch = Watch::new(
+        store.clone(),
+        imports.clone(),
+        Arc::clone(&clock),
+        data_dir.clone(),
+        &config.watching,
+    )?;
     let exports = Exports::new(store.clone(), Arc::clone(&clock), data_dir.join("keys"));
     let started_at = clock.now_micros();
     let page_key = PageKey::kept_in(&data_dir.join("keys"));
-    Ok((Core { store, plugins, imports, exports, clock, page_key, data_dir, started_at }, notices))
+    Ok((Core { store, plugins, imports, watch, exports, clock, page_key, data_dir, started_at }, notices))
 }
 
 /// Makes the folder ours alone, or finds it so.

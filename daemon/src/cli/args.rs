@@ -71,9 +71,10 @@ pub enum ColorWhen {
 pub enum Command {
     /// Run the daemon in the foreground
     ///
-    /// Other commands find it by its socket in the data directory. SIGTERM and Ctrl-C stop it in order.
+    /// Other commands find it by its socket in the data directory. It imports what lands in the watched folders: those of the
+    /// configuration, of `--watch`, and of `satchel sources add`. SIGTERM and Ctrl-C stop it in order.
     #[command(after_help = examples::SERVE)]
-    Serve,
+    Serve(ServeArgs),
     /// Show everything on invented sample exports, in a throw-away folder
     #[command(after_help = examples::DEMO)]
     Demo,
@@ -86,6 +87,9 @@ pub enum Command {
     /// The history of imports
     #[command(subcommand, after_help = examples::IMPORTS)]
     Imports(Imports),
+    /// The watched folders
+    #[command(subcommand, after_help = examples::SOURCES)]
+    Sources(Sources),
     /// Look at memories
     #[command(subcommand, after_help = examples::MEMORIES)]
     Memories(Memories),
@@ -129,6 +133,36 @@ pub enum Command {
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         output: Option<PathBuf>,
     },
+}
+
+/// `serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Watch this folder too, as long as this daemon runs; may be given several times
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub watch: Vec<PathBuf>,
+}
+
+/// `sources …`.
+#[derive(Debug, Subcommand)]
+pub enum Sources {
+    /// List the watched folders, what is read, what waits and why, and what failed
+    #[command(after_help = examples::SOURCES_LIST)]
+    List,
+    /// Watch one more folder, from now on and after every start
+    #[command(after_help = examples::SOURCES_ADD)]
+    Add(Folder),
+    /// Watch a folder no more; what was imported from it stays
+    #[command(after_help = examples::SOURCES_REMOVE)]
+    Remove(Folder),
+}
+
+/// A folder.
+#[derive(Debug, Args)]
+pub struct Folder {
+    /// The folder
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub dir: PathBuf,
 }
 
 /// `import`.

@@ -7,12 +7,16 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
     Context,
+    args::ServeArgs,
     error::CliError,
     exit::Exit,
     link::{Place, tell_opening},
     text,
 };
-use crate::{Ready, RunError};
+use crate::{
+    Ready, RunError,
+    watch::{WatchSpec, Watching},
+};
 
 /// What `--json` prints once the daemon answers.
 #[derive(Debug, Serialize)]
@@ -26,12 +30,13 @@ struct Serving<'a> {
 ///
 /// # Errors
 /// When the data directory is in use or does not open, or the socket cannot be served.
-pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
-    let Place::Local(config) = context.place.clone() else {
+pub(crate) async fn run(context: &mut Context, args: &ServeArgs) -> Result<Exit, CliError> {
+    let Place::Local(mut config) = context.place.clone() else {
         return Err(CliError::Usage(
             "serve runs a daemon here; leave --server and SATCHEL_SERVER out".to_owned(),
         ));
     };
+    watch(&mut config.watching, args)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| CliError::Step {
         what: "cannot listen for SIGTERM".to_owned(),
         source: error.into(),
@@ -49,6 +54,21 @@ pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
     let served = crate::run(*config, move |event| tell_opening(event, quiet), ready, stop).await;
     served.map_err(|error| failed(&data_dir, error))?;
     told.map(|()| Exit::Done)
+}
+
+/// A daemon watches; what is named here must be there.
+fn watch(watching: &mut Watching, args: &ServeArgs) -> Result<(), CliError> {
+    watching.active = true;
+    for dir in &args.watch {
+        let path = std::fs::canonicalize(dir)
+            .map_err(|source| CliError::File { action: "watch", path: dir.clone(), source })?;
+        if !path.is_dir() {
+            let source = std::io::ErrorKind::NotADirectory.into();
+            return Err(CliError::File { action: "watch", path, source });
+        }
+        watching.flags.push(WatchSpec::of(path));
+    }
+    Ok(())
 }
 
 fn announce(context: &mut Context, ready: &Ready, data_dir: &Path) -> Result<(), CliError> {

@@ -6,7 +6,7 @@ use satchel_proto::v1::{self, admin_service_server::AdminService};
 use satchel_store::{Health, Stats};
 use tonic::{Request, Response, Status};
 
-use super::{Core, status::Fault, wire::scalar::time_to_wire};
+use super::{Core, source, status::Fault, wire::scalar::time_to_wire};
 
 #[derive(Clone)]
 pub(super) struct Admin(pub(super) Core);
@@ -43,9 +43,10 @@ fn get_status(core: &Core) -> Result<v1::GetStatusResponse, Fault> {
         blob_bytes: stats.blob_bytes,
         running_jobs: u32::try_from(core.imports.active().len()).unwrap_or(u32::MAX),
         started_at: Some(time_to_wire(core.started_at)),
-        problems: problems(&core.store.health()),
+        problems: problems(&core.store.health()).into_iter().chain(source::problems(&core.watch)).collect(),
         data_dir: core.data_dir.to_string_lossy().into_owned(),
         pid: std::process::id(),
+        sources: source::all(core),
     })
 }
 
