@@ -35,7 +35,9 @@ use self::{
     guard::{GuardLayer, MAX_CALLS_PER_CONNECTION, MAX_MESSAGE_BYTES},
     page::PageKey,
 };
-use crate::{clock::Clock, export::Exports, ingest::Imports, plugins::Plugins, serve::Listener, watch::Watch};
+use crate::{
+    clock::Clock, export::Exports, ingest::Imports, plugins::Plugins, serve::Listener, watch::Watch,
+};
 
 /// How long open calls may go on after the stop; a client that reads slowly must not hold the daemon.
 const GRACE: Duration = Duration::from_secs(5);

@@ -106,13 +106,8 @@ fn open(config: &Config, mut notice: impl FnMut(&OpenEvent)) -> Result<(Core, Ve
     let limits = satchel_host::Limits::default();
     let imports =
         Imports::new(store.clone(), Arc::clone(&plugins), Arc::clone(&clock), config.intake.clone(), limits)?;
-    let watch = Watch::new(
-        store.clone(),
-        imports.clone(),
-        Arc::clone(&clock),
-        data_dir.clone(),
-        &config.watching,
-    )?;
+    let watch =
+        Watch::new(store.clone(), imports.clone(), Arc::clone(&clock), data_dir.clone(), &config.watching)?;
     let exports = Exports::new(store.clone(), Arc::clone(&clock), data_dir.join("keys"));
     let started_at = clock.now_micros();
     let page_key = PageKey::kept_in(&data_dir.join("keys"));

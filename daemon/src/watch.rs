@@ -132,7 +132,8 @@ impl Watch {
         let watch = Self(Arc::new(Inner { store, imports, clock, data_dir, pace, base, folders }));
         {
             let mut folders = watch.0.folders();
-            for (origin, specs) in [(Origin::Flag, &watching.flags), (Origin::Configured, &watching.folders)] {
+            for (origin, specs) in [(Origin::Flag, &watching.flags), (Origin::Configured, &watching.folders)]
+            {
                 specs.iter().for_each(|spec| folders.take_in(spec.clone(), origin));
             }
             added.into_iter().for_each(|path| folders.take_in(WatchSpec::of(path), Origin::Added));

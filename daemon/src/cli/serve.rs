@@ -60,8 +60,11 @@ pub(crate) async fn run(context: &mut Context, args: &ServeArgs) -> Result<Exit,
 fn watch(watching: &mut Watching, args: &ServeArgs) -> Result<(), CliError> {
     watching.active = true;
     for dir in &args.watch {
-        let path = std::fs::canonicalize(dir)
-            .map_err(|source| CliError::File { action: "watch", path: dir.clone(), source })?;
+        let path = std::fs::canonicalize(dir).map_err(|source| CliError::File {
+            action: "watch",
+            path: dir.clone(),
+            source,
+        })?;
         if !path.is_dir() {
             let source = std::io::ErrorKind::NotADirectory.into();
             return Err(CliError::File { action: "watch", path, source });

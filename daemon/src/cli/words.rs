@@ -4,8 +4,7 @@
 
 use satchel_proto::v1::{
     AttachmentKind, ExportFormat, ExportType, ExtractionMethod, ImportStatus, IssueKind, JobState,
-    MemoryStatus, MemoryType, PartKind, Permission, RecordKind, Role, SourceOrigin,
-    SourceState, Visibility,
+    MemoryStatus, MemoryType, PartKind, Permission, RecordKind, Role, SourceOrigin, SourceState, Visibility,
 };
 
 /// A number that this program does not know: the daemon is newer.

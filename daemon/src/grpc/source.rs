@@ -45,11 +45,8 @@ fn absolute(path: &str) -> Result<&Path, Fault> {
 
 /// What a person should look at in the watched folders.
 pub(super) fn problems(watch: &Watch) -> Vec<v1::Problem> {
-    let problem = |reason: &str, message: String, fix: String| v1::Problem {
-        reason: reason.to_owned(),
-        message,
-        fix,
-    };
+    let problem =
+        |reason: &str, message: String, fix: String| v1::Problem { reason: reason.to_owned(), message, fix };
     let refused = watch.refused().into_iter().map(|message| {
         problem("SOURCE_REFUSED", message, "mend the configuration, or leave the folder out of it".to_owned())
     });
@@ -73,9 +70,14 @@ fn failures(folder: &WatchedFolder) -> Option<(String, String)> {
         0 | 1 => String::new(),
         total => format!(" (and {} more)", total - 1),
     };
-    let message =
-        format!("{:?} in {:?} could not be imported: {}{more}", first.name, shown(folder.path.as_os_str()), first.reason);
-    let fix = "put a whole file in its place; it is tried again by itself, and `satchel sources list` shows all";
+    let message = format!(
+        "{:?} in {:?} could not be imported: {}{more}",
+        first.name,
+        shown(folder.path.as_os_str()),
+        first.reason
+    );
+    let fix =
+        "put a whole file in its place; it is tried again by itself, and `satchel sources list` shows all";
     Some((message, fix.to_owned()))
 }
 

@@ -12,8 +12,8 @@ use tracing::error;
 
 use super::page::TokenError;
 use crate::{
-    export::ExportError, ingest::IngestError, intake::IntakeError, plugins::PluginsError, verify::VerifyError,
-    watch::WatchError,
+    export::ExportError, ingest::IngestError, intake::IntakeError, plugins::PluginsError,
+    verify::VerifyError, watch::WatchError,
 };
 
 /// `ErrorInfo.domain` of all our errors.

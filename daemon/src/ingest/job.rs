@@ -163,8 +163,10 @@ impl Task {
             self.end(ImportRecord { status: ImportStatus::Cancelled, ..record });
             return Ok(());
         };
-        let identity =
-            ledger::identity(&checksum, record.plugin.as_deref().unwrap_or_default(), &found.files);
+        // Whatever a single file is called, its bytes are what was imported.
+        let lone = !source.folder() && found.files == [source.name.as_str()];
+        let names = if lone { &[] } else { found.files.as_slice() };
+        let identity = ledger::identity(&checksum, record.plugin.as_deref().unwrap_or_default(), names);
         record.source_checksum = Some(checksum);
         if !self.request.again
             && let Some(earlier) = ledger::earlier(&self.inner.store, &identity)?
@@ -336,7 +338,8 @@ impl Task {
     /// Whether the history of imports has it: not what came of itself and brought nothing.
     fn worth_keeping(&self, record: &ImportRecord) -> bool {
         let nothing = matches!(record.status, ImportStatus::Unrecognized | ImportStatus::Unchanged);
-        !self.request.dry_run && !(self.watched.is_some() && nothing) && !self.will_come_again()
+        let idle = self.watched.is_some() && nothing;
+        !(self.request.dry_run || idle || self.will_come_again())
     }
 
     fn finish(&self, mut record: ImportRecord) -> ImportRecord {

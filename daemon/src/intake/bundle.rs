@@ -56,8 +56,7 @@ pub struct Bundle {
 
 impl Bundle {
     pub(super) fn open(source: &Source, limits: &Limits) -> Result<Self, IntakeError> {
-        let mut builder =
-            Builder { base: source.base.clone(), places: BTreeMap::new(), unread: Vec::new() };
+        let mut builder = Builder { base: source.base.clone(), places: BTreeMap::new(), unread: Vec::new() };
         if source.folder() {
             tree::walk(&source.path, limits, &mut builder)?;
             return Ok(builder.finish(limits));

@@ -9,7 +9,7 @@ use std::{
 use super::settle::Look;
 
 /// A watched folder. The real one is [`super::scan::Ground`]; tests have one that fails as networks do.
-pub trait Disk: Send {
+pub(super) trait Disk: Send {
     /// Which folder it is: another number, and another volume is mounted there.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ pub trait Disk: Send {
 
 /// What there is under a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sight {
+pub(super) struct Sight {
     /// None: nothing, or nothing that an importer might read.
     pub look: Option<Look>,
     /// The folder and those below, whose changes matter too.

@@ -16,7 +16,7 @@ use super::{mailbox::Mailbox, names};
 
 /// Why the system does not tell of changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deaf {
+pub(super) enum Deaf {
     /// Its limit of watched folders is reached.
     Folders,
     /// Its limit of watchers is reached.
@@ -26,7 +26,7 @@ pub enum Deaf {
 }
 
 /// Tells of changes in folders; the real one is [`Events`].
-pub trait Hints: Send {
+pub(super) trait Hints: Send {
     /// Begins to tell of changes in one folder, not in those below.
     ///
     /// # Errors
@@ -38,17 +38,17 @@ pub trait Hints: Send {
 }
 
 /// Makes [`Hints`] for a folder.
-pub type Listen = Box<dyn Fn() -> Result<Box<dyn Hints>, Deaf> + Send>;
+pub(super) type Listen = Box<dyn Fn() -> Result<Box<dyn Hints>, Deaf> + Send>;
 
 /// The system's own way.
-pub struct Events(RecommendedWatcher);
+pub(super) struct Events(RecommendedWatcher);
 
 impl Events {
     /// Tells `mailbox` of changes below `root`.
     ///
     /// # Errors
     /// When the system has no watcher left.
-    pub fn new(root: PathBuf, mailbox: Arc<Mailbox>) -> Result<Self, Deaf> {
+    pub(super) fn new(root: PathBuf, mailbox: Arc<Mailbox>) -> Result<Self, Deaf> {
         let config = Config::default().with_follow_symlinks(false);
         let tell = move |told: notify::Result<Event>| match told {
             Ok(event) => tell(&root, &mailbox, &event),

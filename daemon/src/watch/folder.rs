@@ -71,7 +71,7 @@ impl Default for Pace {
 }
 
 /// What a folder is watched with.
-pub struct Parts {
+pub(super) struct Parts {
     pub root: PathBuf,
     pub pace: Pace,
     /// Do not rely on the system to tell of changes.
@@ -89,7 +89,7 @@ pub struct Parts {
 }
 
 /// The watcher of one folder.
-pub struct Folder {
+pub(super) struct Folder {
     parts: Parts,
     ears: Ears,
     settle: Settle,
@@ -122,7 +122,7 @@ struct Busy {
 
 impl Folder {
     /// Begins with a look at everything.
-    pub fn new(parts: Parts) -> Self {
+    pub(super) fn new(parts: Parts) -> Self {
         let settle = Settle::new(parts.pace.quiet);
         Self {
             parts,
@@ -148,7 +148,7 @@ impl Folder {
     }
 
     /// Takes in what happened, and does what is due.
-    pub fn step(&mut self, pending: Pending) {
+    pub(super) fn step(&mut self, pending: Pending) {
         let Pending { names, all, overflows, ended, stop } = pending;
         if stop {
             return;
@@ -177,7 +177,7 @@ impl Folder {
     }
 
     /// When there is something to do, if nothing happens.
-    pub fn next(&self) -> Moment {
+    pub(super) fn next(&self) -> Moment {
         let mut next = self.next_scan.min(self.next_pulse);
         if self.broken.is_some() {
             return next;
@@ -241,7 +241,7 @@ impl Folder {
         self.scanned = true;
         let now = self.now();
         let interval = if self.ears.open() { self.parts.pace.rescan } else { self.parts.pace.poll };
-        self.next_scan = now + interval.max((now - begun) * SCAN_SHARE);
+        self.next_scan = now + interval.max(now.saturating_sub(begun) * SCAN_SHARE);
     }
 
     /// Forgets what is there no more. What runs goes on.
@@ -474,11 +474,9 @@ impl Folder {
     /// How often the file failed as it stands.
     fn tries(&mut self, name: &OsStr, stamp: Stamp, importers: &str) -> u32 {
         match self.known_of(name) {
-            Some(Known { stamp: before, verdict: Verdict::Failed { tries, importers: those, .. }, .. })
-                if *before == stamp && those == importers =>
-            {
-                *tries
-            }
+            Some(Known {
+                stamp: before, verdict: Verdict::Failed { tries, importers: those, .. }, ..
+            }) if *before == stamp && those == importers => *tries,
             _ => 0,
         }
     }

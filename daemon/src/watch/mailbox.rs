@@ -14,7 +14,7 @@ const MAX_NAMES: usize = 1_024;
 
 /// What happened.
 #[derive(Debug, Default)]
-pub struct Pending {
+pub(super) struct Pending {
     /// Names in which something changed.
     pub names: BTreeSet<OsString>,
     /// The whole folder is to be looked at.
@@ -29,7 +29,7 @@ pub struct Pending {
 
 /// Where it is left for the watcher.
 #[derive(Debug, Default)]
-pub struct Mailbox {
+pub(super) struct Mailbox {
     /// Guards what is pending.
     pending: Mutex<Pending>,
     told: Condvar,
@@ -37,7 +37,7 @@ pub struct Mailbox {
 
 impl Mailbox {
     /// Something changed in `name`.
-    pub fn changed(&self, name: &OsStr) {
+    pub(super) fn changed(&self, name: &OsStr) {
         self.put(|pending| {
             if pending.all || pending.names.len() >= MAX_NAMES {
                 pending.all = true;
@@ -49,38 +49,39 @@ impl Mailbox {
     }
 
     /// The whole folder is to be looked at.
-    pub fn rescan(&self) {
+    pub(super) fn rescan(&self) {
         self.put(|pending| pending.all = true);
     }
 
     /// The system lost count.
-    pub fn overflowed(&self) {
+    pub(super) fn overflowed(&self) {
         self.put(|pending| (pending.all, pending.overflows) = (true, pending.overflows + 1));
     }
 
     /// An import ended; there are only as many as were begun.
-    pub fn ended(&self, name: OsString, outcome: Outcome) {
+    pub(super) fn ended(&self, name: OsString, outcome: Outcome) {
         self.put(|pending| pending.ended.push((name, outcome)));
     }
 
     /// The watcher is to end.
-    pub fn stop(&self) {
+    pub(super) fn stop(&self) {
         self.put(|pending| pending.stop = true);
     }
 
     /// Whether the watcher is to end.
-    pub fn stopping(&self) -> bool {
+    pub(super) fn stopping(&self) -> bool {
         self.lock().stop
     }
 
     /// Waits until something happened, at most `most`, and takes what did. Changes are gathered for `least`; an import that ended
     /// and a stop do not wait.
-    pub fn wait(&self, least: Duration, most: Duration) -> Pending {
-        let early = self.told.wait_timeout_while(self.lock(), least, |pending| {
-            !pending.stop && pending.ended.is_empty()
-        });
+    pub(super) fn wait(&self, least: Duration, most: Duration) -> Pending {
+        let early = self
+            .told
+            .wait_timeout_while(self.lock(), least, |pending| !pending.stop && pending.ended.is_empty());
         let (pending, _) = early.unwrap_or_else(PoisonError::into_inner);
-        let late = self.told.wait_timeout_while(pending, most.saturating_sub(least), |pending| pending.idle());
+        let late =
+            self.told.wait_timeout_while(pending, most.saturating_sub(least), |pending| pending.idle());
         let (mut pending, _) = late.unwrap_or_else(PoisonError::into_inner);
         let stop = pending.stop;
         Pending { stop, ..std::mem::replace(&mut pending, Pending { stop, ..Pending::default() }) }

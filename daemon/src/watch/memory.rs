@@ -20,7 +20,7 @@ const ADDED: &str = "watched-folders";
 /// What was made of a file, or of an unpacked export.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub(super) enum Verdict {
     /// Its bytes are in the store.
     Imported,
     /// No importer of those that there were knew it.
@@ -33,7 +33,7 @@ pub enum Verdict {
 
 /// What is known of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Known {
+pub(super) struct Known {
     pub stamp: Stamp,
     pub verdict: Verdict,
     /// Microseconds since the Unix epoch.
@@ -41,7 +41,7 @@ pub struct Known {
 }
 
 /// Where that is kept; the real one is [`Kept`].
-pub trait Memory: Send {
+pub(super) trait Memory: Send {
     /// What is known of a name in the folder.
     fn recall(&self, name: &OsStr) -> Option<Known>;
     /// Keeps it. What cannot be kept is looked at again after a restart, which costs time and nothing else.
@@ -49,14 +49,14 @@ pub trait Memory: Send {
 }
 
 /// In the store's ledger of sources.
-pub struct Kept {
+pub(super) struct Kept {
     store: Store,
     root: PathBuf,
 }
 
 impl Kept {
     /// For the folder `root`.
-    pub fn new(store: Store, root: &Path) -> Self {
+    pub(super) fn new(store: Store, root: &Path) -> Self {
         Self { store, root: root.to_owned() }
     }
 

@@ -6,8 +6,7 @@ use std::{
 };
 
 /// Endings of what the importers read.
-const EXPORTS: [&str; 9] =
-    ["zip", "json", "jsonl", "ndjson", "csv", "tsv", "html", "htm", "txt"];
+const EXPORTS: [&str; 9] = ["zip", "json", "jsonl", "ndjson", "csv", "tsv", "html", "htm", "txt"];
 /// Endings that browsers and other programs give to a file until it is whole.
 const UNFINISHED: [&str; 9] =
     ["crdownload", "part", "tmp", "download", "partial", "opdownload", "filepart", "aria2", "!ut"];

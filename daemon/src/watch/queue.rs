@@ -13,7 +13,7 @@ use crate::{
 
 /// How an import of a watched file ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(super) enum Outcome {
     /// It is in the store.
     Imported,
     /// No importer knows it; what was seen.
@@ -28,7 +28,7 @@ pub enum Outcome {
 
 /// Why an import cannot begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub(super) enum Refused {
     /// Others come first.
     Busy,
     /// It never will as things are.
@@ -36,7 +36,7 @@ pub enum Refused {
 }
 
 /// Where imports begin; the real one is [`Feed`].
-pub trait Queue: Send {
+pub(super) trait Queue: Send {
     /// Begins the import of a name in the folder and answers its job; how it ends comes by the mailbox.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ pub trait Queue: Send {
 }
 
 /// Begins imports of one watched folder.
-pub struct Feed {
+pub(super) struct Feed {
     pub imports: Imports,
     pub root: PathBuf,
     pub providers: Vec<String>,

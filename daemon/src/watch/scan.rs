@@ -21,7 +21,7 @@ use rustix::{
     fs::{AtFlags, FileType, Mode, OFlags, Stat},
 };
 
-pub use self::ground::Ground;
+pub(super) use self::ground::Ground;
 use super::{
     disk::{Disk, Sight},
     names,
@@ -70,7 +70,7 @@ impl Disk for Ground {
         let Some(stat) = stat_at(&root, name)? else { return Ok(Sight::default()) };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {
-                let look = file_look(&root, name, &stat)?;
+                let look = file_look(&root, name, &stat);
                 Ok(Sight {
                     look: look.map(|(stamp, hold)| Look { stamp, hold, took: begun.elapsed() }),
                     folders: Vec::new(),
@@ -91,34 +91,38 @@ impl Disk for Ground {
     fn whole(&self, name: &OsStr) -> io::Result<Result<(), String>> {
         let root = self.open_root()?;
         let Some(stat) = stat_at(&root, name)? else { return Ok(Err("it is gone".to_owned())) };
-        if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
-            return ends::whole(&root, name);
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => ends::whole(&root, name),
+            FileType::Directory => ends::whole_folder(self, open_folder(&root, name)?, 0, &mut { MAX_ENDS }),
+            _ => Ok(Err("it is neither a file nor a folder any more".to_owned())),
         }
-        let mut left = MAX_ENDS;
-        ends::whole_folder(self, open_folder(&root, name)?, 0, &mut left)
     }
 }
 
 /// A file's stamp and what holds it; none if no importer would read it.
-fn file_look(folder: &OwnedFd, name: &OsStr, stat: &Stat) -> io::Result<Option<(Stamp, Option<Hold>)>> {
+fn file_look(folder: &OwnedFd, name: &OsStr, stat: &Stat) -> Option<(Stamp, Option<Hold>)> {
     let stamp = stamp(stat);
     if let Some(stem) = names::finished(name) {
         let browser = name.as_bytes().to_ascii_lowercase().ends_with(b".crdownload");
-        return Ok((browser || names::exported(stem)).then_some((stamp, Some(Hold::Name))));
+        return (browser || names::exported(stem)).then_some((stamp, Some(Hold::Name)));
     }
     if !names::exported(name) {
-        return Ok(None);
+        return None;
     }
     for partner in names::partners(name) {
         // A name that is too long with its ending has no partner.
         if let Ok(Some(stat)) = stat_at(folder, &partner) {
-            return Ok(Some((stamp, Some(Hold::Partner(self::stamp(&stat))))));
+            return Some((stamp, Some(Hold::Partner(self::stamp(&stat)))));
         }
     }
-    Ok(Some((stamp, (stamp.bytes == 0).then_some(Hold::Empty))))
+    Some((stamp, (stamp.bytes == 0).then_some(Hold::Empty)))
 }
 
-#[expect(clippy::useless_conversion, clippy::cast_sign_loss, reason = "the types of stat differ between systems")]
+#[expect(
+    clippy::useless_conversion,
+    clippy::cast_sign_loss,
+    reason = "the types of stat differ between systems"
+)]
 fn stamp(stat: &Stat) -> Stamp {
     let nanos = i64::from(stat.st_mtime).saturating_mul(1_000_000_000);
     Stamp {
@@ -236,10 +240,7 @@ fn open_folder(folder: &impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
 }
 
 /// Calls `one` with each name and what it seems to be, until that answers false.
-fn each(
-    folder: OwnedFd,
-    one: &mut dyn FnMut(&OsStr, FileType) -> io::Result<bool>,
-) -> io::Result<()> {
+fn each(folder: OwnedFd, one: &mut dyn FnMut(&OsStr, FileType) -> io::Result<bool>) -> io::Result<()> {
     for entry in rustix::fs::Dir::new(folder)? {
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());

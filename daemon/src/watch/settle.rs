@@ -10,7 +10,7 @@ use std::{
 };
 
 /// Time since some fixed moment; never falls.
-pub type Moment = Duration;
+pub(super) type Moment = Duration;
 
 /// Longest time between two looks at what does not change and is not whole either.
 const LONGEST: Duration = Duration::from_mins(1);
@@ -21,7 +21,7 @@ const LOOK_SHARE: u32 = 20;
 
 /// Size, time and identity of a file, or of all files of a folder: if all stay, the bytes did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-pub struct Stamp {
+pub(super) struct Stamp {
     /// Bytes of all files.
     pub bytes: u64,
     /// When it was last written; nanoseconds since the Unix epoch.
@@ -34,7 +34,7 @@ pub struct Stamp {
 
 /// What says that somebody still writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub(super) enum Hold {
     /// Its own name is that of an unfinished download, or of one inside it.
     Name,
     /// Such a file stands beside it.
@@ -45,7 +45,7 @@ pub enum Hold {
 
 /// One look at a file or folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look {
+pub(super) struct Look {
     pub stamp: Stamp,
     pub hold: Option<Hold>,
     /// How long the look took.
@@ -54,7 +54,7 @@ pub struct Look {
 
 /// Why a file waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub(super) enum Wait {
     /// It has changed a moment ago.
     Growing,
     /// A browser is at work.
@@ -67,7 +67,7 @@ pub enum Wait {
 
 /// What to do with a file after a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub(super) enum Step {
     /// Look again later.
     Wait,
     /// See whether its end is there.
@@ -76,7 +76,7 @@ pub enum Step {
 
 /// Files that are not known to be whole.
 #[derive(Debug)]
-pub struct Settle {
+pub(super) struct Settle {
     quiet: Duration,
     files: BTreeMap<OsString, File>,
 }
@@ -97,12 +97,12 @@ struct File {
 
 impl Settle {
     /// Files are quiet when they kept their stamp for `quiet`.
-    pub fn new(quiet: Duration) -> Self {
+    pub(super) fn new(quiet: Duration) -> Self {
         Self { quiet, files: BTreeMap::new() }
     }
 
     /// Takes a look into account.
-    pub fn look(&mut self, name: &OsStr, look: Look, now: Moment) -> Step {
+    pub(super) fn look(&mut self, name: &OsStr, look: Look, now: Moment) -> Step {
         let Look { stamp, hold, took } = look;
         let quiet = self.quiet;
         let file = self.files.entry(name.to_owned()).or_insert_with(|| File {
@@ -143,7 +143,13 @@ impl Settle {
     }
 
     /// Takes into account whether its end was there, and how it looked after that; true: it has arrived, and is let go.
-    pub fn checked(&mut self, name: &OsStr, after: &Look, whole: Result<(), String>, now: Moment) -> bool {
+    pub(super) fn checked(
+        &mut self,
+        name: &OsStr,
+        after: &Look,
+        whole: Result<(), String>,
+        now: Moment,
+    ) -> bool {
         let Some(file) = self.files.get_mut(name) else { return false };
         if file.stamp != after.stamp || file.hold != after.hold {
             self.look(name, after.clone(), now);
@@ -162,7 +168,7 @@ impl Settle {
     }
 
     /// Something happened to a file that waits: it is looked at soon, however often that is said.
-    pub fn touched(&mut self, name: &OsStr, now: Moment) -> bool {
+    pub(super) fn touched(&mut self, name: &OsStr, now: Moment) -> bool {
         let soon = self.quiet / 3;
         self.files.get_mut(name).is_some_and(|file| {
             file.next = file.next.min((file.looked + soon).max(now));
@@ -171,32 +177,37 @@ impl Settle {
     }
 
     /// It is there no more, or is none of ours.
-    pub fn gone(&mut self, name: &OsStr) {
+    pub(super) fn gone(&mut self, name: &OsStr) {
         self.files.remove(name);
     }
 
     /// Keeps only those that `there` knows.
-    pub fn keep(&mut self, there: impl Fn(&OsStr) -> bool) {
+    pub(super) fn keep(&mut self, there: impl Fn(&OsStr) -> bool) {
         self.files.retain(|name, _| there(name));
     }
 
     /// The files to be looked at, at most `most`.
-    pub fn due(&self, now: Moment, most: usize) -> Vec<OsString> {
-        self.files.iter().filter(|(_, file)| file.next <= now).take(most).map(|(name, _)| name.clone()).collect()
+    pub(super) fn due(&self, now: Moment, most: usize) -> Vec<OsString> {
+        self.files
+            .iter()
+            .filter(|(_, file)| file.next <= now)
+            .take(most)
+            .map(|(name, _)| name.clone())
+            .collect()
     }
 
     /// When the next one is to be looked at.
-    pub fn next(&self) -> Option<Moment> {
+    pub(super) fn next(&self) -> Option<Moment> {
         self.files.values().map(|file| file.next).min()
     }
 
     /// How many wait.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.files.len()
     }
 
     /// Those that wait, and why.
-    pub fn waiting(&self) -> impl Iterator<Item = (&OsStr, &Wait)> {
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (&OsStr, &Wait)> {
         self.files.iter().map(|(name, file)| (name.as_os_str(), &file.wait))
     }
 }

@@ -75,14 +75,7 @@ pub enum SpecError {
 impl WatchSpec {
     /// A folder with the defaults.
     pub fn of(path: PathBuf) -> Self {
-        Self {
-            path,
-            recursive: true,
-            poll: false,
-            providers: Vec::new(),
-            ignore: Vec::new(),
-            settle: None,
-        }
+        Self { path, recursive: true, poll: false, providers: Vec::new(), ignore: Vec::new(), settle: None }
     }
 
     /// Checks what does not depend on the disk.

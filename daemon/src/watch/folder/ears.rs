@@ -76,11 +76,7 @@ impl Folder {
         let trouble = Trouble::of_ears(&self.parts.root, deaf, now + self.parts.pace.rescan);
         tracing::warn!(why = trouble.message, fix = trouble.fix, "a folder is looked at now and then");
         self.next_scan = self.next_scan.min(now + self.parts.pace.poll);
-        self.ears = Ears::Deaf {
-            why: trouble.message.clone(),
-            until: trouble.next,
-            trouble: Some(trouble),
-        };
+        self.ears = Ears::Deaf { why: trouble.message.clone(), until: trouble.next, trouble: Some(trouble) };
     }
 
     /// Listens to the folders below `name`; true: some are new.

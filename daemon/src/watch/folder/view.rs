@@ -1,10 +1,6 @@
 //! What people are told of a watched folder.
 
-use std::{
-    ffi::OsStr,
-    io,
-    path::Path,
-};
+use std::{ffi::OsStr, io, path::Path};
 
 use super::{Ears, Folder, MAX_TRIES};
 use crate::watch::{
@@ -98,7 +94,9 @@ impl Trouble {
     pub(super) fn of_file(name: &OsStr, error: &io::Error, tries: u32, next: Moment) -> Self {
         let shown = names::shown(name);
         let fix = match error.kind() {
-            io::ErrorKind::PermissionDenied => "give your user the right to read it; it is picked up by itself",
+            io::ErrorKind::PermissionDenied => {
+                "give your user the right to read it; it is picked up by itself"
+            }
             _ => "it is looked at again by itself; if it is no export, leave it out with `ignore`",
         };
         Self { message: format!("cannot read {shown:?}: {error}"), fix: fix.to_owned(), tries, next }
@@ -138,7 +136,7 @@ impl Wait {
 
 impl Folder {
     /// What people are told.
-    pub fn view(&self) -> FolderView {
+    pub(crate) fn view(&self) -> FolderView {
         let mut view = FolderView {
             state: self.state(),
             queued: self.ready.len(),
@@ -199,10 +197,5 @@ impl Folder {
 }
 
 fn notice(name: &OsStr, reason: &str, job: Option<&str>) -> Notice {
-    Notice {
-        name: names::shown(name),
-        reason: reason.to_owned(),
-        job: job.map(str::to_owned),
-        again: None,
-    }
+    Notice { name: names::shown(name), reason: reason.to_owned(), job: job.map(str::to_owned), again: None }
 }

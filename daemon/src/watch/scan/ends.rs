@@ -1,12 +1,7 @@
 //! Whether the end of a file is there: the directory of a ZIP, the last bracket of a JSON file, and no zeros of room that was
 //! only set aside.
 
-use std::{
-    ffi::OsStr,
-    fs::File,
-    io,
-    os::unix::fs::FileExt,
-};
+use std::{ffi::OsStr, fs::File, io, os::unix::fs::FileExt};
 
 use rustix::{
     fd::OwnedFd,

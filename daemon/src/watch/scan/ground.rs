@@ -1,6 +1,10 @@
 //! A watched folder on a real file system.
 
-use std::{ffi::OsStr, io, path::{Path, PathBuf}};
+use std::{
+    ffi::OsStr,
+    io,
+    path::{Path, PathBuf},
+};
 
 use glob::Pattern;
 use rustix::{
@@ -28,7 +32,7 @@ const SILENT: [u64; 12] = [
 
 /// A watched folder on a real file system.
 #[derive(Debug)]
-pub struct Ground {
+pub(crate) struct Ground {
     root: PathBuf,
     recursive: bool,
     ignore: Vec<Pattern>,
@@ -38,7 +42,7 @@ pub struct Ground {
 
 impl Ground {
     /// The folder `root`; names that fit one of `ignore` are passed over, and so is our own `data_dir` below it.
-    pub fn new(root: &Path, recursive: bool, ignore: &[Pattern], data_dir: &Path) -> Self {
+    pub(crate) fn new(root: &Path, recursive: bool, ignore: &[Pattern], data_dir: &Path) -> Self {
         let own = rustix::fs::stat(data_dir).ok().map(|stat| (stat.st_dev, stat.st_ino));
         Self { root: root.to_owned(), recursive, ignore: ignore.to_vec(), own }
     }

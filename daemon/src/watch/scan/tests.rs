@@ -122,8 +122,13 @@ fn strange_names_are_seen() {
     let dir = folder();
     let mut long = vec![b'x'; 251];
     long.extend_from_slice(b".zip");
-    let names =
-        [b"a\xff\xfe.json".to_vec(), long, b"new\nline.json".to_vec(), " trailing .json".into(), "😀.json".into()];
+    let names = [
+        b"a\xff\xfe.json".to_vec(),
+        long,
+        b"new\nline.json".to_vec(),
+        " trailing .json".into(),
+        "😀.json".into(),
+    ];
     let ground = ground(dir.path());
     for name in names.map(OsString::from_vec) {
         fs::write(dir.path().join(&name), "[]").unwrap();
