@@ -527,9 +527,9 @@ async fn counts(play: &Play) -> Result<(u64, u64)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_person_does_not_wait_behind_a_flood_and_a_job_of_it_can_be_cancelled() -> Result<()> {
+async fn a_person_does_not_wait_behind_a_flood() -> Result<()> {
     let play = Play::start().await?;
-    let flood = 300;
+    let flood = 1_000;
     for number in 0..flood {
         fs::write(play.at(&format!("conversations-{number:03}.json")), export(number))?;
     }
@@ -542,6 +542,43 @@ async fn a_person_does_not_wait_behind_a_flood_and_a_job_of_it_can_be_cancelled(
     assert!(behind.imported < flood as u64, "the flood was over first: {behind:?}");
     play.imported(flood as u64).await?;
     play.completed(flood + 1).await?;
+    play.daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_of_a_folder_is_seen_in_the_history_and_can_be_cancelled() -> Result<()> {
+    let play = Play::start().await?;
+    for number in 0..40 {
+        fs::write(play.at(&format!("conversations-{number:03}.json")), export(number))?;
+    }
+    // The last of those that were handed on has not begun.
+    let end = Instant::now() + PATIENCE;
+    let mut cancelled = None;
+    while cancelled.is_none() {
+        assert!(Instant::now() < end, "{:?}", play.source().await?);
+        let Some(item) = play.source().await?.reading.pop() else { continue };
+        let job = play.client().cancel_import(v1::CancelImportRequest { id: item.job_id }).await;
+        let begun = Instant::now();
+        let Some(job) = job.ok().and_then(|answer| answer.into_inner().job) else { continue };
+        let watch = v1::WatchImportRequest { id: job.id, min_interval: None };
+        let mut views = play.client().watch_import(watch).await?.into_inner();
+        let mut last = None;
+        while let Some(view) = views.message().await? {
+            last = view.job;
+        }
+        let state = last.context("the job's end")?.state();
+        if state == v1::JobState::Cancelled {
+            assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+            cancelled = Some(item.name);
+        }
+    }
+    play.until(at_rest).await?;
+    play.looks_again().await;
+    let imports = play.imports().await?;
+    let of = |status: ImportStatus| imports.iter().filter(|import| import.status() == status).count();
+    assert!(of(ImportStatus::Cancelled) >= 1);
+    assert_eq!(of(ImportStatus::Cancelled) + of(ImportStatus::Completed), 40);
     play.daemon.stop().await?;
     Ok(())
 }
