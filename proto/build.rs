@@ -4,7 +4,7 @@ use std::{env, error::Error, fs, path::PathBuf};
 
 use protox::Compiler;
 
-const FILES: [&str; 12] = [
+const FILES: [&str; 13] = [
     "satchel/v1/options.proto",
     "satchel/v1/common.proto",
     "satchel/v1/memory.proto",
@@ -16,6 +16,7 @@ const FILES: [&str; 12] = [
     "satchel/v1/plugin_service.proto",
     "satchel/v1/export.proto",
     "satchel/v1/export_service.proto",
+    "satchel/v1/source.proto",
     "satchel/v1/admin_service.proto",
 ];
 

@@ -26,6 +26,7 @@ mod rebuild;
 mod serve;
 mod service;
 mod shell;
+mod sources;
 mod status;
 mod steps;
 mod table;
@@ -126,7 +127,7 @@ pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
     }
     let mut place = place(&cli.global, environment)?;
     if let (Command::Serve(args), Place::Local(config)) = (&cli.command, &mut place) {
-        serve::overlay(config, args);
+        serve::overlay(config, args)?;
     }
     let log = start_log(cli, environment, &place)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -225,6 +226,7 @@ async fn through(context: &mut Context, link: &Link, command: &Command) -> Resul
 async fn ask(context: &mut Context, link: &Link, command: &Command) -> Result<Exit, CliError> {
     match command {
         Command::Imports(command) => imports::run(context, link, command).await,
+        Command::Sources(command) => sources::run(context, link, command).await,
         Command::Memories(command) => memories::run(context, link, command).await,
         Command::Conversations(command) => conversations::run(context, link, command).await,
         Command::Export(args) => exports::create(context, link, args).await,
@@ -270,7 +272,9 @@ fn defaults(global: &Global, environment: &Environment) -> Result<Config, CliErr
                 CliError::Usage("no HOME is set; name the data directory with --data-dir".to_owned())
             })?,
     };
-    Ok(Config::new(absolute(&data_dir)?, environment.runtime_dir.clone()))
+    let mut config = Config::new(absolute(&data_dir)?, environment.runtime_dir.clone());
+    config.home.clone_from(&environment.home);
+    Ok(config)
 }
 
 /// The file that is read if it is there; one that was named must be.

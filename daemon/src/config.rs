@@ -2,11 +2,17 @@
 
 mod unknown;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 
-use crate::intake::Limits;
+use crate::{
+    intake::Limits,
+    watch::{SpecError, WatchSpec, Watching},
+};
 
 /// MiB that the engine may keep in memory.
 const CACHE_MIB: u64 = 32;
@@ -30,6 +36,10 @@ pub struct Config {
     pub cache_bytes: u64,
     /// Where a daemon logs, and how much.
     pub log: LogConfig,
+    /// Which folders are watched; nothing is before `active` is set.
+    pub watching: Watching,
+    /// What `~` means in a path of the file.
+    pub home: Option<PathBuf>,
 }
 
 /// Where a daemon logs, and how much.
@@ -71,6 +81,7 @@ struct Typed {
     import: Import,
     store: StoreSection,
     log: LogSection,
+    watch: Vec<WatchSection>,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -96,6 +107,27 @@ struct LogSection {
     keep: Option<u32>,
 }
 
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct WatchSection {
+    path: PathBuf,
+    recursive: Option<bool>,
+    poll: Option<bool>,
+    #[serde(default)]
+    providers: Vec<String>,
+    #[serde(default)]
+    ignore: Vec<String>,
+    settle_ms: Option<u64>,
+}
+
+impl WatchSection {
+    fn of(spec: &WatchSpec) -> Self {
+        let WatchSpec { path, recursive, poll, providers, ignore, settle } = spec.clone();
+        let settle_ms = settle.map(|settle| u64::try_from(settle.as_millis()).unwrap_or(u64::MAX));
+        Self { path, recursive: Some(recursive), poll: Some(poll), providers, ignore, settle_ms }
+    }
+}
+
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -115,13 +147,24 @@ pub enum ConfigError {
     /// A value makes no sense.
     #[error("{key} in the configuration must be 1 to {most}, not {found}")]
     Value { key: &'static str, most: u64, found: u64 },
+    /// A folder cannot be watched as it stands there.
+    #[error("[[watch]] in the configuration: {0}")]
+    Watch(#[source] SpecError),
 }
 
 impl Config {
     /// The defaults for a data directory.
     pub fn new(data_dir: PathBuf, runtime_dir: PathBuf) -> Self {
         let log = LogConfig { level: None, file: None, max_bytes: LOG_MIB << 20, keep: LOG_FILES };
-        Self { data_dir, runtime_dir, intake: Limits::default(), cache_bytes: CACHE_MIB << 20, log }
+        Self {
+            data_dir,
+            runtime_dir,
+            intake: Limits::default(),
+            cache_bytes: CACHE_MIB << 20,
+            log,
+            watching: Watching::default(),
+            home: None,
+        }
     }
 
     /// What changes in a daemon that runs on these settings when it gets `new` ones.
@@ -129,12 +172,16 @@ impl Config {
     pub fn changes(&self, new: &Self) -> Changes {
         // Every field is named, so that a new one fails to compile until someone decides. Where the data lies is not in
         // the file.
-        let Self { data_dir: _, runtime_dir: _, intake, cache_bytes, log } = self;
+        let Self { data_dir: _, runtime_dir: _, intake, cache_bytes, log, watching, home: _ } = self;
         let LogConfig { level, file, max_bytes, keep } = log;
         let named = |all: &[(bool, &'static str)]| {
             all.iter().filter(|(changed, _)| *changed).map(|(_, key)| *key).collect::<Vec<_>>()
         };
-        let now = [(*intake != new.intake, "[import]"), (*level != new.log.level, "[log] level")];
+        let now = [
+            (*intake != new.intake, "[import]"),
+            (*level != new.log.level, "[log] level"),
+            (watching.folders != new.watching.folders, "[[watch]]"),
+        ];
         let later = [
             (*cache_bytes != new.cache_bytes, "[store] cache-mib"),
             (*file != new.log.file, "[log] file"),
@@ -159,6 +206,7 @@ impl Config {
                 max_mib: Some(self.log.max_bytes >> 20),
                 keep: Some(self.log.keep),
             },
+            watch: self.watching.folders.iter().map(WatchSection::of).collect(),
         }
     }
 
@@ -194,7 +242,26 @@ impl Config {
             self.cache_bytes = mib << 20;
         }
         self.log = log(typed.log, self.log)?;
+        self.watching.folders =
+            typed.watch.into_iter().map(|section| self.watched(section)).collect::<Result<_, _>>()?;
         Ok(self)
+    }
+
+    fn watched(&self, section: WatchSection) -> Result<WatchSpec, ConfigError> {
+        let WatchSection { path, recursive, poll, providers, ignore, settle_ms } = section;
+        let path = match (path.strip_prefix("~"), &self.home) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => path,
+        };
+        let spec = WatchSpec {
+            recursive: recursive.unwrap_or(true),
+            poll: poll.unwrap_or(false),
+            providers,
+            ignore,
+            settle: settle_ms.map(Duration::from_millis),
+            ..WatchSpec::of(path)
+        };
+        spec.checked().map_err(ConfigError::Watch)
     }
 }
 
@@ -293,6 +360,46 @@ mod tests {
         let changes = old.changes(&new.unwrap());
         assert_eq!(changes.now, ["[import]", "[log] level"]);
         assert_eq!(changes.later, ["[store] cache-mib", "[log] keep"]);
+    }
+
+    #[test]
+    fn watched_folders_are_read_with_their_settings() {
+        let text = "[[watch]]\npath = \"/a/Downloads/\"\n\n[[watch]]\npath = \"/b\"\nrecursive = false\n\
+                    poll = true\nproviders = [\"claude\"]\nignore = [\"*.txt\"]\nsettle-ms = 5000\n";
+        let folders = parse(text).unwrap().watching.folders;
+        assert_eq!(folders[0], WatchSpec::of("/a/Downloads".into()));
+        assert_eq!(folders[0].path.to_str(), Some("/a/Downloads"));
+        let expected = WatchSpec {
+            recursive: false,
+            poll: true,
+            providers: vec!["claude".into()],
+            ignore: vec!["*.txt".into()],
+            settle: Some(Duration::from_secs(5)),
+            ..WatchSpec::of("/b".into())
+        };
+        assert_eq!(folders[1..], [expected]);
+    }
+
+    #[test]
+    fn a_tilde_means_the_home_of_the_person() {
+        let mut config = Config::new("/d".into(), "/r".into());
+        config.home = Some("/home/ana".into());
+        let config = config.with_text("[[watch]]\npath = \"~/Downloads\"\n", Path::new("s")).unwrap();
+        assert_eq!(config.watching.folders, [WatchSpec::of("/home/ana/Downloads".into())]);
+    }
+
+    #[test]
+    fn a_watched_folder_that_makes_no_sense_is_refused() {
+        for (lines, problem) in [
+            ("path = \"Downloads\"", "not an absolute path"),
+            ("path = \"/a\"\nignore = [\"[\"]", "is no pattern"),
+            ("path = \"/a\"\nsettle-ms = 1", "settle-ms"),
+            ("path = \"/a\"\nrecursiv = true", "recursiv"),
+            ("recursive = true", "path"),
+        ] {
+            let error = crate::chain(&parse(&format!("[[watch]]\n{lines}\n")).unwrap_err());
+            assert!(error.contains(problem), "{error}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod import;
 mod memory;
 pub mod page;
 mod plugin;
+mod source;
 pub mod status;
 pub mod wire;
 
@@ -41,6 +42,7 @@ use crate::{
     ingest::Imports,
     plugins::Plugins,
     serve::{Listener, Place},
+    watch::Watch,
 };
 
 /// How long open calls may go on after the stop; a client that reads slowly must not hold the daemon.
@@ -65,6 +67,7 @@ pub struct Core {
     pub store: Store,
     pub plugins: Arc<Plugins>,
     pub imports: Imports,
+    pub watch: Watch,
     pub exports: Exports,
     pub clock: Arc<dyn Clock>,
     /// Seals page tokens; the same for the life of the data directory.

@@ -12,15 +12,19 @@ mod memo;
 mod memories;
 mod normalise;
 mod pam;
+mod queue;
 pub mod receipt;
 mod run;
 mod write;
 
 use std::{
-    collections::BTreeMap,
+    ffi::OsString,
     panic::{self, AssertUnwindSafe},
     path::PathBuf,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -31,7 +35,11 @@ use satchel_store::{Cursor, Health, Page, Store, StoreError};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use self::receipt::ImportRecord;
+pub use self::queue::OnEnd;
+use self::{
+    queue::{Job, Jobs, WAITING},
+    receipt::ImportRecord,
+};
 use crate::{
     clock::Clock,
     intake::{IntakeError, Limits},
@@ -42,10 +50,6 @@ use crate::{
 pub(crate) const REASON: &str = "import";
 /// Imports that run at once: one parses while the other writes.
 const AT_ONCE: usize = 2;
-/// Jobs that wait; a client that starts more is told to wait itself.
-const WAITING: usize = 1_000;
-/// Ended jobs whose outcome can still be watched.
-const REMEMBERED: usize = 1_000;
 
 /// What to import.
 #[derive(Clone, Debug)]
@@ -58,6 +62,17 @@ pub struct ImportRequest {
     pub again: bool,
     /// Say what would happen, store nothing.
     pub dry_run: bool,
+}
+
+/// What a watched folder brings.
+#[derive(Clone, Debug)]
+pub struct WatchedImport {
+    /// The folder; nothing outside of it is read.
+    pub root: PathBuf,
+    /// The file or folder in it.
+    pub name: OsString,
+    /// Only these platforms' importers; empty: any.
+    pub providers: Vec<String>,
 }
 
 /// What a job is doing.
@@ -140,22 +155,6 @@ pub(crate) struct Inner {
     idle: Condvar,
 }
 
-#[derive(Default)]
-struct Jobs {
-    running: usize,
-    /// Nothing new is begun any more.
-    stopping: bool,
-    waiting: Vec<Uuid>,
-    order: Vec<Uuid>,
-    all: BTreeMap<Uuid, Job>,
-}
-
-struct Job {
-    request: ImportRequest,
-    cancel: CancelToken,
-    view: watch::Sender<JobView>,
-}
-
 impl Imports {
     /// Serves imports into `store`; those that an earlier run left behind are closed.
     ///
@@ -189,30 +188,48 @@ impl Imports {
     /// # Errors
     /// When the provider is unknown or too many wait.
     pub fn start(&self, request: ImportRequest) -> Result<Uuid, IngestError> {
-        self.0.check(&request)?;
+        self.0.check(request.provider.as_slice())?;
+        self.add(request, None, None)
+    }
+
+    /// Queues what a watched folder brings and answers its job; `on_end` hears how it ended.
+    ///
+    /// # Errors
+    /// When a provider is unknown or too many wait.
+    pub fn start_watched(&self, watched: WatchedImport, on_end: OnEnd) -> Result<Uuid, IngestError> {
+        self.0.check(&watched.providers)?;
+        let path = watched.root.join(&watched.name);
+        let request = ImportRequest { path, provider: None, again: false, dry_run: false };
+        self.add(request, Some(watched), Some(on_end))
+    }
+
+    fn add(
+        &self,
+        request: ImportRequest,
+        watched: Option<WatchedImport>,
+        on_end: Option<OnEnd>,
+    ) -> Result<Uuid, IngestError> {
         let id = Uuid::new_v4();
-        let view = JobView {
-            id,
-            path: request.path.clone(),
-            phase: Phase::Waiting,
-            done: 0,
-            total: 0,
-            imports: Vec::new(),
-        };
+        let path = request.path.clone();
+        let view = JobView { id, path, phase: Phase::Waiting, done: 0, total: 0, imports: Vec::new() };
+        let view = watch::Sender::new(view);
+        let job = Job { request, watched, on_end, cancel: CancelToken::new(), view };
         let mut jobs = self.0.jobs();
         if jobs.stopping {
             return Err(IngestError::Stopping);
         }
-        if jobs.waiting.len() >= WAITING {
+        let added = jobs.add(id, job);
+        drop(jobs);
+        if !added {
             return Err(IngestError::Busy);
         }
-        jobs.all.insert(id, Job { request, cancel: CancelToken::new(), view: watch::Sender::new(view) });
-        jobs.order.push(id);
-        jobs.waiting.push(id);
-        jobs.forget_old();
-        drop(jobs);
         self.start_next();
         Ok(id)
+    }
+
+    /// Which importers there are, and of which make: another text, and what was not recognised is worth another look.
+    pub fn importers(&self) -> &str {
+        self.0.plugins.fingerprint()
     }
 
     /// Follows a job; none if it is unknown or long over.
@@ -300,7 +317,7 @@ impl Imports {
     pub fn refuse(&self) {
         let mut jobs = self.0.jobs();
         jobs.stopping = true;
-        jobs.waiting.clear();
+        jobs.clear_waiting();
         jobs.all.values().for_each(|job| job.cancel.cancel());
     }
 
@@ -313,23 +330,31 @@ impl Imports {
 
     fn start_next(&self) {
         let mut jobs = self.0.jobs();
-        while jobs.running < AT_ONCE && !jobs.waiting.is_empty() {
-            let id = jobs.waiting.remove(0);
-            let Some(job) = jobs.all.get(&id) else { continue };
+        while jobs.running < AT_ONCE
+            && let Some(id) = jobs.next()
+        {
+            let Some(job) = jobs.all.get_mut(&id) else { continue };
+            let on_end = job.on_end.take();
             let task = job::Task {
                 inner: Arc::clone(&self.0),
                 id,
                 request: job.request.clone(),
+                watched: job.watched.clone(),
                 cancel: job.cancel.clone(),
                 view: job.view.clone(),
+                changed: AtomicBool::new(false),
             };
             jobs.running += 1;
             let place = Place(self.clone());
             thread::spawn(move || {
-                let _place = place;
+                let place = place;
                 // Whoever follows the job waits for its end, so it has to have one.
                 if panic::catch_unwind(AssertUnwindSafe(|| task.go())).is_err() {
                     task.broke_off();
+                }
+                drop(place);
+                if let Some(on_end) = on_end {
+                    on_end(&task.view.borrow().clone(), task.changed.load(Ordering::Relaxed));
                 }
             });
         }
@@ -356,22 +381,17 @@ impl Inner {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn check(&self, request: &ImportRequest) -> Result<(), IngestError> {
-        let Some(provider) = &request.provider else { return Ok(()) };
-        let plugins = self.plugins.all()?.iter().map(|plugin| plugin.info().platform.as_str());
-        let known: Vec<&str> = plugins.chain([pam::PLATFORM]).collect();
-        if known.contains(&provider.as_str()) {
+    fn check(&self, providers: &[String]) -> Result<(), IngestError> {
+        if providers.is_empty() {
             return Ok(());
         }
-        Err(IngestError::UnknownProvider { provider: provider.clone(), known: known.join(", ") })
-    }
-}
-
-impl Jobs {
-    fn forget_old(&mut self) {
-        while self.order.len() > REMEMBERED + WAITING {
-            let oldest = self.order.remove(0);
-            self.all.remove(&oldest);
+        let plugins = self.plugins.all()?.iter().map(|plugin| plugin.info().platform.as_str());
+        let known: Vec<&str> = plugins.chain([pam::PLATFORM]).collect();
+        match providers.iter().find(|provider| !known.contains(&provider.as_str())) {
+            None => Ok(()),
+            Some(provider) => {
+                Err(IngestError::UnknownProvider { provider: provider.clone(), known: known.join(", ") })
+            }
         }
     }
 }

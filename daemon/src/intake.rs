@@ -4,6 +4,7 @@
 //! (`names_from_an_archive_never_become_paths` in `tests/`).
 
 mod archive;
+mod below;
 mod bundle;
 mod entry;
 mod glimpse;

@@ -1,8 +1,8 @@
 //! The daemon of Satchel: watches, imports, keeps, answers, exports.
 //!
 //! Floors, from the bottom: [`clock`], `plugins`, [`intake`] and [`plan`] · [`ingest`], [`export`], [`verify`], [`backup`] and [`examine`],
-//! which do not know each other · [`grpc`] · [`run`], which only wires · `cli`, a client like any other. Beside them, what ties a
-//! process to its surroundings: [`log`] and [`supervisor`].
+//! which do not know each other · [`watch`], which feeds [`ingest`] · [`grpc`] · [`run`], which only wires · `cli`, a client like
+//! any other. Beside them, what ties a process to its surroundings: [`log`] and [`supervisor`].
 
 pub mod backup;
 pub mod cli;
@@ -22,6 +22,7 @@ mod run;
 pub mod serve;
 pub mod supervisor;
 pub mod verify;
+pub mod watch;
 
 pub use run::{Outside, Ready, RunError, run, run_under};
 

@@ -21,6 +21,7 @@ const AT_ONCE: usize = 2;
 pub struct Plugins {
     cache: Option<PathBuf>,
     loaded: OnceLock<Result<Vec<Plugin>, PluginsError>>,
+    fingerprint: OnceLock<String>,
 }
 
 /// Why the importers cannot run.
@@ -36,7 +37,7 @@ pub struct PluginsError {
 impl Plugins {
     /// The importers of this program; `cache` keeps their compiled code between starts.
     pub fn built_in(cache: Option<PathBuf>) -> Self {
-        Self { cache, loaded: OnceLock::new() }
+        Self { cache, loaded: OnceLock::new(), fingerprint: OnceLock::new() }
     }
 
     /// All of them, compiled or read from the cache at the first call.
@@ -46,6 +47,18 @@ impl Plugins {
     pub fn all(&self) -> Result<&[Plugin], PluginsError> {
         let loaded = self.loaded.get_or_init(|| load(self.cache.clone()));
         loaded.as_deref().map_err(Clone::clone)
+    }
+
+    /// Tells this set of importers from any other, without compiling them.
+    pub fn fingerprint(&self) -> &str {
+        self.fingerprint.get_or_init(|| {
+            let mut all = env!("CARGO_PKG_VERSION").as_bytes().to_vec();
+            for built_in in BUILT_IN {
+                all.extend_from_slice(built_in.name.as_bytes());
+                all.extend_from_slice(&crc32fast::hash(built_in.wasm).to_be_bytes());
+            }
+            format!("{:08x}", crc32fast::hash(&all))
+        })
     }
 }
 

@@ -25,6 +25,7 @@ use crate::{
     plugins::Plugins,
     serve::{Listener, SocketError},
     supervisor::{self, Supervisor},
+    watch::{Watch, WatchError},
 };
 
 /// How long running imports may take to reach their next whole record, after which the store is closed under them. A record
@@ -68,6 +69,9 @@ pub enum RunError {
     /// The ledger of imports.
     #[error(transparent)]
     Ingest(#[from] IngestError),
+    /// The watched folders.
+    #[error(transparent)]
+    Watch(#[from] WatchError),
     /// The socket.
     #[error(transparent)]
     Socket(#[from] SocketError),
@@ -110,6 +114,7 @@ pub async fn run_under(
     let Outside { mut settings, inherited, supervisor, watchdog, hurry } = outside;
     let config = settings.borrow_and_update().clone();
     let (data_dir, runtime_dir) = (config.data_dir.clone(), config.runtime_dir.clone());
+    let watching = config.watching.active;
     let opened =
         tokio::task::spawn_blocking(move || open(&config, notice)).await.map_err(|_| RunError::Panicked)?;
     let (core, notices) = opened?;
@@ -118,7 +123,10 @@ pub async fn run_under(
         None => Listener::bind(&data_dir, &runtime_dir)?,
     };
     ready(Ready { socket: listener.path().to_owned(), notices });
-    let (imports, store) = (core.imports.clone(), core.store.clone());
+    let (watch, imports, store) = (core.watch.clone(), core.imports.clone(), core.store.clone());
+    if watching {
+        watch.start();
+    }
     let stop = async {
         stop.await;
         // While open calls end, so do the imports.
@@ -126,16 +134,24 @@ pub async fn run_under(
     };
     let served = tokio::select! {
         served = grpc::serve(core, listener, stop, hurried(hurry.clone())) => served,
-        () = follow(&mut settings, &imports) => Ok(()),
+        () = follow(&mut settings, &imports, &watch) => Ok(()),
         () = tell_alive(&supervisor, watchdog, &store) => Ok(()),
     };
-    close(imports.clone(), store.clone(), hurry).await?;
+    close(watch.clone(), imports.clone(), store.clone(), hurry).await?;
     Ok(served?)
 }
 
 /// Lets running imports come to their next whole record, unless it has to go fast, and closes the store.
-async fn close(imports: Imports, store: Store, hurry: watch::Receiver<bool>) -> Result<(), RunError> {
-    let drained = tokio::task::spawn_blocking(move || imports.stop(DRAIN));
+async fn close(
+    watch: Watch,
+    imports: Imports,
+    store: Store,
+    hurry: watch::Receiver<bool>,
+) -> Result<(), RunError> {
+    let drained = tokio::task::spawn_blocking(move || {
+        watch.stop();
+        imports.stop(DRAIN)
+    });
     let drained = tokio::select! {
         drained = drained => drained.map_err(|_| RunError::Panicked)?,
         () = hurried(hurry) => false,
@@ -147,10 +163,14 @@ async fn close(imports: Imports, store: Store, hurry: watch::Receiver<bool>) -> 
 }
 
 /// Gives the rooms what may change while they run, at each reload. Never ends.
-async fn follow(settings: &mut watch::Receiver<Config>, imports: &Imports) {
+async fn follow(settings: &mut watch::Receiver<Config>, imports: &Imports, watch: &Watch) {
     while settings.changed().await.is_ok() {
         let config = settings.borrow_and_update().clone();
         imports.set_limits(config.intake);
+        if config.watching.active {
+            watch.reconfigure(&config.watching.folders);
+            watch.rescan();
+        }
     }
     future::pending::<()>().await;
 }
@@ -191,10 +211,12 @@ fn open(config: &Config, mut notice: impl FnMut(&OpenEvent)) -> Result<(Core, Ve
     let limits = satchel_host::Limits::default();
     let imports =
         Imports::new(store.clone(), Arc::clone(&plugins), Arc::clone(&clock), config.intake.clone(), limits)?;
+    let watch =
+        Watch::new(store.clone(), imports.clone(), Arc::clone(&clock), data_dir.clone(), &config.watching)?;
     let exports = Exports::new(store.clone(), Arc::clone(&clock), data_dir.join("keys"));
     let started_at = clock.now_micros();
     let page_key = PageKey::kept_in(&data_dir.join("keys"));
-    Ok((Core { store, plugins, imports, exports, clock, page_key, data_dir, started_at }, notices))
+    Ok((Core { store, plugins, imports, watch, exports, clock, page_key, data_dir, started_at }, notices))
 }
 
 /// Makes the folder ours alone, or finds it so.

@@ -195,6 +195,8 @@ pub fn demo() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../daemon/demo")
 }
 
-fn cache() -> PathBuf {
+/// Compiled importers, shared by all tests of a user.
+#[must_use]
+pub fn cache() -> PathBuf {
     std::env::temp_dir().join(format!("satchel-test-cache-{}", rustix::process::geteuid().as_raw()))
 }

@@ -40,7 +40,16 @@ impl Daemon {
     /// # Errors
     /// When it does not start.
     pub async fn start_in(folder: TempDir) -> Result<Self> {
-        let config = Config::new(data_dir(&folder), folder.path().to_owned());
+        Self::start_with(folder, |_| {}).await
+    }
+
+    /// Starts one on the data directory in `folder`, with settings as `set` leaves them.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn start_with(folder: TempDir, set: impl FnOnce(&mut Config)) -> Result<Self> {
+        let mut config = Config::new(data_dir(&folder), folder.path().to_owned());
+        set(&mut config);
         let (stop, stopped) = oneshot::channel::<()>();
         let (ready, answers) = oneshot::channel();
         let running = tokio::spawn(satchel_daemon::run(

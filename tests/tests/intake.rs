@@ -267,20 +267,36 @@ fn parts_that_arrive_one_by_one_end_like_all_at_once() -> Result<()> {
 
 #[test]
 fn a_folder_that_cannot_be_read_is_named_and_the_rest_is_imported() -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new()?;
+    let closed = bench.path("export").join("closed");
+    fs::create_dir_all(&closed)?;
+    fs::write(bench.path("export").join("conversations.json"), sample()?)?;
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0))?;
+    let import = bench.import("export")?;
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700))?;
+    assert!(import.conversations.new > 0, "{:?}", import.reason);
+    let named = import.warnings.iter().any(|warning| warning.message.contains("cannot be read"));
+    // To the superuser nothing is closed.
+    assert_eq!(named, !rustix::process::geteuid().is_root(), "{import:?}");
+    Ok(())
+}
+
+#[test]
+fn a_file_whose_path_is_longer_than_the_system_opens_is_read() -> Result<()> {
     use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
     let bench = Bench::new()?;
     let export = bench.path("export");
     fs::create_dir(&export)?;
-    fs::write(export.join("conversations.json"), sample()?)?;
-    // Its path is longer than the system opens; even root cannot read it, as with a folder that is another's.
     let (name, flags) = ("d".repeat(250), OFlags::DIRECTORY | OFlags::RDONLY);
     let mut folder = open(&export, flags, Mode::empty())?;
     for _ in 0..20 {
         mkdirat(&folder, &name, Mode::RWXU)?;
         folder = openat(&folder, &name, flags, Mode::empty())?;
     }
+    let file = openat(&folder, "conversations.json", OFlags::CREATE | OFlags::WRONLY, Mode::RUSR)?;
+    std::io::Write::write_all(&mut fs::File::from(file), &sample()?)?;
     let import = bench.import("export")?;
-    assert!(import.conversations.new > 0, "{:?}", import.reason);
-    assert!(import.warnings.iter().any(|warning| warning.message.contains("cannot be read")), "{import:?}");
+    assert!(import.conversations.new > 0 && import.warnings.is_empty(), "{import:?}");
     Ok(())
 }

@@ -75,7 +75,8 @@ pub enum ColorWhen {
 pub enum Command {
     /// Run the daemon in the foreground
     ///
-    /// Other commands find it by its socket in the data directory. SIGTERM and Ctrl-C stop it in order, a second one at once.
+    /// Other commands find it by its socket in the data directory. It imports what lands in the watched folders: those of the
+    /// configuration, of `--watch`, and of `satchel sources add`. SIGTERM and Ctrl-C stop it in order, a second one at once.
     /// SIGHUP reads the configuration again.
     #[command(after_help = examples::SERVE)]
     Serve(ServeArgs),
@@ -100,6 +101,9 @@ pub enum Command {
     /// The history of imports
     #[command(subcommand, after_help = examples::IMPORTS)]
     Imports(Imports),
+    /// The watched folders
+    #[command(subcommand, after_help = examples::SOURCES)]
+    Sources(Sources),
     /// Look at memories
     #[command(subcommand, after_help = examples::MEMORIES)]
     Memories(Memories),
@@ -160,6 +164,28 @@ pub enum Command {
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         output: Option<PathBuf>,
     },
+}
+
+/// `sources …`.
+#[derive(Debug, Subcommand)]
+pub enum Sources {
+    /// List the watched folders, what is read, what waits and why, and what failed
+    #[command(after_help = examples::SOURCES_LIST)]
+    List,
+    /// Watch one more folder, from now on and after every start
+    #[command(after_help = examples::SOURCES_ADD)]
+    Add(Folder),
+    /// Watch a folder no more; what was imported from it stays
+    #[command(after_help = examples::SOURCES_REMOVE)]
+    Remove(Folder),
+}
+
+/// A folder.
+#[derive(Debug, Args)]
+pub struct Folder {
+    /// The folder
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub dir: PathBuf,
 }
 
 /// `import`.

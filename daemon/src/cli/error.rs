@@ -227,6 +227,7 @@ fn remedy_of(refusal: &Refusal) -> Option<String> {
         "CONVERSATION_NOT_FOUND" => "`satchel conversations list` shows them",
         "MESSAGE_NOT_FOUND" => "`satchel conversations show ID --tree` shows the messages",
         "IMPORT_NOT_FOUND" => "`satchel imports list` shows them",
+        "SOURCE_NOT_FOUND" => "`satchel sources list` shows the watched folders",
         "EXPORT_NOT_FOUND" => "`satchel exports list` shows them",
         "OUTPUT_EXISTS" => "name a file that is not there yet, or a folder that is absent or empty",
         "OUTPUT_REFUSED" => "name a place that you may write to",

@@ -6,6 +6,7 @@ pub(crate) mod admin;
 pub(crate) mod conversation;
 pub(crate) mod import;
 pub(crate) mod memory;
+pub(crate) mod source;
 
 use prost_types::Timestamp;
 

@@ -1,6 +1,6 @@
 //! `serve`: the daemon in the foreground.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use satchel_store::OpenEvent;
 use serde::Serialize;
@@ -17,7 +17,13 @@ use super::{
     link::{Place, tell_opening},
     place, text,
 };
-use crate::{Outside, Ready, RunError, config::Config, log::Log, supervisor::Supervisor};
+use crate::{
+    Outside, Ready, RunError,
+    config::Config,
+    log::Log,
+    supervisor::Supervisor,
+    watch::{WatchSpec, Watching},
+};
 
 /// What `--json` prints once the daemon answers.
 #[derive(Debug, Serialize)]
@@ -96,18 +102,19 @@ pub(crate) async fn run(
 }
 
 /// What `serve` was told on its command line, over what the file says.
-pub(crate) fn overlay(config: &mut Config, args: &ServeArgs) {
-    let ServeArgs { log_file } = args;
+pub(crate) fn overlay(config: &mut Config, args: &ServeArgs) -> Result<(), CliError> {
+    let ServeArgs { log_file, watch: folders } = args;
     if let Some(file) = log_file {
         // Only an empty path has no absolute form, and that cannot be opened either.
         config.log.file = Some(std::path::absolute(file).unwrap_or_else(|_| file.clone()));
     }
+    watched(&mut config.watching, folders)
 }
 
 fn settings_again(cli: &Cli, args: &ServeArgs, environment: &Environment) -> Result<Config, CliError> {
     match place(&cli.global, environment)? {
         Place::Local(mut config) => {
-            overlay(&mut config, args);
+            overlay(&mut config, args)?;
             Ok(*config)
         }
         Place::Named(_) => Err(CliError::Usage("serve runs a daemon here".to_owned())),
@@ -195,6 +202,24 @@ impl Steering<'_> {
         // Also when nothing has changed: whoever watches something looks at it again.
         self.settings.send_replace(config);
     }
+}
+
+/// A daemon watches; what is named here must be there.
+fn watched(watching: &mut Watching, folders: &[PathBuf]) -> Result<(), CliError> {
+    watching.active = true;
+    for dir in folders {
+        let path = std::fs::canonicalize(dir).map_err(|source| CliError::File {
+            action: "watch",
+            path: dir.clone(),
+            source,
+        })?;
+        if !path.is_dir() {
+            let source = std::io::ErrorKind::NotADirectory.into();
+            return Err(CliError::File { action: "watch", path, source });
+        }
+        watching.flags.push(WatchSpec::of(path));
+    }
+    Ok(())
 }
 
 fn announce(context: &mut Context, ready: &Ready, data_dir: &Path) -> Result<(), CliError> {

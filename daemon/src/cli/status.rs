@@ -12,7 +12,7 @@ use super::{
     json,
     link::Link,
     look::{Look, Paint},
-    text,
+    sources, text,
     time::Calendar,
 };
 
@@ -70,6 +70,10 @@ fn render(
     facts.add("on disk", &sizes.join(", "));
     let mut out = facts.render(look);
     out.push('\n');
+    if !status.sources.is_empty() {
+        status.sources.iter().for_each(|source| out.push_str(&sources::render(source, look)));
+        out.push('\n');
+    }
     if status.problems.is_empty() {
         text::append(&mut out, format_args!("{} all is well\n", look.paint(Paint::Good, "✓")));
     }

@@ -4,7 +4,7 @@
 
 use satchel_proto::v1::{
     AttachmentKind, ExportFormat, ExportType, ExtractionMethod, ImportStatus, IssueKind, JobState,
-    MemoryStatus, MemoryType, PartKind, Permission, RecordKind, Role, Visibility,
+    MemoryStatus, MemoryType, PartKind, Permission, RecordKind, Role, SourceOrigin, SourceState, Visibility,
 };
 
 /// A number that this program does not know: the daemon is newer.
@@ -49,6 +49,10 @@ words! {
     record_kind: RecordKind, "RECORD_KIND_";
     /// `queued`, `running`, …
     job_state: JobState, "JOB_STATE_";
+    /// `configured`, `flag`, `added`.
+    source_origin: SourceOrigin, "SOURCE_ORIGIN_";
+    /// `idle`, `watching`, …
+    source_state: SourceState, "SOURCE_STATE_";
     /// `full`.
     export_type: ExportType, "EXPORT_TYPE_";
     /// `pam`, `memu`.

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::{
     Core,
     call::{Paging, bounded, index_cursor, index_of, required},
+    source,
     status::{Fault, Kind},
     wire::{
         import::{
@@ -30,7 +31,7 @@ const DEFAULT_INTERVAL: Duration = Duration::from_millis(250);
 /// How often a watcher may hear of a job.
 const INTERVALS: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(1);
 /// Longest path that is taken, in bytes; no system takes longer ones.
-const MAX_PATH_BYTES: usize = 4_096;
+pub(super) const MAX_PATH_BYTES: usize = 4_096;
 /// Rows of a page: with the longest path and reason in each, it stays under 4 MiB.
 const MAX_ROWS: usize = 500;
 /// Entries of the ledger that one page looks at for the wanted statuses.
@@ -111,6 +112,29 @@ impl ImportService for ImportJobs {
                 })
             })
             .await
+    }
+
+    async fn list_sources(
+        &self,
+        _request: Request<v1::ListSourcesRequest>,
+    ) -> Result<Response<v1::ListSourcesResponse>, Status> {
+        self.core.answer(|core| Ok(source::list(core))).await
+    }
+
+    async fn add_source(
+        &self,
+        request: Request<v1::AddSourceRequest>,
+    ) -> Result<Response<v1::AddSourceResponse>, Status> {
+        let request = request.into_inner();
+        self.core.answer(|core| source::add(core, request)).await
+    }
+
+    async fn remove_source(
+        &self,
+        request: Request<v1::RemoveSourceRequest>,
+    ) -> Result<Response<v1::RemoveSourceResponse>, Status> {
+        let request = request.into_inner();
+        self.core.answer(|core| source::remove(core, request)).await
     }
 }
 

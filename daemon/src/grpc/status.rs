@@ -13,7 +13,7 @@ use tracing::error;
 use super::page::TokenError;
 use crate::{
     backup::create::BackupError, export::ExportError, ingest::IngestError, intake::IntakeError,
-    plugins::PluginsError, verify::VerifyError,
+    plugins::PluginsError, verify::VerifyError, watch::WatchError,
 };
 
 /// `ErrorInfo.domain` of all our errors.
@@ -31,9 +31,11 @@ pub enum Reason {
     MessageNotFound,
     ImportNotFound,
     ExportNotFound,
+    SourceNotFound,
     PathNotFound,
     OutputExists,
     OutputRefused,
+    SourceRefused,
     BundleGone,
     BundleUnreadable,
     OffsetPastEnd,
@@ -49,7 +51,7 @@ pub enum Reason {
 
 impl Reason {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::FieldInvalid,
         Self::PageTokenInvalid,
         Self::MemoryNotFound,
@@ -57,9 +59,11 @@ impl Reason {
         Self::MessageNotFound,
         Self::ImportNotFound,
         Self::ExportNotFound,
+        Self::SourceNotFound,
         Self::PathNotFound,
         Self::OutputExists,
         Self::OutputRefused,
+        Self::SourceRefused,
         Self::BundleGone,
         Self::BundleUnreadable,
         Self::OffsetPastEnd,
@@ -84,6 +88,8 @@ impl Reason {
             Self::MessageNotFound => "MESSAGE_NOT_FOUND",
             Self::ImportNotFound => "IMPORT_NOT_FOUND",
             Self::ExportNotFound => "EXPORT_NOT_FOUND",
+            Self::SourceNotFound => "SOURCE_NOT_FOUND",
+            Self::SourceRefused => "SOURCE_REFUSED",
             Self::PathNotFound => "PATH_NOT_FOUND",
             Self::OutputExists => "OUTPUT_EXISTS",
             Self::OutputRefused => "OUTPUT_REFUSED",
@@ -111,10 +117,13 @@ impl Reason {
             | Self::MessageNotFound
             | Self::ImportNotFound
             | Self::ExportNotFound
+            | Self::SourceNotFound
             | Self::PathNotFound => Code::NotFound,
-            Self::OutputExists | Self::OutputRefused | Self::BundleGone | Self::BundleUnreadable => {
-                Code::FailedPrecondition
-            }
+            Self::OutputExists
+            | Self::OutputRefused
+            | Self::SourceRefused
+            | Self::BundleGone
+            | Self::BundleUnreadable => Code::FailedPrecondition,
             Self::OffsetPastEnd => Code::OutOfRange,
             Self::NotOwner => Code::PermissionDenied,
             Self::LimitExceeded | Self::DiskFull => Code::ResourceExhausted,
@@ -134,6 +143,7 @@ pub enum Kind {
     Message,
     Import,
     Export,
+    Source,
     Path,
 }
 
@@ -145,6 +155,7 @@ impl Kind {
             Self::Message => "message",
             Self::Import => "import",
             Self::Export => "export",
+            Self::Source => "source",
             Self::Path => "path",
         }
     }
@@ -156,6 +167,7 @@ impl Kind {
             Self::Message => Reason::MessageNotFound,
             Self::Import => Reason::ImportNotFound,
             Self::Export => Reason::ExportNotFound,
+            Self::Source => Reason::SourceNotFound,
             Self::Path => Reason::PathNotFound,
         }
     }
@@ -179,6 +191,9 @@ pub enum Fault {
     /// The file system does not let an export be written.
     #[error("cannot write to {path:?}: {problem}")]
     OutputRefused { path: String, problem: String },
+    /// A folder cannot be watched, or not be let go.
+    #[error("{problem}")]
+    SourceRefused { path: String, problem: String },
     /// The bundle of an export is not where it was written, or not what was written.
     #[error("the bundle is no longer at {path:?}; export again")]
     BundleGone { path: String },
@@ -234,6 +249,7 @@ impl Fault {
             Self::Missing { kind, .. } => kind.reason(),
             Self::OutputExists { .. } => Reason::OutputExists,
             Self::OutputRefused { .. } => Reason::OutputRefused,
+            Self::SourceRefused { .. } => Reason::SourceRefused,
             Self::BundleGone { .. } => Reason::BundleGone,
             Self::BundleUnreadable { .. } => Reason::BundleUnreadable,
             Self::OffsetPastEnd { .. } => Reason::OffsetPastEnd,
@@ -291,6 +307,7 @@ impl Fault {
             }
             Self::OutputExists { path }
             | Self::OutputRefused { path, .. }
+            | Self::SourceRefused { path, .. }
             | Self::BundleGone { path }
             | Self::BundleUnreadable { path, .. } => {
                 details.add_precondition_failure_violation(reason.word(), path, self.to_string());
@@ -323,6 +340,21 @@ impl From<IngestError> for Fault {
             | IngestError::Intake(_)
             | IngestError::Unencodable { .. }
             | IngestError::Panicked => Self::internal(error),
+        }
+    }
+}
+
+impl From<WatchError> for Fault {
+    fn from(error: WatchError) -> Self {
+        let problem = error.to_string();
+        match error {
+            WatchError::Spec(_) => Self::field("path", format!("cannot be watched: {problem}")),
+            WatchError::Overlap { path, .. } | WatchError::Fixed { path, .. } => {
+                Self::SourceRefused { path: path.to_string_lossy().into_owned(), problem }
+            }
+            WatchError::TooMany => Self::Busy(problem),
+            WatchError::Unknown { path } => Self::missing(Kind::Source, path.to_string_lossy()),
+            WatchError::Store(error) => Self::Store(error),
         }
     }
 }

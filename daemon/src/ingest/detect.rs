@@ -55,17 +55,17 @@ struct Claim {
 }
 
 /// Takes PAM documents for what they say they are, and asks every importer about the rest; where two claim a file, the surer
-/// one gets it. `only`: nobody but the importers of this platform.
+/// one gets it. `only`: nobody but the importers of these platforms; empty: all.
 ///
 /// # Errors
 /// When the importers do not load.
 pub(super) fn detect(
     plugins: &Plugins,
     bundle: &Bundle,
-    only: Option<&str>,
+    only: &[String],
 ) -> Result<(Vec<Found>, Vec<Warning>), PluginsError> {
     let mut all = Vec::new();
-    if only.is_none_or(|only| only == pam::PLATFORM) {
+    if wanted(only, pam::PLATFORM) {
         all.extend(documents::find(bundle).into_iter().map(|files| Found {
             format: pam::FORMAT.to_owned(),
             files: files.files(),
@@ -86,11 +86,15 @@ pub(super) fn detect(
     Ok((all, notes))
 }
 
-fn ask(plugins: &[Plugin], bundle: &Bundle, only: Option<&str>, notes: &mut Vec<Warning>) -> Vec<Found> {
+fn wanted(only: &[String], platform: &str) -> bool {
+    only.is_empty() || only.iter().any(|one| one == platform)
+}
+
+fn ask(plugins: &[Plugin], bundle: &Bundle, only: &[String], notes: &mut Vec<Warning>) -> Vec<Found> {
     let mut claims = Vec::new();
     for plugin in plugins {
         let info = plugin.info();
-        if only.is_some_and(|only| only != info.platform) {
+        if !wanted(only, &info.platform) {
             continue;
         }
         match plugin.detect(Arc::new(bundle.clone())) {

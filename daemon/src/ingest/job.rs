@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     sync::{
         Arc,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicBool, AtomicI64, Ordering},
     },
 };
 
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::{
-    ImportRequest, IngestError, Inner, JobView, Phase, REASON,
+    ImportRequest, IngestError, Inner, JobView, Phase, REASON, WatchedImport,
     conclude::{Ended, conclude, unchanged},
     detect::{Found, Reader, detect},
     ledger, leftover, memories, pam,
@@ -25,18 +25,25 @@ use super::{
 };
 use crate::{
     chain,
-    intake::{Bundle, Source},
+    intake::{Bundle, IntakeError, Source},
 };
 
 /// Microseconds between two views of a running job; people do not read faster.
 const SHOW_EVERY: i64 = 100_000;
 
+/// Why an import of a watched file ended when somebody wrote to the file.
+const CHANGED: &str = "the file changed while it was read; it is imported again when it has settled";
+
 pub(super) struct Task {
     pub(super) inner: Arc<Inner>,
     pub(super) id: Uuid,
     pub(super) request: ImportRequest,
+    /// A watched folder brought it.
+    pub(super) watched: Option<WatchedImport>,
     pub(super) cancel: CancelToken,
     pub(super) view: watch::Sender<JobView>,
+    /// The source changed while it was read.
+    pub(super) changed: AtomicBool,
 }
 
 impl Task {
@@ -44,6 +51,11 @@ impl Task {
     pub(super) fn go(&self) {
         self.show(|view| view.phase = Phase::Looking);
         if let Err(error) = self.import() {
+            let moved = matches!(
+                error,
+                IngestError::Intake(IntakeError::Changed { .. } | IntakeError::Missing { .. })
+            );
+            self.changed.store(moved, Ordering::Relaxed);
             let mut record = self.blank(&self.request.path.display().to_string());
             record.status = ImportStatus::Failed;
             record.reason = Some(chain(&error));
@@ -68,7 +80,10 @@ impl Task {
             self.end(ImportRecord { status: ImportStatus::Cancelled, ..self.blank(&self.name()) });
             return Ok(());
         }
-        let source = Source::at(&self.request.path)?;
+        let source = match &self.watched {
+            Some(watched) => Source::below(&watched.root, &watched.name)?,
+            None => Source::at(&self.request.path)?,
+        };
         let bundle = source.open(&self.inner.limits())?;
         for damaged in bundle.unread().iter().filter(|unread| unread.archive) {
             let record = self.blank(&damaged.name);
@@ -78,7 +93,7 @@ impl Task {
                 ..record
             });
         }
-        let (found, mut notes) = detect(&self.inner.plugins, &bundle, self.request.provider.as_deref())?;
+        let (found, mut notes) = detect(&self.inner.plugins, &bundle, self.platforms())?;
         if found.is_empty() {
             if bundle.unread().iter().all(|unread| !unread.archive) || !bundle.list().is_empty() {
                 // An importer that could not even look may have known the files.
@@ -96,6 +111,14 @@ impl Task {
             self.import_one(&source, &bundle, one, whole.as_deref(), std::mem::take(&mut notes))?;
         }
         Ok(())
+    }
+
+    /// Only these platforms' importers; empty: any.
+    fn platforms(&self) -> &[String] {
+        match &self.watched {
+            Some(watched) => &watched.providers,
+            None => self.request.provider.as_slice(),
+        }
     }
 
     fn name(&self) -> String {
@@ -148,8 +171,10 @@ impl Task {
             self.end(ImportRecord { status: ImportStatus::Cancelled, ..record });
             return Ok(());
         };
-        let identity =
-            ledger::identity(&checksum, record.plugin.as_deref().unwrap_or_default(), &found.files);
+        // Whatever a single file is called, its bytes are what was imported.
+        let lone = !source.folder() && found.files == [source.name.as_str()];
+        let names = if lone { &[] } else { found.files.as_slice() };
+        let identity = ledger::identity(&checksum, record.plugin.as_deref().unwrap_or_default(), names);
         record.source_checksum = Some(checksum);
         if !self.request.again
             && let Some(earlier) = ledger::earlier(&self.inner.store, &identity)?
@@ -185,7 +210,12 @@ impl Task {
             Ok(ended)
         });
         drop(writer);
+        self.changed.store(source.unchanged().is_err(), Ordering::Relaxed);
         conclude(&mut record, outcome, source);
+        if self.will_come_again() && record.status == ImportStatus::Failed {
+            record.status = ImportStatus::Cancelled;
+            record.reason = Some(CHANGED.to_owned());
+        }
         let done = matches!(record.status, ImportStatus::Completed | ImportStatus::CompletedWithSkips);
         self.replace_last(record.clone());
         let record = self.finish(record);
@@ -298,7 +328,7 @@ impl Task {
     /// Ends an import that wrote no records and shows it.
     fn end(&self, record: ImportRecord) {
         let record = self.finish(record);
-        if !self.request.dry_run
+        if self.worth_keeping(&record)
             && let Err(error) = ledger::put(&self.inner.store, &record, Durability::Now)
         {
             tracing::error!(import = record.id, error = chain(&error), "the import is not in the ledger");
@@ -307,6 +337,18 @@ impl Task {
             view.imports.retain(ImportRecord::ended);
             view.imports.push(record.clone());
         });
+    }
+
+    /// A watched folder brings it again when it has settled, so that this end is none.
+    fn will_come_again(&self) -> bool {
+        self.watched.is_some() && self.changed.load(Ordering::Relaxed)
+    }
+
+    /// Whether the history of imports has it: not what came of itself and brought nothing.
+    fn worth_keeping(&self, record: &ImportRecord) -> bool {
+        let nothing = matches!(record.status, ImportStatus::Unrecognized | ImportStatus::Unchanged);
+        let idle = self.watched.is_some() && nothing;
+        !(self.request.dry_run || idle || self.will_come_again())
     }
 
     fn finish(&self, mut record: ImportRecord) -> ImportRecord {

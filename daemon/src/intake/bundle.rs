@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
+    fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
     sync::Arc,
@@ -14,6 +14,7 @@ use satchel_pam::hash::Sha256Digest;
 use super::{
     IntakeError, Limits, Source,
     archive::{self, Listed, Packed, SharedFile},
+    below,
     entry::{self, Unpacked},
     source, tree,
 };
@@ -47,19 +48,23 @@ pub struct Bundle {
     entries: Vec<Entry>,
     places: Arc<BTreeMap<String, Place>>,
     unread: Vec<Unread>,
+    /// The folder that no link may lead out of.
+    base: Arc<PathBuf>,
     limits: Limits,
     unpacked: Unpacked,
 }
 
 impl Bundle {
     pub(super) fn open(source: &Source, limits: &Limits) -> Result<Self, IntakeError> {
-        let mut builder = Builder::default();
+        let mut builder = Builder { base: source.base.clone(), places: BTreeMap::new(), unread: Vec::new() };
         if source.folder() {
             tree::walk(&source.path, limits, &mut builder)?;
-        } else if is_zip(&source.path).map_err(IntakeError::read(&source.path))? {
-            let file = File::open(&source.path)
-                .and_then(SharedFile::new)
-                .map_err(IntakeError::read(&source.path))?;
+            return Ok(builder.finish(limits));
+        }
+        let read = IntakeError::read;
+        let mut file = below::file(&source.base, &source.path).map_err(read(&source.path))?;
+        if is_zip(&mut file).map_err(read(&source.path))? {
+            let file = SharedFile::new(file).map_err(read(&source.path))?;
             builder.archive("", file, &source.path, limits, true)?;
         } else {
             builder.file(source.name.clone(), source.path.clone(), limits)?;
@@ -113,7 +118,7 @@ impl Files for Bundle {
 
     fn open(&self, path: &str, offset: u64) -> io::Result<Box<dyn Read + Send>> {
         match self.places.get(path) {
-            Some(Place::Plain(place)) => entry::plain(place, offset),
+            Some(Place::Plain(place)) => entry::plain(below::file(&self.base, place)?, offset),
             Some(Place::Packed(packed)) => entry::packed(packed, offset, &self.limits, &self.unpacked),
             None => {
                 Err(io::Error::new(io::ErrorKind::NotFound, format!("the export holds no file {path:?}")))
@@ -122,8 +127,8 @@ impl Files for Bundle {
     }
 }
 
-#[derive(Default)]
 pub(super) struct Builder {
+    pub(super) base: PathBuf,
     places: BTreeMap<String, (u64, Place)>,
     unread: Vec<Unread>,
 }
@@ -139,24 +144,28 @@ impl Builder {
 
     /// Adds a file of the machine under `name`; a ZIP is opened and its files stand under `name/`.
     pub(super) fn file(&mut self, name: String, path: PathBuf, limits: &Limits) -> Result<(), IntakeError> {
-        let zipped = match is_zip(&path) {
-            Ok(zipped) => zipped,
+        let opened = below::file(&self.base, &path).and_then(|mut file| {
+            let zipped = is_zip(&mut file)?;
+            let size = file.metadata()?.len();
+            Ok((file, zipped, size))
+        });
+        let (file, zipped, size) = match opened {
+            Ok(opened) => opened,
             Err(error) => {
                 self.unread(name, format!("it cannot be read: {error}"));
                 return Ok(());
             }
         };
-        if zipped {
-            let opened = File::open(&path).and_then(SharedFile::new).map_err(IntakeError::read(&path));
-            if let Err(error) =
-                opened.and_then(|file| self.archive(&format!("{name}/"), file, &path, limits, true))
-            {
-                self.unopened(name, &error);
-            }
-            return Ok(());
+        if !zipped {
+            return self.add(name, size, Place::Plain(path), limits);
         }
-        let size = fs::metadata(&path).map_err(IntakeError::read(&path))?.len();
-        self.add(name, size, Place::Plain(path), limits)
+        let shared = SharedFile::new(file).map_err(IntakeError::read(&path));
+        if let Err(error) =
+            shared.and_then(|file| self.archive(&format!("{name}/"), file, &path, limits, true))
+        {
+            self.unopened(name, &error);
+        }
+        Ok(())
     }
 
     /// Adds the files of an archive under `prefix`, and those of ZIPs inside it, one level deep.
@@ -205,15 +214,16 @@ impl Builder {
             entries,
             places: Arc::new(places),
             unread: self.unread,
+            base: Arc::new(self.base),
             limits: limits.clone(),
             unpacked: Unpacked::default(),
         }
     }
 }
 
-fn is_zip(path: &Path) -> io::Result<bool> {
+fn is_zip(file: &mut File) -> io::Result<bool> {
     let mut head = Vec::new();
-    File::open(path)?.take(4).read_to_end(&mut head)?;
+    file.take(4).read_to_end(&mut head)?;
     Ok(ZIP_MAGIC.contains(&head.as_slice()))
 }
 
@@ -261,7 +271,7 @@ mod tests {
         ]);
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("export.zip");
-        fs::write(&path, outer).expect("the archive is written");
+        std::fs::write(&path, outer).expect("the archive is written");
         let limits = Limits::default();
         let bundle = Source::at(&path).and_then(|source| source.open(&limits)).expect("it opens");
         let names: Vec<&str> = bundle.list().iter().map(|entry| entry.path.as_str()).collect();

@@ -3,7 +3,6 @@
 use std::{
     fs::File,
     io::{self, Read, Seek, SeekFrom},
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -23,9 +22,8 @@ const SKIP_CHUNK: usize = 64 << 10;
 #[derive(Clone, Default)]
 pub(super) struct Unpacked(Arc<AtomicU64>);
 
-/// Opens a file of a folder at `offset`.
-pub(super) fn plain(path: &Path, offset: u64) -> io::Result<Box<dyn Read + Send>> {
-    let mut file = File::open(path)?;
+/// Reads a file of a folder from `offset` on.
+pub(super) fn plain(mut file: File, offset: u64) -> io::Result<Box<dyn Read + Send>> {
     file.seek(SeekFrom::Start(offset))?;
     Ok(Box::new(file))
 }

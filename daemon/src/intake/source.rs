@@ -1,16 +1,16 @@
 //! Who a source is: the SHA-256 of its bytes, and a stamp that tells whether it changed meanwhile.
 
 use std::{
-    fs::{self, File, Metadata},
+    ffi::OsStr,
     io::Read,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
+use rustix::fs::{FileType, Stat};
 use satchel_pam::hash::Sha256Digest;
 use sha2::{Digest, Sha256};
 
-use super::{Bundle, IntakeError, Limits};
+use super::{Bundle, IntakeError, Limits, below};
 
 /// Reads of this size keep the disk busy and the cache warm.
 const CHUNK: usize = 256 << 10;
@@ -22,6 +22,8 @@ pub struct Source {
     pub path: PathBuf,
     /// The last part of the path, for people.
     pub name: String,
+    /// The folder that no link may lead out of; the path itself, if the person named it.
+    pub(super) base: PathBuf,
     stamp: SourceStamp,
 }
 
@@ -35,12 +37,14 @@ pub struct SourceStamp {
 }
 
 impl SourceStamp {
-    fn of(metadata: &Metadata) -> Self {
+    #[expect(clippy::cast_sign_loss, reason = "no file has less than no bytes")]
+    fn of(stat: &Stat) -> Self {
+        let folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
         Self {
-            folder: metadata.is_dir(),
-            length: if metadata.is_dir() { 0 } else { metadata.len() },
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            inode: (metadata.dev(), metadata.ino()),
+            folder,
+            length: if folder { 0 } else { stat.st_size as u64 },
+            modified: (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0)),
+            inode: (stat.st_dev, stat.st_ino),
         }
     }
 }
@@ -48,16 +52,26 @@ impl SourceStamp {
 impl Source {
     /// Looks at `path`, following a symbolic link that the person named.
     pub fn at(path: &Path) -> Result<Self, IntakeError> {
-        let metadata = fs::metadata(path).map_err(IntakeError::read(path))?;
-        if !metadata.is_file() && !metadata.is_dir() {
-            return Err(IntakeError::Special { path: path.to_owned() });
-        }
         let name = path
             .canonicalize()
             .ok()
             .and_then(|whole| whole.file_name().map(|name| name.to_string_lossy().into_owned()))
             .unwrap_or_else(|| path.display().to_string());
-        Ok(Self { path: path.to_owned(), name, stamp: SourceStamp::of(&metadata) })
+        Self::look(path, path, name)
+    }
+
+    /// Looks at `name` in the folder `root`; whatever is swapped for a link meanwhile, nothing outside of `root` is read.
+    pub fn below(root: &Path, name: &OsStr) -> Result<Self, IntakeError> {
+        Self::look(root, &root.join(name), name.to_string_lossy().into_owned())
+    }
+
+    fn look(base: &Path, path: &Path, name: String) -> Result<Self, IntakeError> {
+        let stat = below::stat(base, path).map_err(IntakeError::read(path))?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind != FileType::RegularFile && kind != FileType::Directory {
+            return Err(IntakeError::Special { path: path.to_owned() });
+        }
+        Ok(Self { path: path.to_owned(), name, base: base.to_owned(), stamp: SourceStamp::of(&stat) })
     }
 
     /// Whether it is a folder.
@@ -72,7 +86,7 @@ impl Source {
 
     /// Fails if the bytes may differ from those that were there when it was looked at.
     pub fn unchanged(&self) -> Result<(), IntakeError> {
-        let now = fs::metadata(&self.path).map_err(IntakeError::read(&self.path))?;
+        let now = below::stat(&self.base, &self.path).map_err(IntakeError::read(&self.path))?;
         if SourceStamp::of(&now) == self.stamp {
             Ok(())
         } else {
@@ -85,19 +99,11 @@ impl Source {
         &self,
         mut progress: impl FnMut(u64) -> bool,
     ) -> Result<Option<Sha256Digest>, IntakeError> {
-        let digest = hash_file(&self.path, &mut progress)?;
+        let mut file = below::file(&self.base, &self.path).map_err(IntakeError::read(&self.path))?;
+        let digest = hash(&mut file, &mut progress).map_err(IntakeError::read(&self.path))?;
         self.unchanged()?;
         Ok(digest)
     }
-}
-
-/// The SHA-256 of a file; none if `progress`, which is told of every chunk's bytes, answers false.
-pub(super) fn hash_file(
-    path: &Path,
-    progress: &mut dyn FnMut(u64) -> bool,
-) -> Result<Option<Sha256Digest>, IntakeError> {
-    let mut file = File::open(path).map_err(IntakeError::read(path))?;
-    hash(&mut file, progress).map_err(IntakeError::read(path))
 }
 
 /// The SHA-256 of everything that `reader` gives.

@@ -1,8 +1,10 @@
 //! Walks a folder without ever leaving it: symbolic links, devices and sockets are listed, not followed.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
-use super::{IntakeError, Limits, bundle::Builder};
+use rustix::fs::FileType;
+
+use super::{IntakeError, Limits, below, bundle::Builder};
 
 /// Names that operating systems leave behind.
 pub(super) fn litter(name: &str) -> bool {
@@ -17,8 +19,7 @@ pub(super) fn litter(name: &str) -> bool {
 pub(super) fn walk(root: &Path, limits: &Limits, builder: &mut Builder) -> Result<(), IntakeError> {
     let mut folders = vec![(root.to_owned(), String::new(), 0_usize)];
     while let Some((folder, prefix, depth)) = folders.pop() {
-        let read = fs::read_dir(&folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-        let mut children = match read {
+        let children = match below::names(&builder.base, &folder) {
             Ok(children) => children,
             Err(error) if depth > 0 => {
                 builder.unread(prefix, format!("it cannot be read: {error}"));
@@ -26,28 +27,23 @@ pub(super) fn walk(root: &Path, limits: &Limits, builder: &mut Builder) -> Resul
             }
             Err(error) => return Err(IntakeError::read(&folder)(error)),
         };
-        children.sort_by_key(fs::DirEntry::file_name);
-        for child in children {
-            let path = child.path();
-            let Some(name) = child.file_name().to_str().map(str::to_owned) else {
-                builder.unread(
-                    format!("{prefix}{}", child.file_name().to_string_lossy()),
-                    "its name is not UTF-8",
-                );
+        for (name, kind) in children {
+            let path = folder.join(&name);
+            let Some(name) = name.to_str().map(str::to_owned) else {
+                builder.unread(format!("{prefix}{}", name.to_string_lossy()), "its name is not UTF-8");
                 continue;
             };
             if litter(&name) {
                 continue;
             }
-            let kind = child.file_type().map_err(IntakeError::read(&path))?;
             let key = format!("{prefix}{name}");
-            if kind.is_symlink() {
+            if kind == FileType::Symlink {
                 builder.unread(key, "symbolic links are not followed");
-            } else if kind.is_dir() && depth >= limits.depth {
+            } else if kind == FileType::Directory && depth >= limits.depth {
                 builder.unread(key, "it lies too many folders deep");
-            } else if kind.is_dir() {
+            } else if kind == FileType::Directory {
                 folders.push((path, format!("{key}/"), depth + 1));
-            } else if kind.is_file() {
+            } else if kind == FileType::RegularFile {
                 builder.file(key, path, limits)?;
             } else {
                 builder.unread(key, "it is neither a file nor a folder");

@@ -22,6 +22,7 @@ before the configuration file. Results go to stdout, everything else to stderr."
 pub(super) const SERVE: &str = "\
 Examples:
   satchel serve
+  satchel serve --watch ~/Downloads
   satchel serve --log-file ~/satchel.log
   satchel serve --data-dir ~/satchel-work -v";
 
@@ -59,6 +60,24 @@ pub(super) const CONFIG_SHOW: &str = "\
 Examples:
   satchel config show
   satchel config show --defaults > ~/.config/satchel/satchel.toml";
+
+pub(super) const SOURCES: &str = "\
+Examples:
+  satchel sources add ~/Downloads
+  satchel sources list";
+
+pub(super) const SOURCES_LIST: &str = "\
+Examples:
+  satchel sources list
+  satchel sources list --json | jq '.sources[] | {path, waiting}'";
+
+pub(super) const SOURCES_ADD: &str = "\
+Example:
+  satchel sources add ~/Downloads";
+
+pub(super) const SOURCES_REMOVE: &str = "\
+Example:
+  satchel sources remove ~/Downloads";
 
 pub(super) const DEMO: &str = "\
 Example:

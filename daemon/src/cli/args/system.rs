@@ -9,6 +9,9 @@ use super::examples;
 /// `serve`.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ServeArgs {
+    /// Watch this folder too, as long as this daemon runs; may be given several times
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub watch: Vec<PathBuf>,
     /// Log to this file, which is set aside when it is full, instead of stderr
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub log_file: Option<PathBuf>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use satchel_proto::v1;
 use serde::Serialize;
 
-use super::{filled, when};
+use super::{filled, source::Source, when};
 use crate::cli::words;
 
 /// `exports list`.
@@ -107,6 +107,8 @@ pub(crate) struct Status<'a> {
     pub database_bytes: u64,
     pub blob_bytes: u64,
     pub problems: Vec<Problem<'a>>,
+    /// The watched folders.
+    pub sources: Vec<Source<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -170,6 +172,7 @@ impl<'a> Status<'a> {
             database_bytes: status.database_bytes,
             blob_bytes: status.blob_bytes,
             problems: status.problems.iter().map(Problem::new).collect(),
+            sources: status.sources.iter().map(Source::new).collect(),
         }
     }
 }

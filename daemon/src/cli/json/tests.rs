@@ -268,6 +268,7 @@ fn exports_plugins_and_status_have_their_keys() {
             "database_bytes",
             "blob_bytes",
             "problems",
+            "sources",
         ]
     );
     assert_eq!(keys(&shown.memories), ["total", "by_status", "by_type", "by_platform"]);

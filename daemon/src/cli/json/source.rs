@@ -1,0 +1,90 @@
+//! Watched folders.
+
+use satchel_proto::v1;
+use serde::Serialize;
+
+use super::filled;
+use crate::cli::words;
+
+/// `sources list`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Sources<'a> {
+    pub sources: Vec<Source<'a>>,
+}
+
+/// `sources add`, and one of `sources list` and `status`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Source<'a> {
+    pub path: &'a str,
+    pub origin: String,
+    pub state: String,
+    pub polling_reason: Option<&'a str>,
+    pub recursive: bool,
+    /// Everything in it was looked at since the daemon began.
+    pub scanned: bool,
+    pub imported: u64,
+    pub unrecognized: u64,
+    pub queued: u64,
+    pub waiting_total: u64,
+    pub failed_total: u64,
+    pub overflows: u64,
+    /// The first of each.
+    pub reading: Vec<Item<'a>>,
+    pub waiting: Vec<Item<'a>>,
+    pub failed: Vec<Item<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Item<'a> {
+    pub name: &'a str,
+    pub reason: Option<&'a str>,
+    pub job_id: Option<&'a str>,
+    pub retry_in_seconds: Option<i64>,
+}
+
+/// `sources remove`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Removed<'a> {
+    pub removed: &'a str,
+}
+
+impl<'a> Sources<'a> {
+    pub(crate) fn new(sources: &'a [v1::Source]) -> Self {
+        Self { sources: sources.iter().map(Source::new).collect() }
+    }
+}
+
+impl<'a> Source<'a> {
+    pub(crate) fn new(source: &'a v1::Source) -> Self {
+        let items = |items: &'a [v1::SourceItem]| items.iter().map(Item::new).collect();
+        Self {
+            path: &source.path,
+            origin: words::source_origin(source.origin),
+            state: words::source_state(source.state),
+            polling_reason: filled(&source.polling_reason),
+            recursive: source.recursive,
+            scanned: source.scanned,
+            imported: source.imported,
+            unrecognized: source.unrecognized,
+            queued: source.queued,
+            waiting_total: source.waiting_total,
+            failed_total: source.failed_total,
+            overflows: source.overflows,
+            reading: items(&source.reading),
+            waiting: items(&source.waiting),
+            failed: items(&source.failed),
+        }
+    }
+}
+
+impl<'a> Item<'a> {
+    fn new(item: &'a v1::SourceItem) -> Self {
+        let v1::SourceItem { name, reason, job_id, retry_in } = item;
+        Self {
+            name,
+            reason: filled(reason),
+            job_id: filled(job_id),
+            retry_in_seconds: retry_in.as_ref().map(|wait| wait.seconds),
+        }
+    }
+}

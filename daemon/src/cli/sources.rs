@@ -1,0 +1,181 @@
+//! `sources …`: the watched folders.
+
+use std::path::Path;
+
+use satchel_proto::v1::{
+    AddSourceRequest, ListSourcesRequest, RemoveSourceRequest, Source, SourceItem, SourceState,
+};
+
+use super::{
+    Context,
+    args::Sources,
+    error::CliError,
+    exit::Exit,
+    json,
+    link::Link,
+    look::{Look, Paint},
+    text, words,
+};
+
+/// Runs the command.
+///
+/// # Errors
+/// As the daemon refuses.
+pub(crate) async fn run(context: &mut Context, link: &Link, command: &Sources) -> Result<Exit, CliError> {
+    match command {
+        Sources::List => list(context, link).await,
+        Sources::Add(folder) => add(context, link, &folder.dir).await,
+        Sources::Remove(folder) => remove(context, link, &folder.dir).await,
+    }
+}
+
+async fn list(context: &mut Context, link: &Link) -> Result<Exit, CliError> {
+    let sources = link.imports().list_sources(ListSourcesRequest {}).await?.into_inner().sources;
+    if context.out.json {
+        context.out.json(&json::source::Sources::new(&sources))?;
+    } else {
+        let text: String = sources.iter().map(|source| render(source, context.out.look)).collect();
+        context.out.print(&text)?;
+        if sources.is_empty() {
+            context.out.note("no folder is watched; `satchel sources add DIR` adds one");
+        }
+    }
+    if !link.is_daemon() && !sources.is_empty() {
+        context.out.note("no daemon runs; `satchel serve` watches them");
+    }
+    Ok(Exit::Done)
+}
+
+async fn add(context: &mut Context, link: &Link, dir: &Path) -> Result<Exit, CliError> {
+    let path = whole(context, dir)?;
+    let answer = link.imports().add_source(AddSourceRequest { path }).await?.into_inner();
+    let source = answer.source.unwrap_or_default();
+    if context.out.json {
+        context.out.json(&json::source::Source::new(&source))?;
+    } else {
+        let done = if answer.added { "watched from now on" } else { "watched already" };
+        context.out.print(&format!("{}: {done}\n", text::one_line(&source.path)))?;
+    }
+    if !link.is_daemon() {
+        context.out.note("no daemon runs; `satchel serve` watches it");
+    }
+    Ok(Exit::Done)
+}
+
+async fn remove(context: &mut Context, link: &Link, dir: &Path) -> Result<Exit, CliError> {
+    let path = whole(context, dir)?;
+    let request = RemoveSourceRequest { path: path.clone() };
+    link.imports().remove_source(request).await?;
+    if context.out.json {
+        context.out.json(&json::source::Removed { removed: &path })?;
+    } else {
+        context.out.print(&format!("{}: watched no more\n", text::one_line(&path)))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The folder's absolute path; one that is gone, or on another machine, is taken by its spelling.
+fn whole(context: &Context, dir: &Path) -> Result<String, CliError> {
+    let here = context.place.is_local().then(|| std::fs::canonicalize(dir).ok()).flatten();
+    let path = match here {
+        Some(path) => path,
+        None => std::path::absolute(dir).map_err(|source| CliError::File {
+            action: "find",
+            path: dir.to_owned(),
+            source,
+        })?,
+    };
+    path.into_os_string().into_string().map_err(|path| {
+        CliError::Usage(format!("{path:?} is not UTF-8; name it with `satchel serve --watch`"))
+    })
+}
+
+/// The lines of one folder.
+pub(super) fn render(source: &Source, look: Look) -> String {
+    let mut out = format!("{}  {}\n", text::one_line(&source.path), text::one_line(&summary(source)));
+    let mut lines = |mark: &str, items: &[SourceItem], total: u64| {
+        for item in items {
+            text::append(&mut out, format_args!("  {mark} {}\n", text::one_line(&item_line(item))));
+        }
+        let more = total.saturating_sub(items.len() as u64);
+        if more > 0 {
+            text::append(&mut out, format_args!("  {mark} and {} more\n", text::number(more)));
+        }
+    };
+    lines("reading", &source.reading, 0);
+    lines("waiting", &source.waiting, source.waiting_total);
+    lines(&look.paint(Paint::Bad, "failed"), &source.failed, source.failed_total);
+    out
+}
+
+/// In one line: how it is watched, and what came of what.
+fn summary(source: &Source) -> String {
+    let state = match source.state() {
+        SourceState::Polling => format!("looked at now and then, as {}", source.polling_reason),
+        state => words::source_state(state.into()),
+    };
+    let counts = [
+        (source.imported, "imported"),
+        (source.queued, "next"),
+        (source.waiting_total, "waiting"),
+        (source.failed_total, "failed"),
+        (source.unrecognized, "not recognised"),
+    ];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = std::iter::once(format!("({state}; {})", words::source_origin(source.origin)))
+        .chain(counts.map(|(count, word)| format!("{} {word}", text::number(*count))))
+        .collect();
+    parts.join(", ")
+}
+
+fn item_line(item: &SourceItem) -> String {
+    let mut line = item.name.clone();
+    if !item.reason.is_empty() {
+        line.push_str(": ");
+        line.push_str(&item.reason);
+    }
+    if let Some(wait) = &item.retry_in {
+        let millis = u64::try_from(wait.seconds).unwrap_or(0).saturating_mul(1_000);
+        line.push_str(&format!("; tried again in {}", text::span(millis)));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use satchel_proto::v1::SourceOrigin;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_says_what_is_read_what_waits_and_what_failed() {
+        let item = |name: &str, reason: &str| SourceItem {
+            name: name.to_owned(),
+            reason: reason.to_owned(),
+            ..SourceItem::default()
+        };
+        let source = Source {
+            path: "/home/ana/Downloads".to_owned(),
+            origin: SourceOrigin::Added.into(),
+            state: SourceState::Watching.into(),
+            imported: 1_204,
+            waiting_total: 3,
+            failed_total: 1,
+            reading: vec![item("big.zip", "")],
+            waiting: vec![item("a.zip.part", "its download is in progress")],
+            failed: vec![SourceItem {
+                retry_in: Some(prost_types::Duration { seconds: 40, nanos: 0 }),
+                ..item("c\n.zip", "its bytes do not match their checksum")
+            }],
+            ..Source::default()
+        };
+        let expected = "\
+/home/ana/Downloads  (watching; added), 1,204 imported, 3 waiting, 1 failed
+  reading big.zip
+  waiting a.zip.part: its download is in progress
+  waiting and 2 more
+  failed c .zip: its bytes do not match their checksum; tried again in 40.0 s
+";
+        assert_eq!(render(&source, Look::plain(100)), expected);
+    }
+}

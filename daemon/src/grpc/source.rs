@@ -1,0 +1,147 @@
+//! Watched folders: the calls of `ImportService` about them, and how they stand in the daemon's status.
+
+use std::{path::Path, time::Duration};
+
+use satchel_proto::v1;
+
+use super::{Core, import::MAX_PATH_BYTES, status::Fault};
+use crate::watch::{FolderView, Notice, Origin, State, Watch, WatchedFolder, shown};
+
+/// Longest reason of one file in an answer, in characters.
+const MAX_REASON: usize = 500;
+
+/// Every watched folder.
+pub(super) fn list(core: &Core) -> v1::ListSourcesResponse {
+    v1::ListSourcesResponse { sources: all(core), header: Some(core.header()) }
+}
+
+pub(super) fn all(core: &Core) -> Vec<v1::Source> {
+    core.watch.folders().into_iter().map(|folder| to_wire(&core.watch, folder)).collect()
+}
+
+pub(super) fn add(core: &Core, request: v1::AddSourceRequest) -> Result<v1::AddSourceResponse, Fault> {
+    let v1::AddSourceRequest { path } = request;
+    let path = absolute(&path)?;
+    let added = core.watch.add(path)?;
+    let watched = core.watch.folders().into_iter().find(|folder| folder.path == path);
+    let source = watched.map(|folder| to_wire(&core.watch, folder));
+    Ok(v1::AddSourceResponse { source, header: Some(core.header()), added })
+}
+
+pub(super) fn remove(
+    core: &Core,
+    request: v1::RemoveSourceRequest,
+) -> Result<v1::RemoveSourceResponse, Fault> {
+    let v1::RemoveSourceRequest { path } = request;
+    let path = absolute(&path)?;
+    core.watch.remove(path)?;
+    Ok(v1::RemoveSourceResponse { header: Some(core.header()) })
+}
+
+fn absolute(path: &str) -> Result<&Path, Fault> {
+    let well = path.len() <= MAX_PATH_BYTES && Path::new(path).is_absolute();
+    if well { Ok(Path::new(path)) } else { Err(Fault::field("path", "must be an absolute path")) }
+}
+
+/// What a person should look at in the watched folders.
+pub(super) fn problems(watch: &Watch) -> Vec<v1::Problem> {
+    let problem =
+        |reason: &str, message: String, fix: String| v1::Problem { reason: reason.to_owned(), message, fix };
+    let refused = watch.refused().into_iter().map(|message| {
+        problem("SOURCE_REFUSED", message, "mend the configuration, or leave the folder out of it".to_owned())
+    });
+    let folders = watch.folders();
+    let troubles = folders.into_iter().flat_map(|folder| {
+        let failed = failures(&folder);
+        folder
+            .view
+            .troubles
+            .into_iter()
+            .map(|trouble| ("SOURCE_TROUBLE", trouble.message, trouble.fix))
+            .chain(failed.map(|(message, fix)| ("SOURCE_FAILED", message, fix)))
+    });
+    refused.chain(troubles.map(|(reason, message, fix)| problem(reason, message, fix))).collect()
+}
+
+/// One problem for all that failed in a folder.
+fn failures(folder: &WatchedFolder) -> Option<(String, String)> {
+    let first = folder.view.failed.first()?;
+    let more = match folder.view.failed_total {
+        0 | 1 => String::new(),
+        total => format!(" (and {} more)", total - 1),
+    };
+    let message = format!(
+        "{:?} in {:?} could not be imported: {}{more}",
+        first.name,
+        shown(folder.path.as_os_str()),
+        first.reason
+    );
+    let fix =
+        "put a whole file in its place; it is tried again by itself, and `satchel sources list` shows all";
+    Some((message, fix.to_owned()))
+}
+
+fn to_wire(watch: &Watch, folder: WatchedFolder) -> v1::Source {
+    let WatchedFolder { path, origin, spec, view } = folder;
+    let FolderView {
+        state,
+        imported,
+        unrecognised,
+        reading,
+        queued,
+        waiting,
+        waiting_total,
+        failed,
+        failed_total,
+        // Problems of the daemon.
+        troubles: _,
+        overflows,
+        scanned,
+    } = view;
+    let (state, polling_reason) = match state {
+        State::Idle => (v1::SourceState::Idle, String::new()),
+        State::Watching => (v1::SourceState::Watching, String::new()),
+        State::Polling(why) => (v1::SourceState::Polling, why),
+        State::Broken => (v1::SourceState::Broken, String::new()),
+    };
+    let items = |notices: Vec<Notice>| notices.into_iter().map(|notice| item(watch, notice)).collect();
+    v1::Source {
+        path: shown(path.as_os_str()),
+        origin: origin_to_wire(origin).into(),
+        state: state.into(),
+        polling_reason,
+        imported: imported as u64,
+        unrecognized: unrecognised as u64,
+        queued: queued as u64,
+        waiting_total: waiting_total as u64,
+        failed_total: failed_total as u64,
+        reading: items(reading),
+        waiting: items(waiting),
+        failed: items(failed),
+        overflows,
+        scanned,
+        recursive: spec.recursive,
+    }
+}
+
+fn origin_to_wire(origin: Origin) -> v1::SourceOrigin {
+    match origin {
+        Origin::Configured => v1::SourceOrigin::Configured,
+        Origin::Flag => v1::SourceOrigin::Flag,
+        Origin::Added => v1::SourceOrigin::Added,
+    }
+}
+
+fn item(watch: &Watch, notice: Notice) -> v1::SourceItem {
+    let Notice { name, reason, job, again } = notice;
+    v1::SourceItem {
+        name,
+        reason: reason.chars().take(MAX_REASON).collect(),
+        job_id: job.unwrap_or_default(),
+        retry_in: again.map(|again| duration_to_wire(watch.until(again))),
+    }
+}
+
+fn duration_to_wire(duration: Duration) -> prost_types::Duration {
+    prost_types::Duration::try_from(duration).unwrap_or_default()
+}

@@ -1,0 +1,139 @@
+//! Who comes next: what people ask for and what watched folders bring take turns, so that neither waits behind the other.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use satchel_host::CancelToken;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::{ImportRequest, JobView, Phase, WatchedImport};
+
+/// Jobs of people that wait; a client that starts more is told to wait itself.
+pub(super) const WAITING: usize = 1_000;
+/// The same of all watched folders, which hold back the rest themselves.
+pub(super) const WATCHED_WAITING: usize = 256;
+/// Ended jobs whose outcome can still be watched.
+const REMEMBERED: usize = 1_000;
+
+/// Told how a job ended, and whether its source changed while it was read.
+pub type OnEnd = Box<dyn FnOnce(&JobView, bool) + Send>;
+
+/// A job that runs, waits or has ended.
+pub(super) struct Job {
+    pub(super) request: ImportRequest,
+    pub(super) watched: Option<WatchedImport>,
+    pub(super) on_end: Option<OnEnd>,
+    pub(super) cancel: CancelToken,
+    pub(super) view: watch::Sender<JobView>,
+}
+
+#[derive(Default)]
+pub(super) struct Jobs {
+    pub(super) running: usize,
+    /// Nothing new is begun any more.
+    pub(super) stopping: bool,
+    pub(super) all: BTreeMap<Uuid, Job>,
+    asked: VecDeque<Uuid>,
+    watched: VecDeque<Uuid>,
+    /// Whose turn it was last.
+    last_watched: bool,
+    order: VecDeque<Uuid>,
+}
+
+impl Jobs {
+    /// Queues a job; false: too many wait.
+    pub(super) fn add(&mut self, id: Uuid, job: Job) -> bool {
+        let (lane, most) = match job.watched {
+            Some(_) => (&mut self.watched, WATCHED_WAITING),
+            None => (&mut self.asked, WAITING),
+        };
+        if lane.len() >= most {
+            return false;
+        }
+        lane.push_back(id);
+        self.all.insert(id, job);
+        self.order.push_back(id);
+        self.forget_old();
+        true
+    }
+
+    /// The next to run: the lanes take turns.
+    pub(super) fn next(&mut self) -> Option<Uuid> {
+        let watched = self.asked.is_empty() || (!self.last_watched && !self.watched.is_empty());
+        let lane = if watched { &mut self.watched } else { &mut self.asked };
+        let id = lane.pop_front()?;
+        self.last_watched = watched;
+        Some(id)
+    }
+
+    /// Nobody waits any more.
+    pub(super) fn clear_waiting(&mut self) {
+        self.asked.clear();
+        self.watched.clear();
+    }
+
+    /// Forgets the oldest that ended. Those that run stay, for they can be followed and stopped; the few are passed over.
+    fn forget_old(&mut self) {
+        let mut at = 0;
+        while self.order.len() > REMEMBERED + WAITING && at < self.order.len() {
+            let job = self.all.get(&self.order[at]);
+            if job.is_some_and(|job| job.view.borrow().phase != Phase::Ended) {
+                at += 1;
+            } else if let Some(id) = self.order.remove(at) {
+                self.all.remove(&id);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn job(id: Uuid, watched: bool, phase: Phase) -> Job {
+        let request = ImportRequest { path: "/a".into(), provider: None, again: false, dry_run: false };
+        let watched =
+            watched.then(|| WatchedImport { root: "/".into(), name: "a".into(), providers: Vec::new() });
+        let view = JobView { id, path: "/a".into(), phase, done: 0, total: 0, imports: Vec::new() };
+        Job { request, watched, on_end: None, cancel: CancelToken::new(), view: watch::Sender::new(view) }
+    }
+
+    #[test]
+    fn people_and_folders_take_turns() {
+        let mut jobs = Jobs::default();
+        for at in 0..6_u128 {
+            let id = Uuid::from_u128(at);
+            assert!(jobs.add(id, job(id, at < 4, Phase::Waiting)));
+        }
+        let order: Vec<u128> = std::iter::from_fn(|| jobs.next()).map(|id| id.as_u128()).collect();
+        assert_eq!(order, [0, 4, 1, 5, 2, 3]);
+    }
+
+    #[test]
+    fn each_lane_has_its_own_bound() {
+        let mut jobs = Jobs::default();
+        let mut add = |watched: bool| {
+            let id = Uuid::new_v4();
+            jobs.add(id, job(id, watched, Phase::Waiting))
+        };
+        assert!((0..WATCHED_WAITING).all(|_| add(true)));
+        assert!(!add(true));
+        assert!((0..WAITING).all(|_| add(false)));
+        assert!(!add(false));
+    }
+
+    #[test]
+    fn a_long_job_is_not_forgotten_while_it_runs() {
+        let mut jobs = Jobs::default();
+        let long = Uuid::from_u128(1);
+        assert!(jobs.add(long, job(long, false, Phase::Reading)));
+        assert_eq!(jobs.next(), Some(long));
+        for _ in 0..3 * (REMEMBERED + WAITING) {
+            let id = Uuid::new_v4();
+            assert!(jobs.add(id, job(id, true, Phase::Ended)));
+            jobs.next().unwrap();
+        }
+        assert!(jobs.all.contains_key(&long) && jobs.all.len() <= REMEMBERED + WAITING);
+    }
+}

@@ -1,0 +1,98 @@
+//! What a file's name says: an export perhaps, a download on its way, or nothing of ours.
+
+use std::{
+    ffi::{OsStr, OsString},
+    os::unix::ffi::{OsStrExt, OsStringExt},
+};
+
+/// Endings of what the importers read.
+const EXPORTS: [&str; 9] = ["zip", "json", "jsonl", "ndjson", "csv", "tsv", "html", "htm", "txt"];
+/// Endings that browsers and other programs give to a file until it is whole.
+const UNFINISHED: [&str; 9] =
+    ["crdownload", "part", "tmp", "download", "partial", "opdownload", "filepart", "aria2", "!ut"];
+/// Names that systems leave behind.
+const LITTER: [&str; 4] = ["Thumbs.db", "desktop.ini", "__MACOSX", "lost+found"];
+
+/// Whether nobody means this name for an export: hidden, or left behind by a system.
+pub(super) fn hidden(name: &OsStr) -> bool {
+    let bytes = name.as_bytes();
+    bytes.starts_with(b".") || bytes.ends_with(b"~") || LITTER.iter().any(|litter| bytes == litter.as_bytes())
+}
+
+/// Whether an importer might read a file of this name.
+pub(super) fn exported(name: &OsStr) -> bool {
+    ends_in_one(name, &EXPORTS).is_some()
+}
+
+/// Whether it has the name of a download that is on its way.
+pub(super) fn unfinished(name: &OsStr) -> bool {
+    ends_in_one(name, &UNFINISHED).is_some()
+}
+
+/// The name without the ending of a download on its way.
+pub(super) fn finished(name: &OsStr) -> Option<&OsStr> {
+    ends_in_one(name, &UNFINISHED).map(OsStr::from_bytes)
+}
+
+/// The names beside `name` that say that it is on its way.
+pub(super) fn partners(name: &OsStr) -> impl Iterator<Item = OsString> {
+    UNFINISHED.iter().map(move |ending| {
+        let mut bytes = name.as_bytes().to_vec();
+        bytes.push(b'.');
+        bytes.extend_from_slice(ending.as_bytes());
+        OsString::from_vec(bytes)
+    })
+}
+
+/// A name for people: what is no text is shown as `\x` and its two digits.
+pub fn shown(name: &OsStr) -> String {
+    let mut text = String::new();
+    for chunk in name.as_bytes().utf8_chunks() {
+        text.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+    }
+    text
+}
+
+/// The stem, if the ending is one of `endings` in any case.
+fn ends_in_one<'a>(name: &'a OsStr, endings: &[&str]) -> Option<&'a [u8]> {
+    let bytes = name.as_bytes();
+    let dot = bytes.iter().rposition(|byte| *byte == b'.')?;
+    let (stem, ending) = (&bytes[..dot], &bytes[dot + 1..]);
+    let known = endings.iter().any(|known| ending.eq_ignore_ascii_case(known.as_bytes()));
+    (known && !stem.is_empty()).then_some(stem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_exports_from_downloads_and_litter() {
+        let name = |text: &'static str| OsStr::new(text);
+        for export in ["a.zip", "A.ZIP", "conversations.json", "b (1).zip", "x.tar.csv"] {
+            assert!(exported(name(export)) && !unfinished(name(export)), "{export}");
+        }
+        for download in ["a.zip.crdownload", "x.part", "a.zip.tmp", "a.zip.download", "a.zip.Aria2"] {
+            assert!(unfinished(name(download)) && !exported(name(download)), "{download}");
+        }
+        for other in ["photo.jpg", "zip", ".zip", "report.pdf", "a.zip.asc"] {
+            assert!(!unfinished(name(other)) && !exported(name(other)), "{other}");
+        }
+        for litter in [".a.zip.Xy12", "a.json~", "__MACOSX", ".DS_Store"] {
+            assert!(hidden(name(litter)), "{litter}");
+        }
+    }
+
+    #[test]
+    fn a_download_and_its_file_find_each_other() {
+        assert_eq!(finished(OsStr::new("a.zip.part")), Some(OsStr::new("a.zip")));
+        assert_eq!(finished(OsStr::new("a.zip")), None);
+        assert!(partners(OsStr::new("a.zip")).any(|name| name == "a.zip.part"));
+    }
+
+    #[test]
+    fn names_that_are_no_text_are_shown_escaped() {
+        assert_eq!(shown(OsStr::from_bytes(b"a\xff\xc3\xa9.zip")), "a\\xff\u{e9}.zip");
+    }
+}

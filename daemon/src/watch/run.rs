@@ -1,0 +1,152 @@
+//! The thread of one watched folder.
+
+use std::{
+    panic::{self, AssertUnwindSafe},
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{
+    Inner,
+    events::{Events, Hints},
+    folder::{Folder, FolderView, Parts, State, Trouble},
+    mailbox::Mailbox,
+    memory::Kept,
+    queue::Feed,
+    scan::Ground,
+    settle::Moment,
+    spec::WatchSpec,
+};
+
+/// Shortest time between two looks that events bring: a file that grows brings thousands.
+const LEAST: Duration = Duration::from_millis(250);
+
+/// The thread of one watched folder; it ends when this is dropped.
+pub(super) struct Running {
+    mailbox: Arc<Mailbox>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// Guards what people are told, and whether the thread has ended.
+    state: Mutex<(FolderView, bool)>,
+    ended: Condvar,
+}
+
+impl Running {
+    pub(super) fn start(inner: &Inner, spec: &WatchSpec) -> Self {
+        let mailbox = Arc::new(Mailbox::default());
+        let shared = Arc::new(Shared::default());
+        let (parts, least) = parts(inner, spec, &mailbox);
+        let base = inner.base;
+        let (thread_mailbox, thread_shared) = (Arc::clone(&mailbox), Arc::clone(&shared));
+        thread::spawn(move || {
+            let (root, pulse) = (parts.root.clone(), parts.pace.pulse);
+            let work =
+                AssertUnwindSafe(|| watch(Folder::new(parts), &thread_mailbox, &thread_shared, base, least));
+            if panic::catch_unwind(work).is_err() {
+                tracing::error!(folder = %root.display(), "the watcher of a folder broke off");
+                thread_shared.show(FolderView {
+                    state: State::Broken,
+                    troubles: vec![broke_off(&root, base.elapsed() + pulse)],
+                    ..FolderView::default()
+                });
+            }
+            thread_shared.end();
+        });
+        Self { mailbox, shared }
+    }
+
+    pub(super) fn rescan(&self) {
+        self.mailbox.rescan();
+    }
+
+    pub(super) fn stop(&self) {
+        self.mailbox.stop();
+    }
+
+    /// Waits until the thread has ended; false if it does not in time.
+    pub(super) fn wait(&self, most: Duration) -> bool {
+        let state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.shared.ended.wait_timeout_while(state, most, |(_, ended)| !*ended);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    pub(super) fn view(&self) -> FolderView {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).0.clone()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.mailbox.stop();
+    }
+}
+
+impl Shared {
+    fn show(&self, view: FolderView) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).0 = view;
+    }
+
+    fn end(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+        self.ended.notify_all();
+    }
+}
+
+fn parts(inner: &Inner, spec: &WatchSpec, mailbox: &Arc<Mailbox>) -> (Parts, Duration) {
+    let pace = spec.paced(&inner.pace);
+    let least = LEAST.min(pace.quiet / 4);
+    let root = spec.path.clone();
+    let listen = {
+        let (root, mailbox) = (root.clone(), Arc::clone(mailbox));
+        Box::new(move || {
+            let events = Events::new(root.clone(), Arc::clone(&mailbox))?;
+            Ok(Box::new(events) as Box<dyn Hints>)
+        })
+    };
+    let (base, clock, stopping) = (inner.base, Arc::clone(&inner.clock), Arc::clone(mailbox));
+    let parts = Parts {
+        disk: Box::new(Ground::new(&root, spec.recursive, &spec.patterns(), &inner.data_dir)),
+        listen,
+        queue: Box::new(Feed {
+            imports: inner.imports.clone(),
+            root: root.clone(),
+            providers: spec.providers.clone(),
+            mailbox: Arc::clone(mailbox),
+        }),
+        memory: Box::new(Kept::new(inner.store.clone(), &root)),
+        wall: Box::new(move || clock.now_micros()),
+        clock: Box::new(move || base.elapsed()),
+        stopping: Box::new(move || stopping.stopping()),
+        root,
+        pace,
+        poll: spec.poll,
+    };
+    (parts, least)
+}
+
+fn watch(mut folder: Folder, mailbox: &Mailbox, shared: &Shared, base: Instant, least: Duration) {
+    loop {
+        let (now, next) = (base.elapsed(), folder.next());
+        let most = next.saturating_sub(now);
+        // What is due does not wait; what events bring does.
+        let pending = mailbox.wait(least.min(most), most);
+        if pending.stop {
+            return;
+        }
+        folder.step(pending);
+        shared.show(folder.view());
+    }
+}
+
+fn broke_off(root: &std::path::Path, next: Moment) -> Trouble {
+    Trouble {
+        message: format!("the watcher of {:?} broke off by an internal error", root.display().to_string()),
+        fix: "please report this, and restart the daemon".to_owned(),
+        tries: 1,
+        next,
+    }
+}

@@ -1,0 +1,86 @@
+//! A watched folder on a real file system.
+
+use std::{
+    ffi::OsStr,
+    io,
+    path::{Path, PathBuf},
+};
+
+use glob::Pattern;
+use rustix::{
+    fd::OwnedFd,
+    fs::{Mode, OFlags, Stat},
+};
+
+use super::super::names;
+
+/// File systems whose changes by other machines, or by a program behind them, nobody tells us: their numbers in `statfs(2)`.
+const SILENT: [u64; 12] = [
+    0x6969,      // NFS
+    0x517b,      // SMB
+    0xfe53_4d42, // SMB 2
+    0xff53_4d42, // CIFS
+    0x6573_5546, // FUSE
+    0x0102_1997, // 9P
+    0x564c,      // NCP
+    0x5346_414f, // AFS
+    0x6b41_4653, // kAFS
+    0x00c3_6400, // Ceph
+    0x0bd0_0bd0, // Lustre
+    0x786f_4256, // VirtualBox's shared folders
+];
+
+/// A watched folder on a real file system.
+#[derive(Debug)]
+pub(crate) struct Ground {
+    root: PathBuf,
+    recursive: bool,
+    ignore: Vec<Pattern>,
+    /// Device and inode of the folder that we write to ourselves.
+    own: Option<(u64, u64)>,
+}
+
+impl Ground {
+    /// The folder `root`; names that fit one of `ignore` are passed over, and so is our own `data_dir` below it.
+    pub(crate) fn new(root: &Path, recursive: bool, ignore: &[Pattern], data_dir: &Path) -> Self {
+        let own = rustix::fs::stat(data_dir).ok().map(|stat| (stat.st_dev, stat.st_ino));
+        Self { root: root.to_owned(), recursive, ignore: ignore.to_vec(), own }
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(super) fn recursive(&self) -> bool {
+        self.recursive
+    }
+
+    /// Whether it is the folder that we keep everything in.
+    pub(super) fn own(&self, stat: &Stat) -> bool {
+        self.own == Some((stat.st_dev, stat.st_ino))
+    }
+
+    /// Whether nobody means this name for an export.
+    pub(super) fn passed_over(&self, name: &OsStr) -> bool {
+        names::hidden(name) || self.ignore.iter().any(|pattern| pattern.matches(&name.to_string_lossy()))
+    }
+
+    /// Opens the folder; it may be a link, as the person named it.
+    pub(super) fn open_root(&self) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(rustix::fs::open(&self.root, flags, Mode::empty())?)
+    }
+
+    /// Whether the system tells of changes there; what cannot be asked is taken to.
+    #[cfg(target_os = "linux")]
+    #[expect(clippy::cast_sign_loss, reason = "a magic number, of 32 bits wherever it is kept")]
+    pub(super) fn told(&self) -> bool {
+        let Ok(stat) = rustix::fs::statfs(&self.root) else { return true };
+        !SILENT.contains(&(stat.f_type as u64 & 0xffff_ffff))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn told(&self) -> bool {
+        true
+    }
+}
