@@ -24,7 +24,7 @@ pub mod supervisor;
 pub mod verify;
 pub mod watch;
 
-pub use run::{Outside, Ready, RunError, run, run_under};
+pub use run::{DRAIN, Outside, Ready, RunError, run, run_under};
 
 /// An error and its causes in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {

@@ -28,9 +28,11 @@ use crate::{
     watch::{Watch, WatchError},
 };
 
-/// How long running imports may take to reach their next whole record, after which the store is closed under them. A record
-/// takes milliseconds; a fsync on a busy disk may take seconds.
-const DRAIN: Duration = Duration::from_secs(10);
+/// How long running imports may take to reach their next whole record when a process ends with its daemon; after that the
+/// store is closed under them. A record takes milliseconds; a fsync on a busy disk, or compiling the importers, takes seconds.
+pub const DRAIN: Duration = Duration::from_secs(10);
+/// As good as for ever: whoever goes on after its daemon needs the data directory to be free.
+const UNTIL_IT_ENDS: Duration = Duration::from_hours(24);
 
 /// Told once the daemon answers.
 #[derive(Clone, Debug)]
@@ -52,6 +54,8 @@ pub struct Outside {
     pub supervisor: Supervisor,
     /// How long that one waits for a sign of life.
     pub watchdog: Option<Duration>,
+    /// How long a stop waits for running imports.
+    pub drain: Duration,
     /// Turns true when the stop must not take its time any more.
     pub hurry: watch::Receiver<bool>,
 }
@@ -97,7 +101,8 @@ pub async fn run(
     let (_settings, settings) = watch::channel(config);
     let (_hurry, hurry) = watch::channel(false);
     let supervisor = Supervisor::default();
-    let outside = Outside { settings, inherited: None, supervisor, watchdog: None, hurry };
+    let drain = UNTIL_IT_ENDS;
+    let outside = Outside { settings, inherited: None, supervisor, watchdog: None, drain, hurry };
     run_under(outside, notice, ready, stop).await
 }
 
@@ -111,7 +116,7 @@ pub async fn run_under(
     ready: impl FnOnce(Ready),
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), RunError> {
-    let Outside { mut settings, inherited, supervisor, watchdog, hurry } = outside;
+    let Outside { mut settings, inherited, supervisor, watchdog, drain, hurry } = outside;
     let config = settings.borrow_and_update().clone();
     let (data_dir, runtime_dir) = (config.data_dir.clone(), config.runtime_dir.clone());
     let watching = config.watching.active;
@@ -137,7 +142,7 @@ pub async fn run_under(
         () = follow(&mut settings, &imports, &watch) => Ok(()),
         () = tell_alive(&supervisor, watchdog, &store) => Ok(()),
     };
-    close(watch.clone(), imports.clone(), store.clone(), hurry).await?;
+    close(watch.clone(), imports.clone(), store.clone(), drain, hurry).await?;
     Ok(served?)
 }
 
@@ -146,11 +151,12 @@ async fn close(
     watch: Watch,
     imports: Imports,
     store: Store,
+    drain: Duration,
     hurry: watch::Receiver<bool>,
 ) -> Result<(), RunError> {
     let drained = tokio::task::spawn_blocking(move || {
         watch.stop();
-        imports.stop(DRAIN)
+        imports.stop(drain)
     });
     let drained = tokio::select! {
         drained = drained => drained.map_err(|_| RunError::Panicked)?,

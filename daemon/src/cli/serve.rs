@@ -18,7 +18,7 @@ use super::{
     place, text,
 };
 use crate::{
-    Outside, Ready, RunError,
+    DRAIN, Outside, Ready, RunError,
     config::Config,
     log::Log,
     supervisor::Supervisor,
@@ -76,6 +76,7 @@ pub(crate) async fn run(
         inherited: inherited(environment)?,
         supervisor: supervisor.clone(),
         watchdog: environment.watchdog,
+        drain: DRAIN,
         hurry: hurried,
     };
     let (teller, quiet) = (supervisor.clone(), context.out.quiet);
