@@ -272,7 +272,7 @@ fn a_folder_that_cannot_be_read_is_named_and_the_rest_is_imported() -> Result<()
     let closed = bench.path("export").join("closed");
     fs::create_dir_all(&closed)?;
     fs::write(bench.path("export").join("conversations.json"), sample()?)?;
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0))?;
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000))?;
     let import = bench.import("export")?;
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700))?;
     assert!(import.conversations.new > 0, "{:?}", import.reason);

@@ -1,0 +1,94 @@
+//! A daemon that is killed again and again among waiting exports imports all of them, and none of their records twice.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use satchel_daemon::{config::Config, watch::WatchSpec};
+use satchel_proto::v1::{
+    self, ImportStatus, admin_service_client::AdminServiceClient, import_service_client::ImportServiceClient,
+};
+use satchel_tests::{
+    archive::cache,
+    daemon::{Daemon, chatgpt_export},
+    generate::Dice,
+};
+
+/// Set in the child: the folder with data directory and downloads.
+const FOLDER: &str = "SATCHEL_TEST_WATCH_KILL";
+const EXPORTS: usize = 20;
+const ROUNDS: u64 = 6;
+/// Longest time that anything may take on a machine that does other things too.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+fn watching(config: &mut Config, folder: &Path) {
+    config.watching.active = true;
+    config.watching.pace.quiet = Duration::from_millis(50);
+    config.watching.folders = vec![WatchSpec::of(folder.join("downloads"))];
+}
+
+/// Not a test of its own: what the child process of the test below runs, until it is killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn child_that_watches() -> Result<()> {
+    let Some(folder) = std::env::var_os(FOLDER) else { return Ok(()) };
+    let folder = Path::new(&folder);
+    let mut config = Config::new(folder.join("data"), folder.to_owned());
+    watching(&mut config, folder);
+    Ok(satchel_daemon::run(config, |_| {}, |_| {}, std::future::pending()).await?)
+}
+
+fn child(folder: &Path) -> Result<Child> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["--exact", "child_that_watches", "--test-threads", "1"]).env(FOLDER, folder);
+    Ok(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_killed_among_twenty_exports_imports_each() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().to_owned();
+    for place in ["data", "downloads"] {
+        fs::create_dir(path.join(place))?;
+    }
+    std::os::unix::fs::symlink(cache(), path.join("data/cache"))?;
+    // Each holds all that the one before holds, so that a record that came twice would show.
+    for number in 0..EXPORTS {
+        let export = chatgpt_export(&path.join("made"), 10 * (number + 1))?;
+        let name = path.join(format!("downloads/conversations-{number:03}.json"));
+        fs::rename(export.join("conversations.json"), name)?;
+    }
+    let mut dice = Dice::new(7);
+    for _ in 0..ROUNDS {
+        let mut victim = child(&path)?;
+        // The moment is what the test is about: before, among and after the imports.
+        std::thread::park_timeout(Duration::from_millis(dice.below(600)));
+        victim.kill()?;
+        victim.wait()?;
+    }
+    let daemon = Daemon::start_with(folder, |config| watching(config, &path)).await?;
+    let mut client = ImportServiceClient::new(daemon.channel.clone());
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let sources = client.list_sources(v1::ListSourcesRequest {}).await?.into_inner().sources;
+        let source = sources.first().context("a watched folder")?;
+        if source.imported == EXPORTS as u64 && source.reading.is_empty() {
+            break;
+        }
+        ensure!(Instant::now() < end, "it never came: {source:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let request = v1::ListImportsRequest { page_size: 500, ..v1::ListImportsRequest::default() };
+    for import in client.list_imports(request).await?.into_inner().imports {
+        let cut = import.status() == ImportStatus::Failed && import.reason.contains("the program stopped");
+        ensure!(cut || import.status() == ImportStatus::Completed, "{import:?}");
+    }
+    let mut admin = AdminServiceClient::new(daemon.channel.clone());
+    let stats = admin.get_stats(v1::GetStatsRequest {}).await?.into_inner();
+    assert_eq!(stats.conversations, 10 * EXPORTS as u64);
+    daemon.stop().await?;
+    Ok(())
+}
