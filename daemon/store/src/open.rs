@@ -97,7 +97,7 @@ pub(crate) fn open(
     let health = if outcome.damage.is_empty() { Health::Good } else { Health::Damaged(outcome.damage) };
     report(OpenEvent::Ready { revision: Revision::new(applier.meta().revision) });
     let (writer, reader) = (WriteSide::new(journal, applier), Reader::new(disk, segments.home));
-    Ok(Inner::new(dir.to_owned(), health, writer, engine, reader, closing, headroom, lock))
+    Ok(Inner::new(dir.to_owned(), health, writer, engine, reader, closing, (lock, headroom)))
 }
 
 /// A store that nobody else can open while this lives.
