@@ -185,7 +185,7 @@ fn doctor_says_what_it_found_and_what_it_mended() {
     fs::write(&blob, bytes).unwrap();
     // The journal: said, and no backup is made of it.
     let segment = home.files("journal").remove(0);
-    flip(&segment, fs::metadata(&segment).unwrap().len() as usize / 2);
+    flip(&segment, fs::read(&segment).unwrap().len() / 2);
     let (code, told) = doctor();
     assert_eq!((code, told["problems"][0]["reason"].as_str()), (Some(1), Some("JOURNAL_DAMAGED")), "{told}");
     let refused = home.run(&["backup", &home.path("b.zip")]);

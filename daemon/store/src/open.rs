@@ -8,6 +8,8 @@ use std::{
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
+    thread,
+    time::Duration,
 };
 
 use state::{Closing, Left, Trust};
@@ -41,6 +43,9 @@ use crate::{
 /// Commits are refused when less than this is free: the engine writes pieces of 8 MiB when it likes, and does not survive being
 /// refused one, whereas a commit that is refused can be made again when there is room.
 const HEADROOM: u64 = 64 << 20;
+/// Looks for the lock file to be given up, and the time between two: half a second together.
+const LOCK_LOOKS: u32 = 25;
+const LOCK_WAIT: Duration = Duration::from_millis(20);
 /// A replay says how far it is each time it has done this many bytes.
 const PROGRESS_BYTES: u64 = 16 << 20;
 /// A lock file holds a process id.
@@ -97,7 +102,7 @@ pub(crate) fn open(
     let health = if outcome.damage.is_empty() { Health::Good } else { Health::Damaged(outcome.damage) };
     report(OpenEvent::Ready { revision: Revision::new(applier.meta().revision) });
     let (writer, reader) = (WriteSide::new(journal, applier), Reader::new(disk, segments.home));
-    Ok(Inner::new(dir.to_owned(), health, writer, engine, reader, closing, headroom, lock))
+    Ok(Inner::new(dir.to_owned(), health, writer, engine, reader, closing, (lock, headroom)))
 }
 
 /// A store that nobody else can open while this lives.
@@ -157,13 +162,24 @@ fn sweep(folder: &Path) -> Result<(), StoreError> {
     }
 }
 
+/// Takes a lock. A process that another thread starts holds our files too until it runs its own program, so one look is not enough.
+fn patient(file: &fs::File) -> Result<(), fs::TryLockError> {
+    for _ in 0..LOCK_LOOKS {
+        match file.try_lock() {
+            Err(fs::TryLockError::WouldBlock) => thread::sleep(LOCK_WAIT),
+            taken => return taken,
+        }
+    }
+    file.try_lock()
+}
+
 /// Takes the lock file and writes our process id into it.
 fn lock(dir: &Path) -> Result<fs::File, StoreError> {
     let path = dir.join("store.lock");
     let mut options = fs::OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let mut file = options.open(&path).map_err(StoreError::io("open", &path))?;
-    match file.try_lock() {
+    match patient(&file) {
         Ok(()) => {}
         Err(fs::TryLockError::WouldBlock) => {
             let mut pid = String::new();

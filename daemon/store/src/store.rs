@@ -229,8 +229,7 @@ impl Inner {
         engine: Arc<dyn Engine>,
         reader: Reader,
         closing: Closing,
-        headroom: u64,
-        lock: fs::File,
+        (lock, headroom): (fs::File, u64),
     ) -> Self {
         let revision = writer.applier.meta().revision;
         if let Health::Damaged(_) = health {

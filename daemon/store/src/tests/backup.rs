@@ -37,11 +37,11 @@ fn a_copy_taken_while_commits_go_on_is_the_store_of_one_revision() {
     let ended = AtomicBool::new(false);
     let (pinned, committed) = std::thread::scope(|scope| {
         let writing = scope.spawn(|| {
-            let (mut model, mut dice, mut count) = (Model::default(), Dice(22), 0);
+            let (mut model, mut dice, mut count) = (Model::default(), Dice(22), 0_u8);
             while !ended.load(Ordering::Acquire) {
-                store.blob_put(&mut [count as u8; 900].as_slice()).unwrap();
+                store.blob_put(&mut [count; 900].as_slice()).unwrap();
                 store.commit(model.batch(&mut dice)).unwrap();
-                count += 1;
+                count = count.wrapping_add(1);
             }
             count
         });

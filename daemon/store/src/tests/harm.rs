@@ -143,7 +143,7 @@ fn harm_to_any_file_is_found_and_what_can_be_mended_is() {
                     // What an open need not read, a check does.
                     match opened {
                         Err(StoreError::DamagedJournal { .. } | StoreError::NewerFormat { .. }) => {
-                            refused += 1
+                            refused += 1;
                         }
                         Err(error) => panic!("{what}: {error}"),
                         Ok((store, _)) if store.health() == Health::Good => {
