@@ -13,6 +13,7 @@ mod normalise;
 mod pam;
 pub mod receipt;
 mod run;
+pub mod undo;
 mod write;
 
 use std::{
@@ -29,15 +30,21 @@ use satchel_store::{Cursor, Health, Page, Store, StoreError};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use self::receipt::ImportRecord;
+use self::{
+    receipt::ImportRecord,
+    undo::{Outcome, TurnRequest},
+};
 use crate::{
     clock::Clock,
     intake::{IntakeError, Limits},
+    lineage::LineageError,
     plugins::{Plugins, PluginsError},
 };
 
 /// The reason that stands in the history of what an import wrote.
 pub(crate) const REASON: &str = "import";
+/// The reason that stands in the history of what an undo, or its taking back, wrote.
+pub(crate) const UNDONE: &str = "undo of an import";
 /// Imports that run at once: one parses while the other writes.
 const AT_ONCE: usize = 2;
 /// Jobs that wait; a client that starts more is told to wait itself.
@@ -93,6 +100,9 @@ pub struct JobView {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IngestError {
+    /// What an import must not be asked for as it stands.
+    #[error("{0}")]
+    Refused(String),
     /// The importers.
     #[error(transparent)]
     Plugins(#[from] PluginsError),
@@ -116,6 +126,15 @@ pub enum IngestError {
     Panicked,
 }
 
+impl From<LineageError> for IngestError {
+    fn from(error: LineageError) -> Self {
+        match error {
+            LineageError::Store(error) => Self::Store(error),
+            LineageError::Unreadable { what } => Self::Unencodable { what },
+        }
+    }
+}
+
 /// All imports of a store. Clones share one.
 #[derive(Clone)]
 pub struct Imports(Arc<Inner>);
@@ -128,6 +147,8 @@ pub(crate) struct Inner {
     plugin_limits: PluginLimits,
     /// Guards the way from a look-up to its commit.
     turn: Mutex<()>,
+    /// Guards that one import is undone at a time.
+    turns: Mutex<()>,
     /// Guards who runs and who waits.
     jobs: Mutex<Jobs>,
     /// Told when a job ends.
@@ -163,8 +184,9 @@ impl Imports {
         if store.health() == Health::Good {
             ledger::close_interrupted(&store, clock.now_micros())?;
         }
-        let (turn, jobs, idle) = (Mutex::new(()), Mutex::default(), Condvar::new());
-        Ok(Self(Arc::new(Inner { store, plugins, clock, limits, plugin_limits, turn, jobs, idle })))
+        let (turn, turns) = (Mutex::new(()), Mutex::new(()));
+        let (jobs, idle) = (Mutex::default(), Condvar::new());
+        Ok(Self(Arc::new(Inner { store, plugins, clock, limits, plugin_limits, turn, turns, jobs, idle })))
     }
 
     /// The importers, in the order in which they are asked.
@@ -243,7 +265,23 @@ impl Imports {
             .all
             .values()
             .find_map(|job| job.view.borrow().imports.iter().find(|import| import.id == id).cloned());
-        known.map_or_else(|| ledger::get(&self.0.store, id), |import| Ok(Some(import)))
+        match known {
+            Some(import) if !import.ended() => Ok(Some(import)),
+            // What became of it since then, the ledger knows.
+            known => Ok(ledger::get(&self.0.store, id)?.or(known)),
+        }
+    }
+
+    /// Undoes an import, or takes that back; none if there is no such import. Durable when this returns.
+    ///
+    /// # Errors
+    /// [`IngestError::Refused`], which says what to do; what the store refuses.
+    pub fn turn(
+        &self,
+        request: TurnRequest<'_>,
+        cancel: &CancelToken,
+    ) -> Result<Option<Outcome>, IngestError> {
+        self.0.turn(request, cancel)
     }
 
     /// Imports, newest first.

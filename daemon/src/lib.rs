@@ -1,6 +1,6 @@
 //! The daemon of Satchel: watches, imports, keeps, answers, exports.
 //!
-//! Floors, from the bottom: [`clock`], `plugins`, [`intake`] and [`plan`] · [`ingest`], [`export`] and [`verify`], which do not
+//! Floors, from the bottom: [`clock`], `plugins`, [`intake`], [`plan`] and [`lineage`] · [`ingest`], [`export`] and [`verify`], which do not
 //! know each other · [`grpc`] · [`run`], which only wires · `cli`, a client like any other.
 
 pub mod cli;
@@ -11,6 +11,7 @@ pub mod export;
 pub mod grpc;
 pub mod ingest;
 pub mod intake;
+pub mod lineage;
 pub mod manifest;
 pub mod plan;
 pub mod plugins;

@@ -31,6 +31,7 @@ pub enum Reason {
     ImportNotFound,
     ExportNotFound,
     PathNotFound,
+    ImportState,
     OutputExists,
     OutputRefused,
     BundleGone,
@@ -48,7 +49,7 @@ pub enum Reason {
 
 impl Reason {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::FieldInvalid,
         Self::PageTokenInvalid,
         Self::MemoryNotFound,
@@ -57,6 +58,7 @@ impl Reason {
         Self::ImportNotFound,
         Self::ExportNotFound,
         Self::PathNotFound,
+        Self::ImportState,
         Self::OutputExists,
         Self::OutputRefused,
         Self::BundleGone,
@@ -84,6 +86,7 @@ impl Reason {
             Self::ImportNotFound => "IMPORT_NOT_FOUND",
             Self::ExportNotFound => "EXPORT_NOT_FOUND",
             Self::PathNotFound => "PATH_NOT_FOUND",
+            Self::ImportState => "IMPORT_STATE",
             Self::OutputExists => "OUTPUT_EXISTS",
             Self::OutputRefused => "OUTPUT_REFUSED",
             Self::BundleGone => "BUNDLE_GONE",
@@ -111,9 +114,11 @@ impl Reason {
             | Self::ImportNotFound
             | Self::ExportNotFound
             | Self::PathNotFound => Code::NotFound,
-            Self::OutputExists | Self::OutputRefused | Self::BundleGone | Self::BundleUnreadable => {
-                Code::FailedPrecondition
-            }
+            Self::ImportState
+            | Self::OutputExists
+            | Self::OutputRefused
+            | Self::BundleGone
+            | Self::BundleUnreadable => Code::FailedPrecondition,
             Self::OffsetPastEnd => Code::OutOfRange,
             Self::NotOwner => Code::PermissionDenied,
             Self::LimitExceeded | Self::DiskFull => Code::ResourceExhausted,
@@ -172,6 +177,9 @@ pub enum Fault {
     /// Nothing has this id.
     #[error("there is no {} {id:?}", kind.word())]
     Missing { kind: Kind, id: String },
+    /// An import is not in the state that the call needs.
+    #[error("{problem}")]
+    ImportState { id: String, problem: String },
     /// An export would overwrite something.
     #[error("{path:?} exists and is not an empty folder; choose another output")]
     OutputExists { path: String },
@@ -231,6 +239,7 @@ impl Fault {
             Self::Field { .. } => Reason::FieldInvalid,
             Self::PageToken(_) => Reason::PageTokenInvalid,
             Self::Missing { kind, .. } => kind.reason(),
+            Self::ImportState { .. } => Reason::ImportState,
             Self::OutputExists { .. } => Reason::OutputExists,
             Self::OutputRefused { .. } => Reason::OutputRefused,
             Self::BundleGone { .. } => Reason::BundleGone,
@@ -288,6 +297,9 @@ impl Fault {
             Self::Missing { kind, id } => {
                 details.set_resource_info(kind.word(), id, "", self.to_string());
             }
+            Self::ImportState { id, .. } => {
+                details.add_precondition_failure_violation(reason.word(), id, self.to_string());
+            }
             Self::OutputExists { path }
             | Self::OutputRefused { path, .. }
             | Self::BundleGone { path }
@@ -317,6 +329,7 @@ impl From<IngestError> for Fault {
             IngestError::Store(error) => Self::Store(error),
             IngestError::UnknownProvider { .. } => Self::field("provider", format!("is not known: {error}")),
             IngestError::Busy => Self::Busy(error.to_string()),
+            IngestError::Refused(problem) => Self::ImportState { id: String::new(), problem },
             IngestError::Plugins(_)
             | IngestError::Intake(_)
             | IngestError::Unencodable { .. }
