@@ -17,7 +17,7 @@ use satchel_store::{Cursor, Durability, Ledger, LedgerWrite, Page, Store, StoreE
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::clock::Clock;
+use crate::{clock::Clock, lineage::LineageError};
 
 /// What to export.
 #[derive(Clone, Debug)]
@@ -105,6 +105,15 @@ pub enum ExportError {
     /// A bug.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unencodable { what: &'static str },
+}
+
+impl From<LineageError> for ExportError {
+    fn from(error: LineageError) -> Self {
+        match error {
+            LineageError::Store(error) => Self::Store(error),
+            LineageError::Unreadable { what } => Self::Unencodable { what },
+        }
+    }
 }
 
 impl ExportError {

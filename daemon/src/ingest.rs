@@ -15,6 +15,7 @@ mod pam;
 mod queue;
 pub mod receipt;
 mod run;
+pub mod undo;
 mod write;
 
 use std::{
@@ -39,15 +40,19 @@ pub use self::queue::OnEnd;
 use self::{
     queue::{Job, Jobs, WAITING},
     receipt::ImportRecord,
+    undo::{Outcome, TurnRequest},
 };
 use crate::{
     clock::Clock,
     intake::{IntakeError, Limits},
+    lineage::LineageError,
     plugins::{Plugins, PluginsError},
 };
 
 /// The reason that stands in the history of what an import wrote.
 pub(crate) const REASON: &str = "import";
+/// The reason that stands in the history of what an undo, or its taking back, wrote.
+pub(crate) const UNDONE: &str = "undo of an import";
 /// Imports that run at once: one parses while the other writes.
 const AT_ONCE: usize = 2;
 
@@ -110,6 +115,9 @@ pub struct JobView {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IngestError {
+    /// What an import must not be asked for as it stands.
+    #[error("{0}")]
+    Refused(String),
     /// The importers.
     #[error(transparent)]
     Plugins(#[from] PluginsError),
@@ -136,6 +144,15 @@ pub enum IngestError {
     Panicked,
 }
 
+impl From<LineageError> for IngestError {
+    fn from(error: LineageError) -> Self {
+        match error {
+            LineageError::Store(error) => Self::Store(error),
+            LineageError::Unreadable { what } => Self::Unencodable { what },
+        }
+    }
+}
+
 /// All imports of a store. Clones share one.
 #[derive(Clone)]
 pub struct Imports(Arc<Inner>);
@@ -149,6 +166,8 @@ pub(crate) struct Inner {
     plugin_limits: PluginLimits,
     /// Guards the way from a look-up to its commit.
     turn: Mutex<()>,
+    /// Guards that one import is undone at a time.
+    turns: Mutex<()>,
     /// Guards who runs and who waits.
     jobs: Mutex<Jobs>,
     /// Told when a job ends.
@@ -170,9 +189,10 @@ impl Imports {
         if store.health() == Health::Good {
             ledger::close_interrupted(&store, clock.now_micros())?;
         }
-        let (turn, jobs, idle) = (Mutex::new(()), Mutex::default(), Condvar::new());
+        let (turn, turns) = (Mutex::new(()), Mutex::new(()));
+        let (jobs, idle) = (Mutex::default(), Condvar::new());
         let limits = Mutex::new(limits);
-        Ok(Self(Arc::new(Inner { store, plugins, clock, limits, plugin_limits, turn, jobs, idle })))
+        Ok(Self(Arc::new(Inner { store, plugins, clock, limits, plugin_limits, turn, turns, jobs, idle })))
     }
 
     /// The importers, in the order in which they are asked.
@@ -272,7 +292,23 @@ impl Imports {
             .all
             .values()
             .find_map(|job| job.view.borrow().imports.iter().find(|import| import.id == id).cloned());
-        known.map_or_else(|| ledger::get(&self.0.store, id), |import| Ok(Some(import)))
+        match known {
+            Some(import) if !import.ended() => Ok(Some(import)),
+            // What became of it since then, the ledger knows.
+            known => Ok(ledger::get(&self.0.store, id)?.or(known)),
+        }
+    }
+
+    /// Undoes an import, or takes that back; none if there is no such import. Durable when this returns.
+    ///
+    /// # Errors
+    /// [`IngestError::Refused`], which says what to do; what the store refuses.
+    pub fn turn(
+        &self,
+        request: TurnRequest<'_>,
+        cancel: &CancelToken,
+    ) -> Result<Option<Outcome>, IngestError> {
+        self.0.turn(request, cancel)
     }
 
     /// Imports, newest first.

@@ -1,8 +1,8 @@
 //! The daemon of Satchel: watches, imports, keeps, answers, exports.
 //!
-//! Floors, from the bottom: [`clock`], `plugins`, [`intake`] and [`plan`] · [`ingest`], [`export`], [`verify`], [`backup`] and [`examine`],
-//! which do not know each other · [`watch`], which feeds [`ingest`] · [`grpc`] · [`run`], which only wires · `cli`, a client like
-//! any other. Beside them, what ties a process to its surroundings: [`log`] and [`supervisor`].
+//! Floors, from the bottom: [`clock`], `plugins`, [`intake`], [`plan`] and [`lineage`] · [`ingest`], [`export`], [`verify`],
+//! [`backup`] and [`examine`], which do not know each other · [`watch`], which feeds [`ingest`] · [`grpc`] · [`run`], which only
+//! wires · `cli`, a client like any other. Beside them, what ties a process to its surroundings: [`log`] and [`supervisor`].
 
 pub mod backup;
 pub mod cli;
@@ -14,6 +14,7 @@ pub mod export;
 pub mod grpc;
 pub mod ingest;
 pub mod intake;
+pub mod lineage;
 pub mod log;
 pub mod manifest;
 pub mod plan;

@@ -225,6 +225,28 @@ pub enum Imports {
     /// Stop an import that runs; what is stored until then is whole and stays
     #[command(after_help = examples::IMPORTS_CANCEL)]
     Cancel(Id),
+    /// Take back what an import brought
+    ///
+    /// Memories and conversations become what they would be without that import; what later imports brought stays. Nothing
+    /// is erased: history stays, and `imports redo` brings it all back. Importing the same file again also imports it anew.
+    #[command(after_help = examples::IMPORTS_UNDO)]
+    Undo(UndoArgs),
+    /// Bring back what was undone
+    #[command(after_help = examples::IMPORTS_REDO)]
+    Redo(UndoArgs),
+}
+
+/// Options of `imports undo` and `imports redo`.
+#[derive(Debug, Args)]
+pub struct UndoArgs {
+    #[command(flatten)]
+    pub id: Id,
+    /// Say what would change, change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
 }
 
 /// `memories …`.

@@ -229,6 +229,7 @@ fn remedy_of(refusal: &Refusal) -> Option<String> {
         "IMPORT_NOT_FOUND" => "`satchel imports list` shows them",
         "SOURCE_NOT_FOUND" => "`satchel sources list` shows the watched folders",
         "EXPORT_NOT_FOUND" => "`satchel exports list` shows them",
+        "IMPORT_STATE" => "`satchel imports list` shows how each import stands",
         "OUTPUT_EXISTS" => "name a file that is not there yet, or a folder that is absent or empty",
         "OUTPUT_REFUSED" => "name a place that you may write to",
         "BUNDLE_GONE" => "put the bundle back, or export again",

@@ -171,6 +171,7 @@ fn exit_of(import: &Import) -> Exit {
         ImportStatus::Unspecified
         | ImportStatus::Running
         | ImportStatus::Completed
+        | ImportStatus::Undone
         | ImportStatus::CompletedWithSkips
         | ImportStatus::Unchanged => Exit::Done,
     }

@@ -1,5 +1,7 @@
 //! `imports …`: the history of imports.
 
+mod undo;
+
 use satchel_proto::v1::{
     CancelImportRequest, GetImportRequest, Import, ImportIssue, ImportStatus, IssueKind,
     ListImportIssuesRequest, ListImportsRequest, RecordCounts,
@@ -20,6 +22,7 @@ use super::{
     time::Calendar,
     words,
 };
+use undo::Way;
 
 /// Runs one of the commands.
 ///
@@ -31,6 +34,8 @@ pub(crate) async fn run(context: &mut Context, link: &Link, command: &Imports) -
         Imports::Show(id) => show(context, link, &id.id).await,
         Imports::Issues { id, paging } => issues(context, link, &id.id, *paging).await,
         Imports::Cancel(id) => cancel(context, link, &id.id).await,
+        Imports::Undo(args) => undo::run(context, link, args, Way::Undo).await,
+        Imports::Redo(args) => undo::run(context, link, args, Way::Redo).await,
     }
 }
 
@@ -154,6 +159,7 @@ fn status(import: &Import) -> Cell {
         ImportStatus::Unrecognized => ("not recognised", Paint::Bad),
         ImportStatus::Failed => ("failed", Paint::Bad),
         ImportStatus::Cancelled => ("cancelled", Paint::Warn),
+        ImportStatus::Undone => ("undone", Paint::Warn),
         ImportStatus::Running => ("running", Paint::Warn),
         ImportStatus::Unspecified => ("unknown", Paint::Warn),
     };

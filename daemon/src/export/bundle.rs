@@ -215,7 +215,10 @@ impl Job<'_> {
     }
 
     fn leaves(&self, memory: &str) -> Result<bool, ExportError> {
-        Ok(self.store.memory(memory, Some(self.revision))?.is_some_and(|record| record.memory.exportable()))
+        Ok(self
+            .store
+            .memory(memory, Some(self.revision))?
+            .is_some_and(|record| !record.withdrawn && record.memory.exportable()))
     }
 
     /// Relations that stand and whose both ends may leave.

@@ -12,9 +12,12 @@ use super::{
     pages,
     target::Target,
 };
-use crate::plan::{
-    assemble::{Places, shown_header},
-    evidence::{Document, Witness, items_of, memory_id},
+use crate::{
+    lineage::{self, Counted},
+    plan::{
+        assemble::{Places, shown_header},
+        evidence::{Witness, items_of, memory_id},
+    },
 };
 
 /// The models under which the importer keeps MemU's vectors.
@@ -81,19 +84,10 @@ fn memories(job: &Job<'_>, target: &mut Target, written: &mut Written) -> Result
 
 /// What MemU's evidence gives. All of it is held at once, as at the end of an import.
 fn lists(store: &Store) -> Result<Lists, ExportError> {
-    let mut witnesses: Vec<Witness> = Vec::new();
-    for record in store.evidence_all() {
-        let json = record?.json;
-        // What a PAM document brought is among the others: it is no list of MemU's.
-        if Document::is(&json) {
-            continue;
-        }
-        let witness: Witness = serde_json::from_slice(&json)
-            .map_err(|_| ExportError::Unencodable { what: "a stored piece of evidence" })?;
-        if witness.platform == memu::PLATFORM {
-            witnesses.push(witness);
-        }
-    }
+    // What PAM documents brought is among the others: it is no list of MemU's.
+    let counted = Counted::of(store, &lineage::undone(store)?)?;
+    let witnesses: Vec<Witness> =
+        counted.witnesses.into_values().filter(|witness| witness.platform == memu::PLATFORM).collect();
     let mut shown: BTreeMap<String, Option<String>> = BTreeMap::new();
     for item in witnesses.iter().flat_map(|witness| items_of(&witness.claim)) {
         let id = memory_id(item);

@@ -63,6 +63,7 @@ fn get(core: &Core, request: &v1::GetConversationRequest) -> Result<v1::GetConve
         messages: record.heads.len() as u64,
         active_leaf: leaf(&record).map(str::to_owned),
         revision: record.revision,
+        withdrawn: record.withdrawn,
     };
     Ok(v1::GetConversationResponse {
         conversation: Some(conversation_to_wire(shown_header(&record), standing)),

@@ -2,6 +2,7 @@
 
 use std::{pin::Pin, time::Duration};
 
+use satchel_host::CancelToken;
 use satchel_proto::v1::{self, import_service_server::ImportService};
 use tokio::sync::{mpsc, watch};
 use tokio_stream::{Stream, wrappers::ReceiverStream};
@@ -15,15 +16,16 @@ use super::{
     status::{Fault, Kind},
     wire::{
         import::{
-            import_to_wire, job_to_wire, light_import_to_wire, skip_to_wire, status_from_wire,
-            warning_to_wire,
+            effect_to_wire, import_to_wire, job_to_wire, light_import_to_wire, skip_to_wire,
+            status_from_wire, warning_to_wire,
         },
         scalar::bounded_count,
     },
 };
 use crate::ingest::{
-    ImportRequest, JobView, Phase,
+    ImportRequest, IngestError, JobView, Phase,
     receipt::{ImportRecord, ImportStatus},
+    undo::{Outcome, Turn, TurnRequest},
 };
 
 /// How often a watcher hears of a job when it does not say.
@@ -97,6 +99,40 @@ impl ImportService for ImportJobs {
         self.core.answer(|core| issues(core, request)).await
     }
 
+    async fn undo_import(
+        &self,
+        request: Request<v1::UndoImportRequest>,
+    ) -> Result<Response<v1::UndoImportResponse>, Status> {
+        let v1::UndoImportRequest { id, dry_run, expected_records } = request.into_inner();
+        let (outcome, header) = self.turn(Turn::Undo, (id, dry_run, expected_records)).await?;
+        Ok(Response::new(v1::UndoImportResponse {
+            records: outcome.records(),
+            import: Some(import_to_wire(outcome.import)),
+            conversations: Some(effect_to_wire(outcome.conversations)),
+            memories: Some(effect_to_wire(outcome.memories)),
+            relations: Some(effect_to_wire(outcome.relations)),
+            revisions: outcome.revisions.map(|[first, last]| v1::RevisionRange { first, last }),
+            header: Some(header),
+        }))
+    }
+
+    async fn redo_import(
+        &self,
+        request: Request<v1::RedoImportRequest>,
+    ) -> Result<Response<v1::RedoImportResponse>, Status> {
+        let v1::RedoImportRequest { id, dry_run, expected_records } = request.into_inner();
+        let (outcome, header) = self.turn(Turn::Redo, (id, dry_run, expected_records)).await?;
+        Ok(Response::new(v1::RedoImportResponse {
+            records: outcome.records(),
+            import: Some(import_to_wire(outcome.import)),
+            conversations: Some(effect_to_wire(outcome.conversations)),
+            memories: Some(effect_to_wire(outcome.memories)),
+            relations: Some(effect_to_wire(outcome.relations)),
+            revisions: outcome.revisions.map(|[first, last]| v1::RevisionRange { first, last }),
+            header: Some(header),
+        }))
+    }
+
     async fn cancel_import(
         &self,
         request: Request<v1::CancelImportRequest>,
@@ -135,6 +171,38 @@ impl ImportService for ImportJobs {
     ) -> Result<Response<v1::RemoveSourceResponse>, Status> {
         let request = request.into_inner();
         self.core.answer(|core| source::remove(core, request)).await
+    }
+}
+
+/// What a handler that is dropped leaves behind: work on another thread, which it asks to stop.
+struct Asked(CancelToken);
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl ImportJobs {
+    /// Undoes an import, or takes that back; stops between two batches if the caller hangs up.
+    async fn turn(
+        &self,
+        turn: Turn,
+        (id, dry_run, expected): (String, bool, Option<u64>),
+    ) -> Result<(Outcome, v1::StoreHeader), Status> {
+        let cancel = CancelToken::new();
+        let _asked = Asked(cancel.clone());
+        self.core
+            .blocking(move |core| {
+                required("id", &id)?;
+                let outcome = core.imports.turn(TurnRequest { id: &id, turn, dry_run, expected }, &cancel);
+                let outcome = outcome.map_err(|error| match error {
+                    IngestError::Refused(problem) => Fault::ImportState { id: id.clone(), problem },
+                    other => other.into(),
+                })?;
+                Ok((outcome.ok_or_else(|| Fault::missing(Kind::Import, &id))?, core.header()))
+            })
+            .await
     }
 }
 
@@ -207,8 +275,13 @@ fn list(core: &Core, mut request: v1::ListImportsRequest) -> Result<v1::ListImpo
     bounded_count("statuses", statuses.len())?;
     let wanted: Vec<ImportStatus> =
         statuses.into_iter().map(|status| status_from_wire("statuses", status)).collect::<Result<_, _>>()?;
-    let running: Vec<ImportRecord> =
-        core.imports.active().into_iter().flat_map(|view| view.imports).collect();
+    let running: Vec<ImportRecord> = core
+        .imports
+        .active()
+        .into_iter()
+        .flat_map(|view| view.imports)
+        .filter(|import| !import.ended())
+        .collect();
     let rows = paging.rows.min(MAX_ROWS);
     let (records, next) = wanted_imports(core, &paging, rows, &wanted)?;
     let imports = records.into_iter().map(|record| {

@@ -33,6 +33,7 @@ pub enum Reason {
     ExportNotFound,
     SourceNotFound,
     PathNotFound,
+    ImportState,
     OutputExists,
     OutputRefused,
     SourceRefused,
@@ -51,7 +52,7 @@ pub enum Reason {
 
 impl Reason {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::FieldInvalid,
         Self::PageTokenInvalid,
         Self::MemoryNotFound,
@@ -61,6 +62,7 @@ impl Reason {
         Self::ExportNotFound,
         Self::SourceNotFound,
         Self::PathNotFound,
+        Self::ImportState,
         Self::OutputExists,
         Self::OutputRefused,
         Self::SourceRefused,
@@ -91,6 +93,7 @@ impl Reason {
             Self::SourceNotFound => "SOURCE_NOT_FOUND",
             Self::SourceRefused => "SOURCE_REFUSED",
             Self::PathNotFound => "PATH_NOT_FOUND",
+            Self::ImportState => "IMPORT_STATE",
             Self::OutputExists => "OUTPUT_EXISTS",
             Self::OutputRefused => "OUTPUT_REFUSED",
             Self::BundleGone => "BUNDLE_GONE",
@@ -119,7 +122,8 @@ impl Reason {
             | Self::ExportNotFound
             | Self::SourceNotFound
             | Self::PathNotFound => Code::NotFound,
-            Self::OutputExists
+            Self::ImportState
+            | Self::OutputExists
             | Self::OutputRefused
             | Self::SourceRefused
             | Self::BundleGone
@@ -185,6 +189,9 @@ pub enum Fault {
     /// Nothing has this id.
     #[error("there is no {} {id:?}", kind.word())]
     Missing { kind: Kind, id: String },
+    /// An import is not in the state that the call needs.
+    #[error("{problem}")]
+    ImportState { id: String, problem: String },
     /// An export would overwrite something.
     #[error("{path:?} exists and is not an empty folder; choose another output")]
     OutputExists { path: String },
@@ -247,6 +254,7 @@ impl Fault {
             Self::Field { .. } => Reason::FieldInvalid,
             Self::PageToken(_) => Reason::PageTokenInvalid,
             Self::Missing { kind, .. } => kind.reason(),
+            Self::ImportState { .. } => Reason::ImportState,
             Self::OutputExists { .. } => Reason::OutputExists,
             Self::OutputRefused { .. } => Reason::OutputRefused,
             Self::SourceRefused { .. } => Reason::SourceRefused,
@@ -305,6 +313,9 @@ impl Fault {
             Self::Missing { kind, id } => {
                 details.set_resource_info(kind.word(), id, "", self.to_string());
             }
+            Self::ImportState { id, .. } => {
+                details.add_precondition_failure_violation(reason.word(), id, self.to_string());
+            }
             Self::OutputExists { path }
             | Self::OutputRefused { path, .. }
             | Self::SourceRefused { path, .. }
@@ -336,6 +347,7 @@ impl From<IngestError> for Fault {
             IngestError::UnknownProvider { .. } => Self::field("provider", format!("is not known: {error}")),
             IngestError::Busy => Self::Busy(error.to_string()),
             IngestError::Stopping => Self::ShuttingDown,
+            IngestError::Refused(problem) => Self::ImportState { id: String::new(), problem },
             IngestError::Plugins(_)
             | IngestError::Intake(_)
             | IngestError::Unencodable { .. }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use satchel_host::{CancelToken, Files as _};
-use satchel_pam::{conversation::ImportMetadata, record::Warning, time::Timestamp};
+use satchel_pam::record::Warning;
 use satchel_store::{Durability, Origin};
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -21,7 +21,7 @@ use super::{
     ledger, leftover, memories, pam,
     receipt::{Counts, ImportRecord, ImportStatus},
     run::{Run, Tail},
-    write::Writer,
+    write::{Writer, conversation::import_of},
 };
 use crate::{
     chain,
@@ -178,6 +178,7 @@ impl Task {
         record.source_checksum = Some(checksum);
         if !self.request.again
             && let Some(earlier) = ledger::earlier(&self.inner.store, &identity)?
+            && earlier.status != ImportStatus::Undone
         {
             self.end(unchanged(record, &earlier));
             return Ok(());
@@ -256,17 +257,11 @@ impl Task {
         let software = record.plugin.clone().unwrap_or_default();
         let origin = Origin {
             import: Uuid::parse_str(&record.id).ok(),
-            actor: software.clone(),
+            actor: software,
             reason: REASON.to_owned(),
             at_micros: record.started_at,
         };
-        let import = ImportMetadata {
-            importer: Some(software),
-            importer_version: record.importer.clone(),
-            imported_at: Some(Timestamp::saturating(record.started_at)),
-            source_file: Some(record.source.clone()),
-            source_checksum: record.source_checksum.as_deref().and_then(|text| text.parse().ok()),
-        };
+        let import = import_of(record);
         Writer::new(&self.inner.store, &self.inner.turn, origin, import, self.request.dry_run)
     }
 

@@ -1,6 +1,6 @@
 //! Imports in the store's ledger: what was read, when, and how it ended.
 
-use satchel_pam::record::Skip;
+use satchel_pam::{record::Skip, time::Timestamp};
 use satchel_store::{Cursor, Durability, Ledger, LedgerEntry, LedgerWrite, Page, Store};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -9,6 +9,7 @@ use super::{
     IngestError,
     receipt::{ImportRecord, ImportStatus},
 };
+use crate::lineage::UndoRecord;
 
 /// Issues of one page: at most about 100 bytes each, so that a page stays under the store's 64 KiB.
 pub(super) const ISSUES_PER_PAGE: usize = 100;
@@ -46,7 +47,7 @@ pub(super) fn earlier(store: &Store, identity: &str) -> Result<Option<ImportReco
 
 /// One import.
 pub(super) fn get(store: &Store, id: &str) -> Result<Option<ImportRecord>, IngestError> {
-    store.ledger_get(Ledger::Import, id)?.map(|entry| read(&entry)).transpose()
+    store.ledger_get(Ledger::Import, id)?.map(|entry| read(store, &entry)).transpose()
 }
 
 /// Imports, newest first.
@@ -56,12 +57,36 @@ pub(super) fn list(
     limit: usize,
 ) -> Result<Page<ImportRecord>, IngestError> {
     let page = store.ledger_list(Ledger::Import, after, limit)?;
-    let items = page.items.iter().map(read).collect::<Result<_, _>>()?;
+    let items = page.items.iter().map(|entry| read(store, entry)).collect::<Result<_, _>>()?;
     Ok(Page { items, next: page.next })
 }
 
-fn read(entry: &LedgerEntry) -> Result<ImportRecord, IngestError> {
-    serde_json::from_slice(&entry.value).map_err(|_| IngestError::Unencodable { what: "a stored receipt" })
+/// An import as it stands; one that was undone says so.
+fn read(store: &Store, entry: &LedgerEntry) -> Result<ImportRecord, IngestError> {
+    let mut record: ImportRecord = serde_json::from_slice(&entry.value)
+        .map_err(|_| IngestError::Unencodable { what: "a stored receipt" })?;
+    let note = Uuid::parse_str(&record.id).map(|import| UndoRecord::of(store, import));
+    let Some(note) = note.unwrap_or(Ok(None))? else { return Ok(record) };
+    if let Some(reason) = undone(&note, &record.id) {
+        record.status = ImportStatus::Undone;
+        record.reason = Some(reason);
+    }
+    Ok(record)
+}
+
+/// What to say of an import that was undone, or is about to be; none: it counts as before.
+fn undone(note: &UndoRecord, id: &str) -> Option<String> {
+    let at = Timestamp::saturating(note.at);
+    match (note.undone, note.done) {
+        (true, true) => Some(format!("undone at {at}; `satchel imports redo {id}` brings it back")),
+        (true, false) => {
+            Some(format!("the undo of {at} has not ended; `satchel imports undo {id}` completes it"))
+        }
+        (false, false) => Some(format!(
+            "bringing it back began at {at} and has not ended; `satchel imports redo {id}` completes it"
+        )),
+        (false, true) => None,
+    }
 }
 
 /// Writes one page of issues that a receipt has no room for.

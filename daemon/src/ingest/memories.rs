@@ -1,6 +1,6 @@
 //! Brings the store's memories in line with what follows from all evidence in it.
 
-mod named;
+pub(super) mod named;
 
 use std::{
     cell::OnceCell,
@@ -11,15 +11,19 @@ use satchel_pam::{
     memory::Memory,
     record::{RecordKind, Skip, Warning},
 };
-use satchel_store::{Change, Store};
+use satchel_store::{Change, EvidenceWrite, Store, key_of};
+use uuid::Uuid;
 
 use super::{
     IngestError,
     receipt::ImportRecord,
     run::{Normalised, Tail},
-    write::{Writer, evidence_change, of_the_record, put_evidence},
+    write::{Writer, of_the_record},
 };
-use crate::plan::evidence::{Derived, Document, Witness, derive_with, outranks};
+use crate::{
+    lineage::{Counted, Key, Pages, Undone},
+    plan::evidence::{Derived, Document, Edge, Witness, add_edges, derive_with, name_successors, outranks},
+};
 
 /// Changes of one batch.
 const BATCH_CHANGES: usize = 400;
@@ -36,27 +40,25 @@ pub(super) fn settle(
     if writer.evidence == 0 && tail.is_empty() {
         return Ok(());
     }
-    writer.hold();
+    writer.hold()?;
     refuse_documents(store, writer, record)?;
-    let fresh = (std::mem::take(&mut writer.witnesses), std::mem::take(&mut writer.documents));
-    let evidence = Evidence::of(store, fresh)?;
-    let mut derived = evidence.derive();
-    let touched = std::mem::take(&mut writer.touched);
+    let mut fresh = (std::mem::take(&mut writer.witnesses), std::mem::take(&mut writer.documents));
     let Tail { relations, embeddings, keys, drawn, vectors } = tail;
+    fresh.0.iter_mut().for_each(|witness| name_successors(witness, &keys));
+    let mut evidence = Evidence::of(store, &writer.undone, fresh)?;
+    let mut derived = evidence.derive();
+    evidence.edges = named::named_edges(relations, &keys, record);
+    evidence.edges.extend(named::drawn_edges(store, &derived, drawn, record)?);
+    add_edges(&mut derived, evidence.known.edges.iter().chain(&evidence.edges));
+    let touched = std::mem::take(&mut writer.touched);
     let mut batches = Batches::default();
-    for witness in &evidence.fresh {
-        batches.put(evidence_change(witness)?, writer, record)?;
+    for change in evidence.changes(writer.origin.import.unwrap_or_default())? {
+        batches.put(change, writer, record)?;
     }
-    for document in &evidence.new_documents {
-        let (id, bytes) =
-            document.encode().map_err(|_| IngestError::Unencodable { what: "a memory of a document" })?;
-        batches.put(put_evidence(&id, bytes)?, writer, record)?;
-        tell_of_later(&derived, document, record);
-    }
+    evidence.documents.iter().for_each(|document| tell_of_later(&derived, document, record));
     for change in named::withdrawals(store, &derived, &evidence.documented())? {
         batches.put(change, writer, record)?;
     }
-    named::add_drawn(store, &mut derived, drawn, record)?;
     let known: BTreeSet<String> = vectors.iter().map(|vector| vector.memory_id.clone()).collect();
     let known = known.into_iter().filter(|id| derived.memories.contains_key(id)).collect();
     // Moved one by one: an export may bring tens of thousands of memories, and two copies of them would be much.
@@ -66,7 +68,6 @@ pub(super) fn settle(
             batches.put(change, writer, record)?;
         }
     }
-    named::add_named(&mut derived.relations, relations, &keys, record);
     for change in named::relation_changes(store, derived.relations)? {
         batches.put(change, writer, record)?;
     }
@@ -113,78 +114,82 @@ fn tell_of_later(derived: &Derived, document: &Document, record: &mut ImportReco
     }
 }
 
-/// All evidence: as the store has it, and as it will.
+/// All evidence that counts: as the store has it, and what the import adds.
 struct Evidence {
-    /// Stored, and not reported anew or not better.
-    kept: Vec<Witness>,
-    /// Stored, and now reported otherwise.
-    replaced: Vec<Witness>,
-    /// Of this import, and not stored so.
-    fresh: Vec<Witness>,
-    /// Memories of PAM documents: stored…
+    known: Counted,
+    /// Of this import, by id; of several reports the one that counts.
+    fresh: BTreeMap<String, Witness>,
+    /// All reports of this import, by the keys under which they are stored.
+    reports: BTreeMap<Key, Vec<u8>>,
+    /// Memories of this import's PAM documents that were not known so.
     documents: Vec<Document>,
-    /// …and of this import, those that are not.
-    new_documents: Vec<Document>,
+    /// Relations that this import names.
+    edges: Vec<Edge>,
 }
 
 impl Evidence {
-    fn of(store: &Store, fresh: (Vec<Witness>, Vec<Document>)) -> Result<Self, IngestError> {
-        let (fresh, mut new_documents) = fresh;
+    fn of(
+        store: &Store,
+        undone: &Undone,
+        (witnesses, mut documents): (Vec<Witness>, Vec<Document>),
+    ) -> Result<Self, IngestError> {
+        let known = Counted::of(store, undone)?;
+        let mut reports = BTreeMap::new();
         // Which of two reports counts must not depend on which export came first.
-        let mut known: BTreeMap<String, Witness> = BTreeMap::new();
-        for witness in fresh {
-            if known.get(&witness.id).is_none_or(|earlier| outranks(&witness, earlier)) {
-                known.insert(witness.id.clone(), witness);
+        let mut fresh: BTreeMap<String, Witness> = BTreeMap::new();
+        for witness in witnesses {
+            let (key, bytes) = witness.encode().map_err(|_| IngestError::Unencodable { what: "evidence" })?;
+            reports.insert(key, bytes);
+            let earlier = fresh.get(&witness.id).or_else(|| known.witnesses.get(&witness.id));
+            if earlier.is_none_or(|earlier| outranks(&witness, earlier)) {
+                fresh.insert(witness.id.clone(), witness);
             }
         }
-        let (witnesses, documents) = stored(store)?;
-        let (mut kept, mut replaced) = (Vec::new(), Vec::new());
-        for stored in witnesses {
-            match known.get(&stored.id) {
-                Some(fresh) if outranks(fresh, &stored) => replaced.push(stored),
-                _ => {
-                    known.remove(&stored.id);
-                    kept.push(stored);
-                }
-            }
+        for document in &documents {
+            let (id, bytes) =
+                document.encode().map_err(|_| IngestError::Unencodable { what: "a memory of a document" })?;
+            reports.insert(key_of(&id), bytes);
         }
         let mut versions: BTreeMap<&str, Vec<&Memory>> = BTreeMap::new();
-        for Document { memory } in &documents {
+        for Document { memory } in &known.documents {
             versions.entry(&memory.id).or_default().push(memory);
         }
-        new_documents.retain(|Document { memory }| {
+        documents.retain(|Document { memory }| {
             versions.get(memory.id.as_str()).is_none_or(|versions| !versions.contains(&memory))
         });
-        Ok(Self { kept, replaced, fresh: known.into_values().collect(), documents, new_documents })
+        Ok(Self { known, fresh, reports, documents, edges: Vec::new() })
     }
 
+    /// Without the edges that are named.
     fn derive(&self) -> Derived {
-        derive_with(self.kept.iter().chain(&self.fresh), self.documents.iter().chain(&self.new_documents))
+        let kept = self.known.witnesses.values().filter(|known| !self.fresh.contains_key(&known.id));
+        derive_with(kept.chain(self.fresh.values()), self.known.documents.iter().chain(&self.documents))
     }
 
     fn derive_without_import(&self) -> Derived {
-        derive_with(self.kept.iter().chain(&self.replaced), &self.documents)
+        derive_with(self.known.witnesses.values(), &self.known.documents)
+    }
+
+    /// What stores the evidence of `import`: first whose it is, so that none is ever nobody's, then what is not stored.
+    fn changes(&mut self, import: Uuid) -> Result<Vec<Change>, IngestError> {
+        for edge in &self.edges {
+            let (id, bytes) = edge.encode().map_err(|_| IngestError::Unencodable { what: "a relation" })?;
+            self.reports.insert(key_of(&id), bytes);
+        }
+        let mut pages = Pages::new(import);
+        let mut changes: Vec<Change> = self.reports.keys().filter_map(|key| pages.add(*key)).collect();
+        changes.extend(pages.rest());
+        let reports = std::mem::take(&mut self.reports).into_iter();
+        let unknown = reports.filter(|(key, _)| !self.known.keys.contains(key));
+        changes.extend(unknown.map(|(id, json)| Change::Evidence(EvidenceWrite { id, json })));
+        Ok(changes)
     }
 
     /// The memories that documents brought.
     fn documented(&self) -> BTreeSet<String> {
-        let all = self.documents.iter().chain(&self.new_documents);
+        let all = self.known.documents.iter().chain(&self.documents);
         all.map(|document| document.memory.id.clone()).collect()
     }
-}
-
-fn stored(store: &Store) -> Result<(Vec<Witness>, Vec<Document>), IngestError> {
-    let unreadable = |_| IngestError::Unencodable { what: "a stored piece of evidence" };
-    let (mut witnesses, mut documents) = (Vec::new(), Vec::new());
-    for record in store.evidence_all() {
-        let json = record?.json;
-        if Document::is(&json) {
-            documents.push(serde_json::from_slice(&json).map_err(unreadable)?);
-        } else {
-            witnesses.push(serde_json::from_slice(&json).map_err(unreadable)?);
-        }
-    }
-    Ok((witnesses, documents))
 }
 
 /// What would follow if the import had said nothing. Seldom needed, and as costly as the replay itself.
@@ -210,7 +215,7 @@ fn memory_change(
     without: &Without<'_>,
     record: &mut ImportRecord,
 ) -> Result<Option<Change>, IngestError> {
-    let stored = store.memory(id, None)?;
+    let stored = store.memory(id, None)?.filter(|stored| !stored.withdrawn);
     let same = stored.as_ref().is_some_and(|stored| stored.memory == memory);
     if touched.contains(id) || !same && without.memory(id) != Some(&memory) {
         let counts = &mut record.memories;

@@ -29,6 +29,8 @@ pub enum ImportStatus {
     Failed,
     /// The person stopped it; whole records may be stored.
     Cancelled,
+    /// It was undone: what it brought does not count. Only read, never stored: the record stays as the import left it.
+    Undone,
 }
 
 /// Records of one kind.

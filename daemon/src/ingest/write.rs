@@ -1,29 +1,24 @@
 //! Plans and commits what a run gives, in bounded batches of whole conversations, and counts it.
 
+pub(super) mod conversation;
+
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::BTreeSet,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use satchel_pam::{
-    conversation::ImportMetadata,
-    record::{RecordKind, Skip},
-};
-use satchel_store::{Batch, Change, ConversationRecord, EvidenceWrite, Origin, Store, StoreError};
-use uuid::Uuid;
+use satchel_pam::{conversation::ImportMetadata, record::Skip};
+use satchel_store::{Batch, Change, MessageWrite, Origin, Store, StoreError};
 
 use super::{
     IngestError,
     memo::{Account, Known},
-    normalise::Conversation,
     receipt::ImportRecord,
     run::Normalised,
 };
-use crate::plan::{
-    assemble::{self, Labels},
-    body::Body,
-    conversation::unite,
-    evidence::{Document, Witness, memories_of},
+use crate::{
+    lineage::{self, Undone},
+    plan::evidence::{Document, Witness, memories_of},
 };
 
 /// Encoded bytes of one batch; each is one revision and one fsync.
@@ -35,10 +30,12 @@ const LATE_PIECES: usize = 400;
 
 /// Looks a conversation up and commits its union, with nobody in between.
 pub(super) struct Writer<'a> {
-    store: &'a Store,
+    pub(super) store: &'a Store,
     /// Guards the way from a look-up to its commit: two imports may hold the same conversation.
     turn: &'a Mutex<()>,
     held: Option<MutexGuard<'a, ()>>,
+    /// The imports whose word does not count, as of the time when the turn was taken.
+    pub(super) undone: Undone,
     pub(super) origin: Origin,
     pub(super) import: ImportMetadata,
     pub(super) dry_run: bool,
@@ -69,6 +66,7 @@ impl<'a> Writer<'a> {
             store,
             turn,
             held: None,
+            undone: Undone::new(),
             origin,
             import,
             dry_run,
@@ -109,73 +107,6 @@ impl<'a> Writer<'a> {
             self.flush(record)?;
         }
         Ok(())
-    }
-
-    fn conversation(
-        &mut self,
-        conversation: Conversation,
-        record: &mut ImportRecord,
-    ) -> Result<(), IngestError> {
-        let Conversation { id, platform, import, foreign, report, nodes, weight } = conversation;
-        if self.pending.contains(&id) {
-            self.flush(record)?;
-        }
-        self.hold();
-        let stored = self.store.conversation(&id, None)?;
-        let known = stored.as_ref().map(assemble::known);
-        let fresh = known.is_none();
-        let found = nodes.len() as u64;
-        let mut bodies = StoredBodies { store: self.store, record: stored.as_ref(), loaded: None };
-        let planned = unite(report, nodes, known, &mut |message| bodies.get(message))?;
-        let (messages, changed) = (planned.messages, planned.changed);
-        let mut change = None;
-        if changed {
-            let import = import.unwrap_or_else(|| self.import.clone());
-            let labels = Labels { id: &id, platform: &platform, fallback: 0, import };
-            change = Some(Change::Conversation(Box::new(assemble::to_write(planned, labels))));
-        }
-        if foreign && let Some(refusal) = self.refusal(change.as_ref())? {
-            return self.refuse(&id, found, refusal, record);
-        }
-        record.conversations.found += 1;
-        record.messages.found += found;
-        record.messages.new += messages.new;
-        record.messages.updated += messages.updated;
-        record.messages.unchanged += messages.unchanged;
-        match (fresh, changed) {
-            (true, _) => record.conversations.new += 1,
-            (false, true) => record.conversations.updated += 1,
-            (false, false) => record.conversations.unchanged += 1,
-        }
-        if let Some(change) = change.filter(|_| !self.dry_run) {
-            self.changes.push(change);
-            self.bytes += weight;
-            self.pending.insert(id);
-        }
-        Ok(())
-    }
-
-    /// Why the store would not take a change; an error is none of the change's own.
-    fn refusal(&self, change: Option<&Change>) -> Result<Option<StoreError>, IngestError> {
-        match change.map_or(Ok(()), |change| self.store.accepts(std::slice::from_ref(change))) {
-            Ok(()) => Ok(None),
-            Err(refusal) if of_the_record(&refusal) => Ok(Some(refusal)),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Counts a conversation that the store would not take, and its messages, as left out.
-    fn refuse(
-        &mut self,
-        id: &str,
-        messages: u64,
-        refusal: StoreError,
-        record: &mut ImportRecord,
-    ) -> Result<(), IngestError> {
-        record.messages.found += messages;
-        record.messages.skipped += messages;
-        let (locator, reason) = (format!("conversation {id:?}"), refusal.to_string());
-        self.take(Normalised::Skip(Skip { kind: RecordKind::Conversation, locator, reason }), record)
     }
 
     /// Counts what an earlier import read: all of it is stored.
@@ -228,6 +159,19 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Takes a change into the batch.
+    pub(super) fn add(&mut self, change: Change, record: &mut ImportRecord) -> Result<(), IngestError> {
+        self.bytes += weight(&change);
+        self.changes.push(change);
+        if self.bytes >= BATCH_BYTES {
+            // The turn stays held: the caller is in the middle of what it looked up.
+            let changes = std::mem::take(&mut self.changes);
+            self.bytes = 0;
+            self.commit(changes, record)?;
+        }
+        Ok(())
+    }
+
     /// Commits the batch. Durable when this returns.
     pub(super) fn flush(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
         let changes = std::mem::take(&mut self.changes);
@@ -257,10 +201,13 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    pub(super) fn hold(&mut self) {
+    /// Takes the turn, if it is not held.
+    pub(super) fn hold(&mut self) -> Result<(), IngestError> {
         if self.held.is_none() {
             self.held = Some(self.turn.lock().unwrap_or_else(PoisonError::into_inner));
+            self.undone = lineage::undone(self.store)?;
         }
+        Ok(())
     }
 
     fn spill(&mut self, skip: Skip, record: &mut ImportRecord) -> Result<(), IngestError> {
@@ -283,40 +230,17 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The bodies of a stored conversation, read at once when the first of them is needed.
-struct StoredBodies<'a> {
-    store: &'a Store,
-    record: Option<&'a ConversationRecord>,
-    loaded: Option<HashMap<String, Vec<u8>>>,
-}
-
-impl StoredBodies<'_> {
-    fn get(&mut self, message: &str) -> Result<Body, IngestError> {
-        let loaded = match &mut self.loaded {
-            Some(loaded) => loaded,
-            empty => {
-                let bodies = self.record.into_iter().flat_map(|record| self.store.all_bodies(record));
-                empty.insert(bodies.collect::<Result<_, _>>()?)
-            }
-        };
-        let bytes = loaded.get(message).map(Vec::as_slice).unwrap_or_default();
-        Body::decode(bytes).map_err(|_| IngestError::Unencodable { what: "a stored message" })
-    }
+/// Bytes of what a change stores, roughly.
+fn weight(change: &Change) -> usize {
+    let Change::Conversation(write) = change else { return 0 };
+    let bodies = write.messages.iter().map(|message| match message {
+        MessageWrite::Put { body, .. } => body.len(),
+        MessageWrite::Keep { .. } => 0,
+    });
+    bodies.sum()
 }
 
 /// Whether a refusal is about what a record says; all others are about the store.
 pub(super) fn of_the_record(error: &StoreError) -> bool {
     matches!(error, StoreError::TooLarge { .. } | StoreError::IdCollision { .. } | StoreError::Twice { .. })
-}
-
-/// What stores `witness`.
-pub(super) fn evidence_change(witness: &Witness) -> Result<Change, IngestError> {
-    let json = serde_json::to_vec(witness).map_err(|_| IngestError::Unencodable { what: "evidence" })?;
-    put_evidence(&witness.id, json)
-}
-
-/// What stores a piece of evidence under `id`.
-pub(super) fn put_evidence(id: &str, json: Vec<u8>) -> Result<Change, IngestError> {
-    let id = Uuid::parse_str(id).map_err(|_| IngestError::Unencodable { what: "an evidence id" })?;
-    Ok(Change::Evidence(EvidenceWrite { id: id.into_bytes(), json }))
 }

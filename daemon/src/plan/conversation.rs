@@ -29,7 +29,7 @@ pub struct Stamps {
 }
 
 /// The fields of a conversation as one export reports them.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// See `record::ConversationRecord` for all of these.
     pub provider_conversation_id: Option<String>,
@@ -108,6 +108,10 @@ pub struct Planned {
     pub messages: Tally,
     /// Whether anything differs from what the store holds.
     pub changed: bool,
+    /// Whether it is what the report says, with nothing from elsewhere.
+    pub sole: bool,
+    /// Bodies of the report that the union has otherwise, by message.
+    pub spare: Vec<(String, Vec<u8>)>,
 }
 
 /// Messages of the report: each is in exactly one of these.
@@ -132,6 +136,8 @@ pub fn unite<E>(
     let before =
         known.as_ref().map(|known| (known.report.clone(), known.stamps.clone(), parents_of(&known.nodes)));
     let stamp = report.updated_at.or(report.created_at).unwrap_or(i64::MIN);
+    let alone = known.is_none();
+    let said = (!alone).then(|| Said::of(&report, &nodes));
     let (report, stamps, held) = match known {
         Some(Known { report: old, stamps, nodes }) => {
             let (report, stamps) = unite_reports(old, stamps, report, stamp);
@@ -142,9 +148,10 @@ pub fn unite<E>(
     let mut all: Vec<(KnownNode, Option<Vec<u8>>)> = held.into_iter().map(|node| (node, None)).collect();
     let mut index: HashMap<String, usize> =
         all.iter().enumerate().map(|(at, (node, _))| (node.id.clone(), at)).collect();
+    let mut spare = Vec::new();
     for node in nodes {
         if let Some(&at) = index.get(&node.id) {
-            unite_nodes(&mut all[at], node, &mut tally, stored)?;
+            spare.extend(unite_nodes(&mut all[at], node, &mut tally, stored)?);
         } else {
             tally.new += 1;
             index.insert(node.id.clone(), all.len());
@@ -154,8 +161,87 @@ pub fn unite<E>(
     let after: Vec<_> = all.iter().map(|(node, _)| (node.id.clone(), node.parents.clone())).collect();
     let same = before.is_some_and(|before| before == (report.clone(), stamps.clone(), after));
     let changed = !same || tally.new + tally.updated > 0;
+    let sole = alone || said.is_some_and(|said| said.is_all(&report, &stamps, stamp, &all));
     let nodes = placed(all, report.created_at.or(report.updated_at).unwrap_or(0));
-    Ok(Planned { report, stamps, nodes, messages: tally, changed })
+    Ok(Planned { report, stamps, nodes, messages: tally, changed, sole, spare })
+}
+
+/// Unites all reports of a conversation; every message of the outcome has its body.
+///
+/// # Errors
+/// When bytes are not a body.
+pub fn unite_all(parts: Vec<(Report, Vec<ReportedNode>)>) -> serde_json::Result<Option<Planned>> {
+    let mut bodies: HashMap<String, Vec<u8>> = HashMap::new();
+    let mut outcome: Option<Planned> = None;
+    for (report, nodes) in parts {
+        let known = outcome.take().map(|planned| planned.known());
+        let mut planned = unite(report, nodes, known, &mut |id| {
+            Body::decode(bodies.get(id).map(Vec::as_slice).unwrap_or_default())
+        })?;
+        for node in &mut planned.nodes {
+            if let Some(body) = node.body.take() {
+                bodies.insert(node.known.id.clone(), body);
+            }
+        }
+        outcome = Some(planned);
+    }
+    Ok(outcome.map(|mut planned| {
+        planned.nodes.iter_mut().for_each(|node| node.body = bodies.remove(&node.known.id));
+        planned
+    }))
+}
+
+impl Planned {
+    /// What a store that holds it knows.
+    #[must_use]
+    pub fn known(&self) -> Known {
+        Known {
+            report: self.report.clone(),
+            stamps: self.stamps.clone(),
+            nodes: self.nodes.iter().map(|node| node.known.clone()).collect(),
+        }
+    }
+}
+
+impl Known {
+    /// Whether both show the same, in whatever order their nodes stand.
+    #[must_use]
+    pub fn shows(&self, other: &Self) -> bool {
+        let nodes = |known: &Self| -> BTreeMap<String, KnownNode> {
+            known.nodes.iter().map(|node| (node.id.clone(), node.clone())).collect()
+        };
+        self.report == other.report && self.stamps == other.stamps && nodes(self) == nodes(other)
+    }
+}
+
+/// What a report says, to tell it from the union that it became part of.
+struct Said {
+    report: Report,
+    nodes: BTreeMap<String, (Option<String>, Digest16)>,
+}
+
+impl Said {
+    fn of(report: &Report, nodes: &[ReportedNode]) -> Self {
+        let nodes = nodes.iter().map(|node| (node.id.clone(), (node.parent.clone(), node.digest)));
+        Self { report: report.clone(), nodes: nodes.collect() }
+    }
+
+    fn is_all(
+        &self,
+        report: &Report,
+        stamps: &Stamps,
+        stamp: i64,
+        all: &[(KnownNode, Option<Vec<u8>>)],
+    ) -> bool {
+        self.report == *report
+            && *stamps == Stamps::all(stamp)
+            && self.nodes.len() == all.len()
+            && all.iter().all(|(node, _)| {
+                self.nodes.get(&node.id).is_some_and(|(parent, digest)| {
+                    *digest == node.digest && node.parents.as_slice() == parent.as_slice()
+                })
+            })
+    }
 }
 
 fn parents_of(nodes: &[KnownNode]) -> Vec<(String, Vec<String>)> {
@@ -181,13 +267,13 @@ fn unite_nodes<E>(
     node: ReportedNode,
     tally: &mut Tally,
     stored: &mut dyn FnMut(&str) -> Result<Body, E>,
-) -> Result<(), E> {
+) -> Result<Option<(String, Vec<u8>)>, E> {
     let mut parents: BTreeSet<String> = held.0.parents.drain(..).collect();
     parents.extend(node.parent);
     held.0.parents = parents.into_iter().collect();
     if node.digest == held.0.digest {
         tally.unchanged += 1;
-        return Ok(());
+        return Ok(None);
     }
     // A body of this very import that is not stored yet can only be met when an export lists a node twice, which the
     // sandbox refuses; then the stored body is the older report and the union below still holds.
@@ -195,11 +281,11 @@ fn unite_nodes<E>(
         Some(bytes) => Body::decode(bytes).ok(),
         None => Some(stored(&held.0.id)?),
     };
-    let Some(old) = old else { return Ok(()) };
+    let Some(old) = old else { return Ok(None) };
     let union = old.union(&node.body);
     if union == old {
         tally.unchanged += 1;
-        return Ok(());
+        return Ok(Some((node.id, node.bytes)));
     }
     tally.updated += 1;
     if let Ok((bytes, digest)) = union.encode() {
@@ -210,7 +296,7 @@ fn unite_nodes<E>(
         held.0.digest = digest;
         held.1 = Some(bytes);
     }
-    Ok(())
+    Ok((held.0.digest != node.digest).then_some((node.id, node.bytes)))
 }
 
 fn placed(all: Vec<(KnownNode, Option<Vec<u8>>)>, fallback: i64) -> Vec<PlannedNode> {

@@ -5,6 +5,7 @@
 //! holds it; absence from a newer snapshot of a longer list proves nothing, as providers cut those lists.
 
 mod document;
+mod edge;
 mod memory;
 mod sightings;
 mod streams;
@@ -20,7 +21,10 @@ use satchel_pam::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::body::{Digest16, digest};
+
 pub use document::Document;
+pub use edge::{Edge, add_edges};
 
 /// A piece of evidence as the store keeps it: keys resolved, times filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,6 +61,17 @@ pub struct Derived {
     pub relations: BTreeMap<String, Relation>,
 }
 
+impl Witness {
+    /// The key of its stored form, one for each report, and the bytes to store.
+    ///
+    /// # Errors
+    /// None in practice: every field is text, a number or a list of such.
+    pub fn encode(&self) -> serde_json::Result<(Digest16, Vec<u8>)> {
+        let bytes = serde_json::to_vec(self)?;
+        Ok((digest(&bytes), bytes))
+    }
+}
+
 /// The id of the memory that `item` speaks of.
 pub fn memory_id(item: &Item) -> String {
     let hash = ContentHash::of(&item.content);
@@ -71,6 +86,21 @@ pub fn items_of(claim: &Claim) -> Vec<&Item> {
         }
         Claim::Snapshot { items, .. } => items.iter().collect(),
         Claim::Edit { edit: Edit::Remove { .. }, .. } => Vec::new(),
+    }
+}
+
+/// A run names the successor of an item by that item's key; here it becomes the memory of it, as the whole run knows them.
+/// A key that the run does not hold names nothing.
+pub fn name_successors(witness: &mut Witness, keys: &BTreeMap<String, String>) {
+    let items: &mut [Item] = match &mut witness.claim {
+        Claim::Statement(item) | Claim::Edit { edit: Edit::Add(item) | Edit::Replace { item, .. }, .. } => {
+            std::slice::from_mut(item)
+        }
+        Claim::Snapshot { items, .. } => items,
+        Claim::Edit { edit: Edit::Remove { .. }, .. } => &mut [],
+    };
+    for item in items {
+        item.superseded_by = item.superseded_by.take().and_then(|key| keys.get(&key).cloned());
     }
 }
 

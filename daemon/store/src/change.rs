@@ -55,8 +55,13 @@ impl Batch {
 pub enum Change {
     /// Puts a memory; an older version stays readable for ever.
     Memory(Box<Memory>),
+    /// Puts a memory that is not shown from now on: it leaves lists, counts and the state digest, and stays readable by its id, as
+    /// withdrawn. [`Change::Memory`] shows it again.
+    WithdrawMemory(Box<Memory>),
     /// Puts a conversation with the complete list of its messages.
     Conversation(Box<ConversationWrite>),
+    /// Puts a conversation that is not shown from now on, as [`Change::WithdrawMemory`] does a memory.
+    WithdrawConversation(Box<ConversationWrite>),
     /// Puts a relation; a withdrawn one stands again.
     Relation(Relation),
     /// Withdraws the relation with this id; it stays readable as withdrawn.
@@ -73,7 +78,9 @@ impl Change {
     pub(crate) fn raises_revision(&self) -> bool {
         match self {
             Self::Memory(_)
+            | Self::WithdrawMemory(_)
             | Self::Conversation(_)
+            | Self::WithdrawConversation(_)
             | Self::Relation(_)
             | Self::WithdrawRelation(_)
             | Self::Embedding(_) => true,

@@ -31,12 +31,14 @@ pub(crate) enum Entry {
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryEntry {
     pub(crate) id: String,
+    pub(crate) withdrawn: bool,
     pub(crate) facets: Facets,
     pub(crate) json: Vec<u8>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct ConversationEntry {
+    pub(crate) withdrawn: bool,
     pub(crate) summary: Summary,
     pub(crate) header: Vec<u8>,
     pub(crate) current: Option<String>,

@@ -22,10 +22,14 @@ pub enum Ledger {
     Audit,
     /// A setting of the data directory.
     Setting,
+    /// What each import said of a conversation, and which evidence it brought.
+    Lineage,
+    /// What was taken back, and brought again.
+    Undo,
 }
 
 impl Ledger {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Import,
         Self::Source,
         Self::Export,
@@ -34,6 +38,8 @@ impl Ledger {
         Self::Request,
         Self::Audit,
         Self::Setting,
+        Self::Lineage,
+        Self::Undo,
     ];
 
     /// The byte in keys and frames; never reused.
@@ -47,6 +53,8 @@ impl Ledger {
             Self::Request => 6,
             Self::Audit => 7,
             Self::Setting => 8,
+            Self::Lineage => 9,
+            Self::Undo => 10,
         }
     }
 

@@ -14,6 +14,8 @@ use crate::{
 pub struct MemoryRecord {
     /// The memory as PAM has it.
     pub memory: Memory,
+    /// Whether it was taken out of what is shown.
+    pub withdrawn: bool,
     /// From 1.
     pub version: u32,
     /// The revision in which the memory first came.
@@ -44,6 +46,8 @@ pub struct RelationRecord {
 pub struct ConversationRecord {
     /// Everything but the messages.
     pub header: ConversationHeader,
+    /// Whether it was taken out of what is shown.
+    pub withdrawn: bool,
     /// The leaf that the person last saw.
     pub current: Option<String>,
     /// What the writer kept with the record ([`crate::ConversationWrite::opaque`]).

@@ -268,11 +268,9 @@ impl Inner {
         let writer = &mut *guard;
         if writer.journal.stopped().is_none() && writer.dirty {
             let revision = writer.applier.meta().revision;
-            let sealed = writer
-                .journal
-                .begin(revision)
-                .and_then(|()| writer.journal.frame(Kind::Seal, &[], revision))
-                .and_then(|_| writer.journal.sync());
+            // Apart from the rest: before a group has begun there is none to take back but the last one that was acknowledged.
+            writer.journal.begin(revision)?;
+            let sealed = writer.journal.frame(Kind::Seal, &[], revision).and_then(|_| writer.journal.sync());
             if let Err(error) = sealed {
                 writer.journal.undo();
                 self.note_failure(&error, writer);

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Version of keys and values; another one in the database means that it is built again.
-pub(crate) const SCHEMA: u16 = 2;
+pub(crate) const SCHEMA: u16 = 3;
 /// Longest text kept in a value; longer ones are read from the journal, so that values stay under 64 KiB.
 pub(crate) const INLINE: usize = 32 << 10;
 const ENVELOPE: u8 = 1;
@@ -82,6 +82,7 @@ impl Stored {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryValue {
     pub(crate) id: String,
+    pub(crate) withdrawn: bool,
     pub(crate) stored: Stored,
     pub(crate) facets: Facets,
     /// `None`: in the journal.
@@ -92,6 +93,7 @@ impl MemoryValue {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = plain();
         out.put_id(&self.id);
+        out.put_u8(u8::from(self.withdrawn));
         self.stored.put(&mut out);
         self.facets.put(&mut out);
         put_inline(&mut out, self.json.as_deref());
@@ -101,6 +103,7 @@ impl MemoryValue {
     pub(crate) fn take(mut take: Take<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             id: take.id()?,
+            withdrawn: take.u8()? != 0,
             stored: Stored::take(&mut take)?,
             facets: Facets::take(&mut take)?,
             json: take_inline(take)?,
@@ -111,6 +114,7 @@ impl MemoryValue {
 /// `10`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConversationValue {
+    pub(crate) withdrawn: bool,
     pub(crate) stored: Stored,
     pub(crate) summary: Summary,
     pub(crate) current: Option<String>,
@@ -123,6 +127,7 @@ pub(crate) struct ConversationValue {
 impl ConversationValue {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = plain();
+        out.put_u8(u8::from(self.withdrawn));
         self.stored.put(&mut out);
         self.summary.put(&mut out);
         out.put_u8(u8::from(self.current.is_some()));
@@ -137,6 +142,7 @@ impl ConversationValue {
 
     pub(crate) fn take(mut take: Take<'_>) -> Result<Self, Malformed> {
         Ok(Self {
+            withdrawn: take.u8()? != 0,
             stored: Stored::take(&mut take)?,
             summary: Summary::take(&mut take)?,
             current: if take.u8()? == 0 { None } else { Some(take.id()?) },

@@ -113,6 +113,17 @@ pub(super) const IMPORTS_CANCEL: &str = "\
 Example:
   satchel imports cancel 3f2a";
 
+pub(super) const IMPORTS_UNDO: &str = "\
+Examples:
+  satchel imports undo 3f2a --dry-run
+  satchel imports undo 3f2a
+  satchel imports undo 3f2a --yes --json";
+
+pub(super) const IMPORTS_REDO: &str = "\
+Examples:
+  satchel imports redo 3f2a --dry-run
+  satchel imports redo 3f2a --yes";
+
 pub(super) const MEMORIES: &str = "\
 Examples:
   satchel memories list --type preference

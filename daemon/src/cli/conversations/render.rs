@@ -103,6 +103,9 @@ impl View<'_> {
         if conversation.is_archived {
             facts.push("archived".to_owned());
         }
+        if conversation.withdrawn {
+            facts.push("not shown: the import that brought it was undone".to_owned());
+        }
         facts.extend(conversation.tags.iter().map(|tag| format!("#{}", text::one_line(tag))));
         let mut out = format!(
             "{}\n{}\n{}\n",

@@ -46,6 +46,7 @@ fn headline(import: &Import, look: Look) -> String {
         ImportStatus::Unrecognized => ("✗", Paint::Bad, "not recognised", ""),
         ImportStatus::Failed => ("✗", Paint::Bad, "failed", ""),
         ImportStatus::Cancelled => ("✗", Paint::Warn, "cancelled", ""),
+        ImportStatus::Undone => ("↺", Paint::Warn, "undone", ""),
         ImportStatus::Running => ("…", Paint::Warn, "running", ""),
         ImportStatus::Unspecified => ("?", Paint::Warn, "unknown", ""),
     };

@@ -82,6 +82,9 @@ pub(crate) struct Whole<'a> {
     pub active_leaf_id: Option<&'a str>,
     pub raw_metadata: Option<&'a RawValue>,
     pub abridged: bool,
+    /// An undo took away what had brought it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub withdrawn: bool,
 }
 
 impl<'a> Whole<'a> {
@@ -96,6 +99,7 @@ impl<'a> Whole<'a> {
             active_leaf_id: all.active_leaf_id.as_deref(),
             raw_metadata: raw(all.raw_metadata_json.as_ref()),
             abridged: all.abridged,
+            withdrawn: all.withdrawn,
         }
     }
 }

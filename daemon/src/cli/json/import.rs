@@ -175,3 +175,32 @@ pub(crate) struct Cancelled<'a> {
     pub job_id: &'a str,
     pub state: String,
 }
+
+/// `imports undo` and `imports redo`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Turned<'a> {
+    pub import: Import<'a>,
+    pub conversations: Effect,
+    pub memories: Effect,
+    pub relations: Effect,
+    /// All records that changed, or would.
+    pub records: u64,
+    /// First and last revision that it wrote.
+    pub revisions: Option<[u64; 2]>,
+    pub dry_run: bool,
+}
+
+/// What becomes of the records of one kind.
+#[derive(Debug, Serialize)]
+pub(crate) struct Effect {
+    withdrawn: u64,
+    restored: u64,
+    changed: u64,
+}
+
+impl Effect {
+    pub(crate) fn new(effect: Option<&v1::RecordEffect>) -> Self {
+        let v1::RecordEffect { withdrawn, restored, changed } = effect.copied().unwrap_or_default();
+        Self { withdrawn, restored, changed }
+    }
+}

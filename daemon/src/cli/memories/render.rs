@@ -71,6 +71,9 @@ fn facts(memory: &Memory, calendar: &Calendar) -> Facts {
     facts.painted("id", &memory.id, Paint::Id);
     facts.add("type", &kind(memory));
     facts.painted("status", &words::memory_status(memory.status), status_paint(memory.status));
+    if memory.withdrawn {
+        facts.painted("shown", "no: the import that brought it was undone", Paint::Warn);
+    }
     facts.maybe("summary", memory.summary.as_deref());
     facts.add("tags", &memory.tags.join(", "));
     if let Some(provenance) = &memory.provenance {

@@ -39,6 +39,8 @@ pub struct Standing {
     pub active_leaf: Option<String>,
     /// The revision that changed it last.
     pub revision: Revision,
+    /// Whether it is shown no more.
+    pub withdrawn: bool,
 }
 
 /// Shows a conversation.
@@ -59,7 +61,7 @@ pub fn conversation_to_wire(header: ConversationHeader, standing: Standing) -> v
     } = header;
     let Provider { name, conversation_id, account_id, export_format_version } = provider;
     let ConversationTemporal { created_at, updated_at } = temporal;
-    let Standing { messages, active_leaf, revision } = standing;
+    let Standing { messages, active_leaf, revision, withdrawn } = standing;
     let mut wire = v1::Conversation {
         id,
         platform: name,
@@ -80,6 +82,7 @@ pub fn conversation_to_wire(header: ConversationHeader, standing: Standing) -> v
         export_format_version,
         abridged: false,
         import_metadata: import_metadata.map(import_metadata_to_wire),
+        withdrawn,
     };
     abridge(&mut wire);
     wire
@@ -109,6 +112,7 @@ pub fn conversation_from_wire(wire: v1::Conversation) -> Result<(ConversationHea
         mod_revision,
         export_format_version,
         abridged,
+        withdrawn,
         import_metadata,
     } = wire;
     if abridged {
@@ -140,6 +144,7 @@ pub fn conversation_from_wire(wire: v1::Conversation) -> Result<(ConversationHea
         messages: message_count,
         active_leaf: active_leaf_id,
         revision: Revision::new(mod_revision),
+        withdrawn,
     };
     Ok((header, standing))
 }

@@ -13,6 +13,7 @@ use crate::{
     ingest::{
         JobView, Phase,
         receipt::{Counts, ImportRecord, ImportStatus},
+        undo::Effect,
     },
 };
 
@@ -29,6 +30,7 @@ enum_pair!(status_to_wire, status_from_wire, ImportStatus, v1::ImportStatus, [
     Unrecognized => Unrecognized,
     Failed => Failed,
     Cancelled => Cancelled,
+    Undone => Undone,
 ]);
 
 enum_pair!(record_kind_to_wire, record_kind_from_wire, RecordKind, v1::RecordKind, [
@@ -53,6 +55,23 @@ pub fn counts_from_wire(field: &str, wire: Option<v1::RecordCounts>) -> Result<C
     let v1::RecordCounts { found, new, updated, unchanged, skipped } =
         wire.ok_or_else(|| WireError::new(field, "is missing"))?;
     Ok(Counts { found, new, updated, unchanged, skipped })
+}
+
+/// Shows what becomes of the records of one kind.
+#[must_use]
+pub fn effect_to_wire(effect: Effect) -> v1::RecordEffect {
+    let Effect { withdrawn, restored, changed } = effect;
+    v1::RecordEffect { withdrawn, restored, changed }
+}
+
+/// Reads what becomes of the records of one kind.
+///
+/// # Errors
+/// When it is missing.
+pub fn effect_from_wire(field: &str, wire: Option<v1::RecordEffect>) -> Result<Effect, WireError> {
+    let v1::RecordEffect { withdrawn, restored, changed } =
+        wire.ok_or_else(|| WireError::new(field, "is missing"))?;
+    Ok(Effect { withdrawn, restored, changed })
 }
 
 /// Shows a skip; long texts are cut.

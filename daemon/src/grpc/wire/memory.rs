@@ -107,7 +107,7 @@ pub fn view_from_wire(wire: i32, unset: View) -> Result<View, WireError> {
 /// # Errors
 /// When it does not become JSON, which no stored memory does.
 pub fn record_to_wire(record: MemoryRecord, view: View) -> Result<v1::Memory, Fault> {
-    let MemoryRecord { memory, version, created_revision, revision, origin: _ } = record;
+    let MemoryRecord { memory, withdrawn, version, created_revision, revision, origin: _ } = record;
     let pam_json = match view {
         View::PamJson => serde_json::to_string(&memory).map_err(Fault::internal)?,
         View::Basic | View::Full => String::new(),
@@ -116,6 +116,7 @@ pub fn record_to_wire(record: MemoryRecord, view: View) -> Result<v1::Memory, Fa
         create_revision: created_revision.get(),
         mod_revision: revision.get(),
         version,
+        withdrawn,
         pam_json,
         ..memory_to_wire(memory)?
     };
@@ -193,6 +194,7 @@ pub fn memory_to_wire(memory: Memory) -> Result<v1::Memory, Fault> {
         version: 0,
         pam_json: String::new(),
         abridged: false,
+        withdrawn: false,
     })
 }
 
@@ -221,6 +223,7 @@ pub fn memory_from_wire(wire: v1::Memory) -> Result<Memory, WireError> {
         version: _,
         pam_json: _,
         abridged,
+        withdrawn: _,
     } = wire;
     if abridged {
         return Err(WireError::new("abridged", "says that the memory is not whole"));

@@ -13,8 +13,8 @@ use satchel_store::{Change, Store};
 use serde::Serialize;
 
 use crate::{
-    ingest::{IngestError, receipt::ImportRecord, write::of_the_record},
-    plan::evidence::Derived,
+    ingest::{IngestError, UNDONE, receipt::ImportRecord, write::of_the_record},
+    plan::evidence::{Derived, Edge},
 };
 
 /// Edges that followed from the evidence before and no longer do: the older memory still names its successor. An edge of
@@ -39,7 +39,7 @@ pub(super) fn withdrawals(
 }
 
 /// What stores `relations` where the store has them otherwise.
-pub(super) fn relation_changes(
+pub(in crate::ingest) fn relation_changes(
     store: &Store,
     relations: BTreeMap<String, Relation>,
 ) -> Result<Vec<Change>, IngestError> {
@@ -53,28 +53,29 @@ pub(super) fn relation_changes(
     Ok(changes)
 }
 
-/// Relations that a run gave by the keys of its items; what follows from the evidence is known already.
-pub(super) fn add_named(
-    relations: &mut BTreeMap<String, Relation>,
+/// Relations that a run gave by the keys of its items.
+pub(super) fn named_edges(
     named: Vec<RelationRecord>,
     keys: &BTreeMap<String, String>,
     record: &mut ImportRecord,
-) {
+) -> Vec<Edge> {
+    let mut edges = Vec::with_capacity(named.len());
     for edge in named {
         let (Some(from), Some(to)) = (keys.get(&edge.source), keys.get(&edge.target)) else {
             record.warn(unknown_key("relation", &edge.source, &edge.target));
             continue;
         };
-        let id = ids::relation_id(from, to, edge.relation_type).to_string();
-        relations.entry(id.clone()).or_insert_with(|| Relation {
-            id,
+        let relation = Relation {
+            id: ids::relation_id(from, to, edge.relation_type).to_string(),
             from: from.clone(),
             to: to.clone(),
             relation_type: edge.relation_type,
             confidence: edge.confidence,
             created_at: Timestamp::saturating(edge.created_at.unwrap_or(0)),
-        });
+        };
+        edges.push(Edge { relation });
     }
+    edges
 }
 
 /// Embeddings that a run gave by the keys of its items; of what it repeats, the last.
@@ -124,21 +125,21 @@ fn embedding_of(vector: EmbeddingRecord, memory: String) -> Embedding {
     }
 }
 
-/// Edges of PAM documents, with their ids. What follows from the evidence stands as it follows; of two reports of one edge
-/// the later stands; one that was withdrawn stays so.
-pub(super) fn add_drawn(
+/// Edges of PAM documents, with their ids; one that was withdrawn stays so.
+pub(super) fn drawn_edges(
     store: &Store,
-    derived: &mut Derived,
+    derived: &Derived,
     drawn: Vec<Relation>,
     record: &mut ImportRecord,
-) -> Result<(), IngestError> {
+) -> Result<Vec<Edge>, IngestError> {
+    let mut edges = Vec::with_capacity(drawn.len());
     for edge in drawn {
         let (locator, mut refuse) = (format!("relation {:?}", edge.id), None);
         if edge.from == edge.to {
             refuse = Some("it leads from a memory to itself".to_owned());
         }
         for end in [&edge.from, &edge.to] {
-            if !derived.memories.contains_key(end) && store.memory(end, None)?.is_none() {
+            if !derived.memories.contains_key(end) {
                 refuse = Some(format!("no memory {end:?} is known"));
             }
         }
@@ -146,26 +147,19 @@ pub(super) fn add_drawn(
             refuse = refusal(store, Change::Relation(edge.clone()))?;
         }
         let stored = store.relation(&edge.id, None)?;
-        if stored.as_ref().is_some_and(|stored| stored.withdrawn) {
+        // What an undo took away may come back by an import.
+        if stored.is_some_and(|stored| stored.withdrawn && stored.origin.reason != UNDONE) {
             refuse = Some("it was withdrawn here".to_owned());
         }
-        if let Some(reason) = refuse {
-            record.warn(Warning { locator, message: format!("the relation is left out: {reason}") });
-            continue;
-        }
-        let older = |known: &Relation| known.created_at.micros() > edge.created_at.micros();
-        let stands = match derived.relations.get(&edge.id) {
-            Some(_) => true,
-            None => stored.is_some_and(|stored| {
-                older(&stored.relation)
-                    || stored.relation.created_at == edge.created_at && text(&stored.relation) > text(&edge)
-            }),
-        };
-        if !stands {
-            derived.relations.insert(edge.id.clone(), edge);
+        match refuse {
+            Some(reason) => {
+                let message = format!("the relation is left out: {reason}");
+                record.warn(Warning { locator, message });
+            }
+            None => edges.push(Edge { relation: edge }),
         }
     }
-    Ok(())
+    Ok(edges)
 }
 
 /// Vectors of PAM documents, with their ids: of two for one memory and model the later stands.

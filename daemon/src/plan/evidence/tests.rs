@@ -64,6 +64,27 @@ fn a_replaced_statement_is_superseded_and_linked() {
 }
 
 #[test]
+fn a_successor_named_by_its_key_is_the_memory_of_that_item() {
+    let replaced = |by: &str| Item {
+        status: Some(Status::Superseded),
+        superseded_by: Some(by.to_owned()),
+        updated_at: Some(5),
+        ..item("I live in Bergen")
+    };
+    let successor = memory_id(&item("I live in Oslo"));
+    let keys = BTreeMap::from([("home-2".to_owned(), successor.clone())]);
+    for (key, expected) in [("home-2", Some(successor.as_str())), ("home-9", None)] {
+        let mut old = witness("a", "toy", 1, Claim::Statement(replaced(key)));
+        name_successors(&mut old, &keys);
+        let new = witness("b", "toy", 2, Claim::Statement(item("I live in Oslo")));
+        let derived = derive(&[old, new]);
+        let old = &derived.memories[&memory_id(&item("I live in Bergen"))];
+        assert_eq!(old.temporal.superseded_by.as_deref(), expected);
+        assert_eq!(derived.relations.len(), usize::from(expected.is_some()));
+    }
+}
+
+#[test]
 fn a_value_that_comes_back_is_active_again() {
     let derived = derive(&[slot("a", 1, "one"), slot("b", 2, "two"), slot("c", 3, "one")]);
     assert_eq!((status(&derived, "one"), status(&derived, "two")), (Status::Active, Status::Superseded));

@@ -37,27 +37,33 @@ impl Applier {
         let id = keys::id16(&entry.id);
         let key = keys::object(keys::MEMORY, id);
         let old = self.read(&key, || format!("memory {:?}", entry.id), MemoryValue::take)?;
-        let stood = old.as_ref().map(|old| &old.stored);
-        if self.stands(ChangeKind::Memory, &entry.id, stood, false, by) {
+        let (stood, withdrawn) = (old.as_ref().map(|old| &old.stored), entry.withdrawn);
+        if self.stands(ChangeKind::Memory, &entry.id, stood, withdrawn, by) {
             return Ok(Changes::default());
         }
-        let share = content_digest(keys::MEMORY, entry.id.as_bytes(), &[&entry.json]);
+        let share = shown(withdrawn, || content_digest(keys::MEMORY, entry.id.as_bytes(), &[&entry.json]));
         self.share(&key, stood.map(|old| &old.share), &share);
-        let mut stored = self.next(ChangeKind::Memory, &entry.id, stood, by, share, false);
+        let mut stored = self.next(ChangeKind::Memory, &entry.id, stood, by, share, withdrawn);
         let mut changes = Changes::default();
         match &old {
             Some(old) => {
-                self.count_memory(&old.facets, true);
-                let entries = list_memory(&mut changes, id, &old.facets, old.stored.revision, by.revision);
+                let mut entries = Vec::new();
+                if !old.withdrawn {
+                    self.count_memory(&old.facets, true);
+                    entries = list_memory(&mut changes, id, &old.facets, old.stored.revision, by.revision);
+                }
                 history(&mut changes, keys::OLD_MEMORY, id, &old.stored, by.origin, entries);
                 stored.listed = self.unlist(&mut changes, keys::OLD_MEMORY, id, &old.stored, by.origin)?;
             }
             None => changes.put(keys::memory_id(&entry.id), [value::plain(), id.to_vec()].concat()),
         }
-        self.count_memory(&entry.facets, false);
-        list_memory(&mut changes, id, &entry.facets, by.revision, 0);
-        let MemoryEntry { id, facets, json } = entry;
-        changes.put(key, MemoryValue { id, stored, facets, json: value::inline(json) }.encode());
+        if !withdrawn {
+            self.count_memory(&entry.facets, false);
+            list_memory(&mut changes, id, &entry.facets, by.revision, 0);
+        }
+        let MemoryEntry { id, withdrawn, facets, json } = entry;
+        let json = value::inline(json);
+        changes.put(key, MemoryValue { id, withdrawn, stored, facets, json }.encode());
         Ok(changes)
     }
 
@@ -66,26 +72,29 @@ impl Applier {
         entry: ConversationEntry,
         by: Written<'_>,
     ) -> Result<Changes, StoreError> {
-        let ConversationEntry { summary, header, current, opaque, parts, digest } = entry;
+        let ConversationEntry { withdrawn, summary, header, current, opaque, parts, digest } = entry;
         let id = keys::id16(&summary.id);
         let key = keys::object(keys::CONVERSATION, id);
         let old = self.read(&key, || format!("conversation {:?}", summary.id), ConversationValue::take)?;
         let stood = old.as_ref().map(|old| &old.stored);
-        if self.stands(ChangeKind::Conversation, &summary.id, stood, false, by) {
+        if self.stands(ChangeKind::Conversation, &summary.id, stood, withdrawn, by) {
             return Ok(Changes::default());
         }
         let count = part_count(&summary, &parts)?;
         let mut changes = self.parts(id, by.revision, parts)?;
-        let share = content_digest(keys::CONVERSATION, summary.id.as_bytes(), &[&digest]);
+        let share =
+            shown(withdrawn, || content_digest(keys::CONVERSATION, summary.id.as_bytes(), &[&digest]));
         self.share(&key, stood.map(|old| &old.share), &share);
-        let mut stored = self.next(ChangeKind::Conversation, &summary.id, stood, by, share, false);
+        let mut stored = self.next(ChangeKind::Conversation, &summary.id, stood, by, share, withdrawn);
         if let Some(old) = &old {
             stored.listed = self.end_conversation(&mut changes, id, old, by)?;
         }
-        self.count_conversation(&summary.platform, summary.messages, false);
-        list_conversation(&mut changes, id, &summary, by.revision, 0);
+        if !withdrawn {
+            self.count_conversation(&summary.platform, summary.messages, false);
+            list_conversation(&mut changes, id, &summary, by.revision, 0);
+        }
         let header = value::inline(header);
-        let record = ConversationValue { stored, summary, current, opaque, parts: count, header };
+        let record = ConversationValue { withdrawn, stored, summary, current, opaque, parts: count, header };
         changes.put(key, record.encode());
         Ok(changes)
     }
@@ -98,13 +107,16 @@ impl Applier {
         old: &ConversationValue,
         by: Written<'_>,
     ) -> Result<u64, StoreError> {
-        let ConversationValue { stored, summary, parts, .. } = old;
+        let ConversationValue { withdrawn, stored, summary, parts, .. } = old;
         for part in 0..*parts {
             changes.delete(keys::part(id, stored.revision, part));
         }
-        let entry = list_conversation(changes, id, summary, stored.revision, by.revision);
-        history(changes, keys::OLD_CONVERSATION, id, stored, by.origin, vec![entry]);
-        self.count_conversation(&summary.platform, summary.messages, true);
+        let mut entries = Vec::new();
+        if !withdrawn {
+            entries.push(list_conversation(changes, id, summary, stored.revision, by.revision));
+            self.count_conversation(&summary.platform, summary.messages, true);
+        }
+        history(changes, keys::OLD_CONVERSATION, id, stored, by.origin, entries);
         self.unlist(changes, keys::OLD_CONVERSATION, id, stored, by.origin)
     }
 
@@ -302,6 +314,11 @@ impl Applier {
         self.meta.count(counter::CONVERSATION_PLATFORM, platform, 1, removed);
         self.meta.count(counter::MESSAGES, "", u64::from(messages), removed);
     }
+}
+
+/// The share of a record in the state digest: none if it is not shown.
+fn shown(withdrawn: bool, share: impl FnOnce() -> [u8; 32]) -> [u8; 32] {
+    if withdrawn { [0; 32] } else { share() }
 }
 
 fn part_count(summary: &Summary, parts: &[Vec<u8>]) -> Result<u16, StoreError> {

@@ -99,10 +99,11 @@ impl<'a> Comparer<'a> {
                 let Some(value) = found else { return Ok(()) };
                 let json = value.json.as_ref().is_none_or(|json| *json == entry.json);
                 let mut listed = true;
-                for (list, sort) in lists(&entry.facets) {
+                for (list, sort) in lists(&entry.facets).into_iter().filter(|_| !entry.withdrawn) {
                     listed &= self.live(&list.entry(sort, id, revision))?;
                 }
-                self.verdict(&what, json && value.facets == entry.facets, listed);
+                let same = json && value.facets == entry.facets && value.withdrawn == entry.withdrawn;
+                self.verdict(&what, same, listed);
             }
         }
         Ok(())
@@ -125,8 +126,9 @@ impl<'a> Comparer<'a> {
             Standing::Later => self.history(&what, keys::OLD_CONVERSATION, id, revision, place)?,
             Standing::Here => {
                 let Some(value) = found else { return Ok(()) };
-                let mut same =
-                    value.summary == entry.summary && usize::from(value.parts) == entry.parts.len();
+                let mut same = value.withdrawn == entry.withdrawn
+                    && value.summary == entry.summary
+                    && usize::from(value.parts) == entry.parts.len();
                 same &= value.header.as_ref().is_none_or(|header| *header == entry.header);
                 for (number, part) in (0_u16..).zip(&entry.parts) {
                     let key = keys::part(id, revision, number);
@@ -134,7 +136,7 @@ impl<'a> Comparer<'a> {
                         self.get(&key, "messages", |take| Ok(take.0 == part.as_slice()))?.unwrap_or(false);
                 }
                 let sort = keys::descending(entry.summary.updated);
-                let listed = self.live(&List::Conversations.entry(sort, id, revision))?;
+                let listed = entry.withdrawn || self.live(&List::Conversations.entry(sort, id, revision))?;
                 self.verdict(&what, same, listed);
             }
         }

@@ -18,7 +18,9 @@ const EMBEDDING: u8 = 5;
 const EVIDENCE: u8 = 6;
 const LEDGER: u8 = 7;
 const ISSUES: u8 = 8;
-const PIECE: u8 = 9;
+const WITHDRAW_MEMORY: u8 = 9;
+const WITHDRAW_CONVERSATION: u8 = 10;
+const PIECE: u8 = 11;
 
 /// Writes the payload of one commit.
 pub(crate) fn encode(origin: &Origin, entries: &[Entry], out: &mut Vec<u8>) -> Result<(), Malformed> {
@@ -63,7 +65,7 @@ pub(crate) fn places(payload: &[u8]) -> Result<Vec<BodyPlace>, Malformed> {
     let mut reader = Reader::new(payload)?;
     let mut all = Vec::new();
     while let Some((tag, content)) = reader.next()? {
-        if tag == CONVERSATION {
+        if matches!(tag, CONVERSATION | WITHDRAW_CONVERSATION) {
             let (_, _, _, parts) = take_conversation(content)?;
             let mut heads = Vec::new();
             for part in parts {
@@ -124,8 +126,20 @@ impl<'a> Reader<'a> {
 
 fn tag(entry: &Entry) -> u8 {
     match entry {
-        Entry::Memory(_) => MEMORY,
-        Entry::Conversation(_) => CONVERSATION,
+        Entry::Memory(memory) => {
+            if memory.withdrawn {
+                WITHDRAW_MEMORY
+            } else {
+                MEMORY
+            }
+        }
+        Entry::Conversation(conversation) => {
+            if conversation.withdrawn {
+                WITHDRAW_CONVERSATION
+            } else {
+                CONVERSATION
+            }
+        }
         Entry::Relation(_) => RELATION,
         Entry::Withdraw(_) => WITHDRAW,
         Entry::Embedding(_) => EMBEDDING,
@@ -167,12 +181,13 @@ fn put_content(out: &mut Vec<u8>, entry: &Entry) {
 fn take_content(tag: u8, content: &[u8]) -> Result<Entry, Malformed> {
     let mut take = Take(content);
     Ok(match tag {
-        MEMORY => Entry::Memory(entry::memory(content)?),
-        CONVERSATION => {
+        MEMORY | WITHDRAW_MEMORY => Entry::Memory(entry::memory(content, tag == WITHDRAW_MEMORY)?),
+        CONVERSATION | WITHDRAW_CONVERSATION => {
             let (header, (current, opaque), (messages, digest), parts) = take_conversation(content)?;
             let summary = entry::conversation_header(header, messages)?;
             let parts = parts.into_iter().map(<[u8]>::to_vec).collect();
             Entry::Conversation(ConversationEntry {
+                withdrawn: tag == WITHDRAW_CONVERSATION,
                 summary,
                 header: header.to_vec(),
                 current,

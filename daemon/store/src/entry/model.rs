@@ -8,16 +8,16 @@ use super::{EmbeddingEntry, Facets, MemoryEntry, RelationEntry, Summary, content
 use crate::{codec::Malformed, error::StoreError};
 
 /// Makes the entry of a memory that is written.
-pub(crate) fn memory_entry(memory: &Memory) -> Result<MemoryEntry, StoreError> {
+pub(crate) fn memory_entry(memory: &Memory, withdrawn: bool) -> Result<MemoryEntry, StoreError> {
     let json = json(memory, || format!("memory {:?}", memory.id))?;
-    Ok(MemoryEntry { id: memory.id.clone(), facets: facets(memory), json })
+    Ok(MemoryEntry { id: memory.id.clone(), withdrawn, facets: facets(memory), json })
 }
 
 /// Reads the entry of a memory in the journal.
-pub(crate) fn memory(bytes: &[u8]) -> Result<MemoryEntry, Malformed> {
+pub(crate) fn memory(bytes: &[u8], withdrawn: bool) -> Result<MemoryEntry, Malformed> {
     let memory: Memory =
         serde_json::from_slice(bytes).map_err(|_| Malformed("has a memory that does not read"))?;
-    Ok(MemoryEntry { facets: facets(&memory), id: memory.id, json: bytes.to_vec() })
+    Ok(MemoryEntry { facets: facets(&memory), withdrawn, id: memory.id, json: bytes.to_vec() })
 }
 
 /// What lists need to know of a memory.

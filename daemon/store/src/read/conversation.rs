@@ -18,11 +18,11 @@ use crate::{
     report::Damage,
     revision::Revision,
     store::Store,
-    value::ConversationValue,
+    value::{ConversationValue, OldVersion},
 };
 
 impl Store {
-    /// Returns a conversation without bodies as it stands, or stood at a revision.
+    /// Returns a conversation, withdrawn or not, without bodies as it stands, or stood at a revision.
     ///
     /// # Errors
     /// [`StoreError::FutureRevision`]; what engine or journal refuse.
@@ -55,6 +55,31 @@ impl Store {
             }
         }
         Err(StoreError::BadValue { what, problem: "parts of it are missing".to_owned() })
+    }
+
+    /// Returns one version of a conversation without bodies, by its number.
+    ///
+    /// # Errors
+    /// What engine or journal refuse.
+    pub fn conversation_version(
+        &self,
+        id: &str,
+        version: u32,
+    ) -> Result<Option<ConversationRecord>, StoreError> {
+        let Some(current) = self.conversation(id, None)? else { return Ok(None) };
+        if current.version == version {
+            return Ok(Some(current));
+        }
+        let (id16, created) = (keys::id16(id), current.created_revision.get());
+        let mut found = None;
+        let prefix = keys::object(keys::OLD_CONVERSATION, id16);
+        engine::walk::<StoreError>(self.engine(), &prefix, None, |_, old| {
+            let old = read(old, id, OldVersion::take)?;
+            found = (old.version == version).then_some(old.place);
+            Ok(found.is_none())
+        })?;
+        let what = format!("version {version} of conversation {id:?}");
+        found.map(|place| self.old_conversation(created, version, place, &what)).transpose()
     }
 
     /// Returns a page of conversations as they stood at a revision, newest update first. While commits go on, no row comes twice
@@ -112,7 +137,7 @@ impl Store {
         rows: Vec<(MessageHead, BodyPlace)>,
         what: &str,
     ) -> Result<ConversationRecord, StoreError> {
-        let ConversationValue { stored, current, opaque, header, .. } = value;
+        let ConversationValue { withdrawn, stored, current, opaque, header, .. } = value;
         let header: ConversationHeader = match header {
             Some(header) => parse(&header, what)?,
             None => match self.change(stored.place, what)? {
@@ -123,6 +148,7 @@ impl Store {
         let (heads, places) = rows.into_iter().unzip();
         Ok(ConversationRecord {
             header,
+            withdrawn,
             current,
             opaque,
             heads,
@@ -153,6 +179,7 @@ impl Store {
         }
         Ok(ConversationRecord {
             header: parse(&entry.header, what)?,
+            withdrawn: entry.withdrawn,
             current: entry.current,
             opaque: entry.opaque,
             heads,

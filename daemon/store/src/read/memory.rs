@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl Store {
-    /// Returns a memory as it stands, or stood at a revision.
+    /// Returns a memory, withdrawn or not, as it stands, or stood at a revision.
     ///
     /// # Errors
     /// [`StoreError::FutureRevision`]; what engine or journal refuse.
@@ -139,7 +139,8 @@ impl Store {
     ) -> Result<Page<MemoryRecord>, StoreError> {
         let mut found = Vec::new();
         for id in &query.ids {
-            let Some(record) = self.memory(id, Some(at))? else { continue };
+            let record = self.memory(id, Some(at))?.filter(|record| !record.withdrawn);
+            let Some(record) = record else { continue };
             let facets = facets(&record.memory);
             if matches(query, &facets) {
                 let id16 = keys::id16(id);
@@ -187,7 +188,8 @@ impl Store {
         let prefix = [keys::MEMORY_ID];
         engine::walk::<StoreError>(self.engine(), &prefix, after.map(Cursor::as_bytes), |key, value| {
             let id = read(value, "the list of ids", |mut take| take.array())?;
-            let Some(record) = self.memory_by_key(id, at)? else { return Ok(true) };
+            let record = self.memory_by_key(id, at)?.filter(|record| !record.withdrawn);
+            let Some(record) = record else { return Ok(true) };
             let facets = facets(&record.memory);
             Ok(!matches(query, &facets) || rows.push(key, record))
         })?;
@@ -217,14 +219,15 @@ impl Store {
     }
 
     fn current_memory(&self, value: MemoryValue) -> Result<MemoryRecord, StoreError> {
-        let MemoryValue { id, stored, json, .. } = value;
+        let MemoryValue { id, withdrawn, stored, json, .. } = value;
         let what = format!("memory {id:?}");
         let memory = match json {
             Some(json) => parse(&json, &what)?,
-            None => self.journalled_memory(stored.place, &what)?.0,
+            None => self.journalled_memory(stored.place, &what)?.0.0,
         };
         Ok(MemoryRecord {
             memory,
+            withdrawn,
             version: stored.version,
             created_revision: Revision::new(stored.created),
             revision: Revision::new(stored.revision),
@@ -239,19 +242,21 @@ impl Store {
         version: u32,
         place: Place,
     ) -> Result<MemoryRecord, StoreError> {
-        let (memory, origin, revision) =
+        let ((memory, withdrawn), origin, revision) =
             self.journalled_memory(place, &format!("version {version} of memory {id:?}"))?;
         let (created_revision, revision) = (Revision::new(created), Revision::new(revision));
-        Ok(MemoryRecord { memory, version, created_revision, revision, origin })
+        Ok(MemoryRecord { memory, withdrawn, version, created_revision, revision, origin })
     }
 
     fn journalled_memory(
         &self,
         place: Place,
         what: &str,
-    ) -> Result<(Memory, crate::change::Origin, u64), StoreError> {
+    ) -> Result<((Memory, bool), crate::change::Origin, u64), StoreError> {
         match self.change(place, what)? {
-            (origin, revision, Entry::Memory(memory)) => Ok((parse(&memory.json, what)?, origin, revision)),
+            (origin, revision, Entry::Memory(memory)) => {
+                Ok(((parse(&memory.json, what)?, memory.withdrawn), origin, revision))
+            }
             _ => Err(wrong_kind(what)),
         }
     }

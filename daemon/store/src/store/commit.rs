@@ -196,8 +196,10 @@ impl Group<'_> {
 
     fn entry(&mut self, change: Change, revision: u64) -> Result<Entry, StoreError> {
         Ok(match change {
-            Change::Memory(memory) => Entry::Memory(entry::memory_entry(&memory)?),
-            Change::Conversation(conversation) => self.conversation(*conversation, revision)?,
+            Change::Memory(memory) => Entry::Memory(entry::memory_entry(&memory, false)?),
+            Change::WithdrawMemory(memory) => Entry::Memory(entry::memory_entry(&memory, true)?),
+            Change::Conversation(conversation) => self.conversation(*conversation, false, revision)?,
+            Change::WithdrawConversation(conversation) => self.conversation(*conversation, true, revision)?,
             Change::Relation(relation) => Entry::Relation(small((&relation).try_into()?)?),
             Change::WithdrawRelation(id) => {
                 Entry::Withdraw(read::relation_entry(self.inner.engine.as_ref(), id)?)
@@ -208,7 +210,12 @@ impl Group<'_> {
         })
     }
 
-    fn conversation(&mut self, write: ConversationWrite, revision: u64) -> Result<Entry, StoreError> {
+    fn conversation(
+        &mut self,
+        write: ConversationWrite,
+        withdrawn: bool,
+        revision: u64,
+    ) -> Result<Entry, StoreError> {
         let ConversationWrite { mut header, current, opaque, messages } = write;
         let kept = self.kept(&header.id, &messages)?;
         let journal = &mut self.writer.journal;
@@ -227,7 +234,15 @@ impl Group<'_> {
         let bytes = entry::json(&header, || format!("conversation {:?}", header.id))?;
         let count = u32::try_from(messages.len()).unwrap_or(u32::MAX);
         let summary = entry::summary(&header, count);
-        Ok(Entry::Conversation(ConversationEntry { summary, header: bytes, current, opaque, parts, digest }))
+        Ok(Entry::Conversation(ConversationEntry {
+            withdrawn,
+            summary,
+            header: bytes,
+            current,
+            opaque,
+            parts,
+            digest,
+        }))
     }
 
     /// Where the bodies of the stored version are, if any of them is kept.
@@ -258,7 +273,7 @@ fn check(changes: &[Change]) -> Result<Vec<(Key, String)>, StoreError> {
             });
         }
         keys.push(((kind, key), id));
-        if let Change::Conversation(conversation) = change {
+        if let Change::Conversation(conversation) | Change::WithdrawConversation(conversation) = change {
             check_messages(conversation)?;
         }
     }
@@ -303,8 +318,8 @@ fn check_messages(conversation: &ConversationWrite) -> Result<(), StoreError> {
 fn identity(change: &Change) -> Option<(u8, &'static str, Id16, String)> {
     let named = |kind, name, id: &String| Some((kind, name, keys::id16(id), id.clone()));
     match change {
-        Change::Memory(memory) => named(keys::MEMORY, "memory", &memory.id),
-        Change::Conversation(conversation) => {
+        Change::Memory(memory) | Change::WithdrawMemory(memory) => named(keys::MEMORY, "memory", &memory.id),
+        Change::Conversation(conversation) | Change::WithdrawConversation(conversation) => {
             named(keys::CONVERSATION, "conversation", &conversation.header.id)
         }
         Change::Relation(relation) => named(keys::RELATION, "relation", &relation.id),

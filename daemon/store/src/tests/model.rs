@@ -35,7 +35,8 @@ fn check_feed(store: &Store) {
         (revision, n) = (position.revision.get(), position.n);
         let before = last.insert((entry.kind, entry.id.clone()), position.revision);
         assert_eq!(entry.previous, before.unwrap_or_default(), "{entry:?}");
-        assert_eq!(entry.op == crate::ChangeOp::Created, before.is_none());
+        let created = entry.op == crate::ChangeOp::Created;
+        assert!(created == before.is_none() || entry.op == crate::ChangeOp::Withdrawn, "{entry:?}");
     }
     assert_eq!(revision, store.revision().get());
     let (mut after, mut piecewise) = (ChangePosition::after(Revision::ZERO), Vec::new());

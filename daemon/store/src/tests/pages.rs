@@ -43,7 +43,7 @@ fn expected(store: &Store, model: &Model, query: &MemoryQuery) -> Vec<String> {
     let mut rows: Vec<_> = memories
         .iter()
         .filter(|memory| wanted.is_empty() || wanted.contains(&memory.id))
-        .filter(|memory| matches(query, &memory_entry(memory).unwrap().facets))
+        .filter(|memory| matches(query, &memory_entry(memory, false).unwrap().facets))
         .map(|memory| {
             let created = memory.temporal.created_at.micros();
             let updated = memory.temporal.updated_at.map_or(created, satchel_pam::time::Timestamp::micros);

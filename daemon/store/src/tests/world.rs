@@ -12,9 +12,9 @@ use serde_json::json;
 
 use super::{disk::CrashDisk, map::MapHouse};
 use crate::{
-    Batch, Change, ConversationQuery, ConversationWrite, EvidenceWrite, Ledger, LedgerWrite, MemoryOrder,
-    MemoryQuery, MessageHead, MessageWrite, OpenEvent, OpenOptions, Origin, Revision, Store, StoreError,
-    open::Ground,
+    Batch, Change, ConversationQuery, ConversationRecord, ConversationWrite, EvidenceWrite, Ledger,
+    LedgerWrite, MemoryOrder, MemoryQuery, MessageHead, MessageWrite, OpenEvent, OpenOptions, Origin,
+    Revision, Store, StoreError, open::Ground,
 };
 
 /// Small, so that a short test has many segments.
@@ -110,6 +110,9 @@ pub(super) fn embedding(n: u64, dice: &mut Dice) -> Embedding {
 pub(super) struct Model {
     pub(super) memories: BTreeMap<String, (String, u32)>,
     pub(super) conversations: BTreeMap<String, Talk>,
+    /// What is readable by its id only.
+    pub(super) withdrawn_memories: BTreeMap<String, (String, u32)>,
+    pub(super) withdrawn_conversations: BTreeMap<String, Talk>,
     pub(super) relations: BTreeMap<String, (String, bool)>,
     pub(super) embeddings: BTreeMap<String, String>,
     pub(super) evidence: BTreeMap<[u8; 16], Vec<u8>>,
@@ -130,7 +133,7 @@ impl Model {
         let mut changes: BTreeMap<String, Change> = BTreeMap::new();
         for _ in 0..=dice.roll(4) {
             let n = dice.roll(6);
-            match dice.roll(9) {
+            match dice.roll(11) {
                 0..3 => drop(changes.insert(format!("m{n}"), Change::Memory(Box::new(memory(n, dice))))),
                 3..5 => {
                     let write = self.talk(n % 3, dice);
@@ -141,6 +144,11 @@ impl Model {
                     changes.insert(format!("r{n}"), Change::WithdrawRelation(id("relation", n)));
                 }
                 6 | 7 => drop(changes.insert(format!("e{n}"), Change::Embedding(embedding(n, dice)))),
+                8 => drop(changes.insert(format!("m{n}"), Change::WithdrawMemory(Box::new(memory(n, dice))))),
+                9 => {
+                    let write = self.talk(n % 3, dice);
+                    changes.insert(format!("c{}", n % 3), Change::WithdrawConversation(Box::new(write)));
+                }
                 _ => {
                     let json = vec![b'e'; dice.roll(60) as usize];
                     changes
@@ -185,7 +193,8 @@ impl Model {
     }
 
     fn talk(&self, n: u64, dice: &mut Dice) -> ConversationWrite {
-        let stored = self.conversations.get(&id("conversation", n));
+        let id = id("conversation", n);
+        let stored = self.conversations.get(&id).or(self.withdrawn_conversations.get(&id));
         let mut messages = Vec::new();
         for message in 0..dice.roll(7) {
             let head = head(n, message, dice);
@@ -205,11 +214,10 @@ impl Model {
     fn take(&mut self, batch: &Batch) {
         for change in &batch.changes {
             match change {
-                Change::Memory(memory) => {
-                    let slot = self.memories.entry(memory.id.clone()).or_default();
-                    *slot = (serde_json::to_string(memory).unwrap(), slot.1 + 1);
-                }
-                Change::Conversation(write) => self.take_talk(write),
+                Change::Memory(memory) => self.take_memory(memory, false),
+                Change::WithdrawMemory(memory) => self.take_memory(memory, true),
+                Change::Conversation(write) => self.take_talk(write, false),
+                Change::WithdrawConversation(write) => self.take_talk(write, true),
                 Change::Relation(relation) => {
                     self.relations
                         .insert(relation.id.clone(), (serde_json::to_string(relation).unwrap(), false));
@@ -228,8 +236,16 @@ impl Model {
         }
     }
 
-    fn take_talk(&mut self, write: &ConversationWrite) {
-        let old = self.conversations.remove(&write.header.id);
+    fn take_memory(&mut self, memory: &Memory, withdrawn: bool) {
+        let old = self.memories.remove(&memory.id).or(self.withdrawn_memories.remove(&memory.id));
+        let version = old.map_or(0, |(_, version)| version) + 1;
+        let memories = if withdrawn { &mut self.withdrawn_memories } else { &mut self.memories };
+        memories.insert(memory.id.clone(), (serde_json::to_string(memory).unwrap(), version));
+    }
+
+    fn take_talk(&mut self, write: &ConversationWrite, withdrawn: bool) {
+        let id = &write.header.id;
+        let old = self.conversations.remove(id).or(self.withdrawn_conversations.remove(id));
         let body = |id: &str| {
             let messages = &old.as_ref().unwrap().messages;
             messages.iter().find(|(head, _)| head.id == id).unwrap().1.clone()
@@ -242,7 +258,8 @@ impl Model {
         let header = serde_json::to_string(&write.header).unwrap();
         let version = old.as_ref().map_or(0, |talk| talk.version) + 1;
         let talk = Talk { header, current: write.current.clone(), version, messages };
-        self.conversations.insert(write.header.id.clone(), talk);
+        let all = if withdrawn { &mut self.withdrawn_conversations } else { &mut self.conversations };
+        all.insert(write.header.id.clone(), talk);
     }
 
     /// What has a history: memories, conversations, relations.
@@ -276,12 +293,8 @@ pub(super) fn show(store: &Store, at: Revision) -> Result<Model, StoreError> {
         for summary in page.items {
             let record = store.conversation(&summary.id, Some(at))?.unwrap();
             assert_eq!(record.revision, summary.revision);
-            let bodies: Result<Vec<_>, _> = store.all_bodies(&record).collect();
-            let bodies = bodies?.into_iter().map(|(_, body)| body);
-            let messages = record.heads.iter().cloned().zip(bodies).collect();
-            let header = serde_json::to_string(&record.header).unwrap();
-            let talk = Talk { header, current: record.current, version: record.version, messages };
-            assert_eq!(model.conversations.insert(summary.id, talk), None);
+            assert!(!record.withdrawn);
+            assert_eq!(model.conversations.insert(summary.id, talk(store, record)?), None);
         }
         let Some(next) = page.next else { break };
         after = Some(next);
@@ -292,7 +305,28 @@ pub(super) fn show(store: &Store, at: Revision) -> Result<Model, StoreError> {
             model.relations.insert(record.relation.id, (json, record.withdrawn));
         }
     }
+    for n in 0..6 {
+        let record = store.memory(&id("memory", n), Some(at))?.filter(|record| record.withdrawn);
+        if let Some(record) = record {
+            let json = serde_json::to_string(&record.memory).unwrap();
+            model.withdrawn_memories.insert(record.memory.id, (json, record.version));
+        }
+        let record = store.conversation(&id("conversation", n), Some(at))?;
+        if let Some(record) = record.filter(|record| record.withdrawn) {
+            model.withdrawn_conversations.insert(record.header.id.clone(), talk(store, record)?);
+        }
+    }
     Ok(model)
+}
+
+fn talk(store: &Store, record: ConversationRecord) -> Result<Talk, StoreError> {
+    let same = store.conversation_version(&record.header.id, record.version)?.unwrap();
+    assert_eq!((same.revision, &same.heads), (record.revision, &record.heads));
+    let bodies: Result<Vec<_>, _> = store.all_bodies(&record).collect();
+    let bodies = bodies?.into_iter().map(|(_, body)| body);
+    let messages = record.heads.iter().cloned().zip(bodies).collect();
+    let header = serde_json::to_string(&record.header).unwrap();
+    Ok(Talk { header, current: record.current, version: record.version, messages })
 }
 
 /// Reads everything that a store shows now.

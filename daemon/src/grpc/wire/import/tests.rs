@@ -37,6 +37,7 @@ fn status() -> impl Strategy<Value = ImportStatus> {
         ImportStatus::Unrecognized,
         ImportStatus::Failed,
         ImportStatus::Cancelled,
+        ImportStatus::Undone,
     ])
 }
 

@@ -127,7 +127,14 @@ fn query() -> impl Strategy<Value = MemoryQuery> {
 
 fn record(memory: Memory) -> MemoryRecord {
     let (created_revision, revision) = (Revision::new(3), Revision::new(5));
-    MemoryRecord { memory, version: 2, created_revision, revision, origin: Origin::default() }
+    MemoryRecord {
+        memory,
+        withdrawn: false,
+        version: 2,
+        created_revision,
+        revision,
+        origin: Origin::default(),
+    }
 }
 
 proptest! {

@@ -1,0 +1,350 @@
+//! Takes back what an import brought, and brings it again: what is shown becomes what it would be if the import had never
+//! been made, or not been undone. History stays.
+//!
+//! First the ledger says that the import counts no more; everything that is written after that follows from it, in batches,
+//! and can be done again from any point: a run that dies is completed by the same command.
+
+use std::collections::BTreeSet;
+
+use satchel_host::CancelToken;
+use satchel_store::{Change, Origin, Store};
+use uuid::Uuid;
+
+use super::{
+    IngestError, Inner, UNDONE, ledger,
+    memories::named::relation_changes,
+    receipt::{ImportRecord, ImportStatus},
+    write::{
+        Writer,
+        conversation::{import_of, replayed, withdrawal_of, write_of},
+    },
+};
+use crate::{
+    lineage::{self, Counted, Family, UndoRecord, Undone},
+    plan::{
+        assemble::{self, Labels},
+        evidence::Derived,
+    },
+};
+
+/// Conversations between two looks at whether to stop, and of one commit.
+const BATCH: usize = 100;
+/// Memories and relations of one commit.
+const BATCH_CHANGES: usize = 400;
+
+/// Which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// What the import said counts no more.
+    Undo,
+    /// It counts again.
+    Redo,
+}
+
+/// What becomes of the records of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effect {
+    /// Shown no more; nothing else brought them.
+    pub withdrawn: u64,
+    /// Shown again.
+    pub restored: u64,
+    /// Shown otherwise: as everything else has them.
+    pub changed: u64,
+}
+
+impl Effect {
+    fn total(&self) -> u64 {
+        self.withdrawn + self.restored + self.changed
+    }
+}
+
+/// What an undo did, or would do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The import, as it is afterwards.
+    pub import: ImportRecord,
+    pub conversations: Effect,
+    pub memories: Effect,
+    pub relations: Effect,
+    /// First and last revision that it wrote.
+    pub revisions: Option<[u64; 2]>,
+    /// Somebody stopped it; the same command completes it.
+    pub cancelled: bool,
+}
+
+impl Outcome {
+    /// All records that change.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.conversations.total() + self.memories.total() + self.relations.total()
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct TurnRequest<'a> {
+    /// Of the import.
+    pub id: &'a str,
+    pub turn: Turn,
+    /// Say what would happen, store nothing.
+    pub dry_run: bool,
+    /// How many records a dry run said would change; none: whatever changes is right.
+    pub expected: Option<u64>,
+}
+
+impl Inner {
+    /// Undoes an import, or takes that back. Durable when this returns.
+    ///
+    /// # Errors
+    /// [`IngestError::Refused`] with what to do, if the import is not in a state for it; what the store refuses.
+    pub(super) fn turn(
+        &self,
+        request: TurnRequest<'_>,
+        cancel: &CancelToken,
+    ) -> Result<Option<Outcome>, IngestError> {
+        let Some(record) = ledger::get(&self.store, request.id)? else { return Ok(None) };
+        let import = Uuid::parse_str(&record.id)
+            .map_err(|_| IngestError::Unencodable { what: "the id of an import" })?;
+        allowed(&self.store, &record, import, request.turn)?;
+        // Two at once would each write what the other had just made wrong.
+        let _alone = self.turns.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let preview = if request.dry_run || request.expected.is_some() {
+            Some(Run::new(self, import, &record, request.turn, true)?.go(cancel)?)
+        } else {
+            None
+        };
+        if let Some(preview) = preview {
+            if request.dry_run {
+                return Ok(Some(preview));
+            }
+            if request.expected != Some(preview.records()) {
+                return Err(IngestError::Refused(format!(
+                    "it would change {} records now, no longer {}; look at it again with a dry run",
+                    preview.records(),
+                    request.expected.unwrap_or(0)
+                )));
+            }
+        }
+        let (undone, at) = (request.turn == Turn::Undo, self.clock.now_micros());
+        let mut note = UndoRecord { import, undone, done: false, at, revisions: None };
+        note.put(&self.store)?;
+        let mut outcome = Run::new(self, import, &record, request.turn, false)?.go(cancel)?;
+        if !outcome.cancelled {
+            note = UndoRecord { done: true, revisions: outcome.revisions, ..note };
+            note.put(&self.store)?;
+        }
+        if let Some(now) = ledger::get(&self.store, request.id)? {
+            outcome.import = now;
+        }
+        Ok(Some(outcome))
+    }
+}
+
+/// Whether the import is in a state for it.
+fn allowed(store: &Store, record: &ImportRecord, import: Uuid, turn: Turn) -> Result<(), IngestError> {
+    let refused = |reason: String| Err(IngestError::Refused(reason));
+    let id = &record.id;
+    match record.status {
+        ImportStatus::Running => {
+            return refused(format!("import {id} still runs; `satchel imports cancel {id}` stops it"));
+        }
+        ImportStatus::Unchanged => {
+            let same = record.same_as.as_deref().unwrap_or("an earlier one");
+            return refused(format!(
+                "import {id} brought nothing: its bytes had come with {same}; that is the one to undo"
+            ));
+        }
+        ImportStatus::Unrecognized => return refused(format!("import {id} brought nothing")),
+        ImportStatus::Completed
+        | ImportStatus::CompletedWithSkips
+        | ImportStatus::Failed
+        | ImportStatus::Cancelled
+        | ImportStatus::Undone => {}
+    }
+    let known = UndoRecord::of(store, import)?;
+    match (turn, known) {
+        (Turn::Undo, Some(UndoRecord { undone: true, done: true, .. })) => refused(format!(
+            "import {id} is undone already; `satchel imports redo {id}` brings back what it brought"
+        )),
+        (Turn::Redo, None | Some(UndoRecord { undone: false, done: true, .. })) => {
+            refused(format!("import {id} is not undone; there is nothing to bring back"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// One way, from the first batch to the last.
+struct Run<'a> {
+    inner: &'a Inner,
+    import: Uuid,
+    /// The imports that count not, before and after.
+    before: Undone,
+    after: Undone,
+    writer: Writer<'a>,
+    dry_run: bool,
+    outcome: Outcome,
+    /// Gathers the revisions.
+    scratch: ImportRecord,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        inner: &'a Inner,
+        import: Uuid,
+        record: &ImportRecord,
+        turn: Turn,
+        dry_run: bool,
+    ) -> Result<Self, IngestError> {
+        let (mut before, mut after) = (lineage::undone(&inner.store)?, Undone::new());
+        before.remove(&import);
+        after.clone_from(&before);
+        let without = if turn == Turn::Undo { &mut after } else { &mut before };
+        without.insert(import);
+        let origin = Origin {
+            import: Some(import),
+            actor: "owner".to_owned(),
+            reason: UNDONE.to_owned(),
+            at_micros: inner.clock.now_micros(),
+        };
+        let writer = Writer::new(&inner.store, &inner.turn, origin, import_of(record), dry_run);
+        let outcome = Outcome {
+            import: record.clone(),
+            conversations: Effect::default(),
+            memories: Effect::default(),
+            relations: Effect::default(),
+            revisions: None,
+            cancelled: false,
+        };
+        let scratch = ImportRecord { revisions: None, ..record.clone() };
+        Ok(Self { inner, import, before, after, writer, dry_run, outcome, scratch })
+    }
+
+    fn go(mut self, cancel: &CancelToken) -> Result<Outcome, IngestError> {
+        let mut after = None;
+        loop {
+            let page = Family::page(&self.inner.store, after.as_ref())?;
+            let ids: Vec<&String> =
+                page.items.iter().filter(|(_, family)| family.knows(self.import)).map(|(id, _)| id).collect();
+            for some in ids.chunks(BATCH) {
+                if cancel.cancelled() {
+                    return Ok(self.ended(true));
+                }
+                self.conversations(some)?;
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        if cancel.cancelled() {
+            return Ok(self.ended(true));
+        }
+        self.memories()?;
+        Ok(self.ended(false))
+    }
+
+    fn ended(mut self, cancelled: bool) -> Outcome {
+        self.outcome.revisions = self.scratch.revisions;
+        self.outcome.cancelled = cancelled;
+        self.outcome
+    }
+
+    /// One batch of conversations; nobody writes between the look at them and the commit.
+    fn conversations(&mut self, ids: &[&String]) -> Result<(), IngestError> {
+        self.writer.hold()?;
+        for id in ids {
+            if let Some(change) = self.conversation(id)?
+                && !self.dry_run
+            {
+                self.writer.add(change, &mut self.scratch)?;
+            }
+        }
+        self.writer.flush(&mut self.scratch)
+    }
+
+    fn conversation(&mut self, id: &str) -> Result<Option<Change>, IngestError> {
+        let store = &self.inner.store;
+        let stored = store.conversation(id, None)?;
+        let family = Family::of(store, id, stored.as_ref())?;
+        if family.parts.iter().all(|part| part.counts(&self.before) == part.counts(&self.after)) {
+            return Ok(None);
+        }
+        let planned = replayed(store, id, &family, |part| part.counts(&self.after))?;
+        let shown = stored.as_ref().filter(|stored| !stored.withdrawn);
+        let effect = &mut self.outcome.conversations;
+        match (planned, shown) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => {
+                effect.withdrawn += 1;
+                Ok(stored.map(withdrawal_of))
+            }
+            (Some(planned), Some(shown)) if assemble::known(shown).shows(&planned.known()) => Ok(None),
+            (Some(planned), shown) => {
+                if shown.is_some() {
+                    effect.changed += 1;
+                } else {
+                    effect.restored += 1;
+                }
+                let Some(stored) = &stored else { return Ok(None) };
+                let counted = family.parts.iter().rev().find(|part| part.counts(&self.after));
+                let by = counted.and_then(|part| part.imports.iter().find(|by| !self.after.contains(*by)));
+                let by = by.map(|by| ledger::get(store, &by.to_string())).transpose()?.flatten();
+                let import = by.as_ref().map(import_of).or_else(|| stored.header.import_metadata.clone());
+                let platform = stored.header.provider.name.clone();
+                let import = import.unwrap_or_default();
+                let labels = Labels { id, platform: &platform, fallback: 0, import };
+                Ok(Some(write_of(planned, labels, Some(stored))))
+            }
+        }
+    }
+
+    /// Memories and relations, as they follow from the evidence that counts.
+    fn memories(&mut self) -> Result<(), IngestError> {
+        self.writer.hold()?;
+        let store = &self.inner.store;
+        let was = Counted::of(store, &self.before)?.derive();
+        let now = Counted::of(store, &self.after)?.derive();
+        let mut changes = self.withdrawn(&was, &now)?;
+        for (id, memory) in now.memories {
+            let stored = store.memory(&id, None)?;
+            match stored {
+                Some(stored) if !stored.withdrawn && stored.memory == memory => continue,
+                Some(stored) if !stored.withdrawn => self.outcome.memories.changed += 1,
+                Some(_) | None => self.outcome.memories.restored += 1,
+            }
+            changes.push(Change::Memory(Box::new(memory)));
+        }
+        let drawn = relation_changes(store, now.relations)?;
+        self.outcome.relations.restored += drawn.len() as u64;
+        changes.extend(drawn);
+        if !self.dry_run {
+            let mut rest = changes.into_iter().peekable();
+            while rest.peek().is_some() {
+                let batch = rest.by_ref().take(BATCH_CHANGES).collect();
+                self.writer.commit(batch, &mut self.scratch)?;
+            }
+        }
+        self.writer.flush(&mut self.scratch)
+    }
+
+    /// What followed from the evidence before and follows no more.
+    fn withdrawn(&mut self, was: &Derived, now: &Derived) -> Result<Vec<Change>, IngestError> {
+        let store = &self.inner.store;
+        let mut changes = Vec::new();
+        let gone: BTreeSet<&String> =
+            was.relations.keys().filter(|id| !now.relations.contains_key(*id)).collect();
+        for id in gone {
+            if store.relation(id, None)?.is_some_and(|stored| !stored.withdrawn) {
+                self.outcome.relations.withdrawn += 1;
+                changes.push(Change::WithdrawRelation(id.clone()));
+            }
+        }
+        for id in was.memories.keys().filter(|id| !now.memories.contains_key(*id)) {
+            if let Some(stored) = store.memory(id, None)?.filter(|stored| !stored.withdrawn) {
+                self.outcome.memories.withdrawn += 1;
+                changes.push(Change::WithdrawMemory(Box::new(stored.memory)));
+            }
+        }
+        Ok(changes)
+    }
+}

@@ -1,0 +1,227 @@
+//! One conversation: united with what is known of it, counted, and put into the batch with its lineage.
+
+use std::collections::HashMap;
+
+use satchel_pam::{
+    conversation::ImportMetadata,
+    record::{RecordKind, Skip},
+};
+use satchel_store::{Change, ConversationRecord, MessageWrite, Store, StoreError};
+
+use super::{Writer, of_the_record};
+use crate::{
+    ingest::{IngestError, normalise::Conversation, receipt::ImportRecord, run::Normalised},
+    lineage::{Family, Kept, Part, Said},
+    plan::{
+        assemble::{self, Labels},
+        body::{Body, Digest16},
+        conversation::{Planned, Report, ReportedNode, unite, unite_all},
+    },
+};
+
+/// A conversation as the store has it, before an import adds its word.
+struct Before {
+    stored: Option<ConversationRecord>,
+    family: Family,
+}
+
+impl Writer<'_> {
+    pub(super) fn conversation(
+        &mut self,
+        conversation: Conversation,
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
+        let Conversation { id, platform, import, foreign, report, nodes, weight } = conversation;
+        if self.pending.contains(&id) {
+            self.flush(record)?;
+        }
+        self.hold()?;
+        let stored = self.store.conversation(&id, None)?;
+        let family = Family::of(self.store, &id, stored.as_ref())?;
+        let before = Before { stored, family };
+        let fresh = before.stored.as_ref().is_none_or(|stored| stored.withdrawn);
+        let found = nodes.len() as u64;
+        let said = Said::of(&id, &report, &nodes)?;
+        let planned = self.united(&id, report, nodes, &before)?;
+        let (messages, changed) = (planned.messages, planned.changed);
+        let lineage = self.lineage(&id, said, &planned, before.family, before.stored.as_ref())?;
+        let mut change = None;
+        if changed {
+            let import = import.unwrap_or_else(|| self.import.clone());
+            let labels = Labels { id: &id, platform: &platform, fallback: 0, import };
+            change = Some(write_of(planned, labels, before.stored.as_ref()));
+        }
+        if foreign && let Some(refusal) = self.refusal(change.as_ref())? {
+            return self.refuse(&id, found, refusal, record);
+        }
+        record.conversations.found += 1;
+        record.messages.found += found;
+        record.messages.new += messages.new;
+        record.messages.updated += messages.updated;
+        record.messages.unchanged += messages.unchanged;
+        match (fresh, changed) {
+            (true, _) => record.conversations.new += 1,
+            (false, true) => record.conversations.updated += 1,
+            (false, false) => record.conversations.unchanged += 1,
+        }
+        let changes: Vec<Change> = change.into_iter().chain(lineage).collect();
+        if !self.dry_run && !changes.is_empty() {
+            self.changes.extend(changes);
+            self.bytes += weight;
+            self.pending.insert(id);
+        }
+        Ok(())
+    }
+
+    /// The union of a report with what counts of what was said before.
+    fn united(
+        &self,
+        id: &str,
+        report: Report,
+        nodes: Vec<ReportedNode>,
+        before: &Before,
+    ) -> Result<Planned, IngestError> {
+        let shown = before.stored.as_ref().filter(|stored| !stored.withdrawn);
+        if !before.family.has_undone(&self.undone) {
+            let mut bodies = StoredBodies { store: self.store, record: shown, loaded: None };
+            return unite(report, nodes, shown.map(assemble::known), &mut |message| bodies.get(message));
+        }
+        // An undo that is not over may have left what is stored as it was.
+        let mut parts = counted(self.store, id, &before.family, |part| part.counts(&self.undone))?;
+        parts.push((report, nodes));
+        let planned = unite_all(parts).map_err(|_| IngestError::Unencodable { what: "a stored message" })?;
+        let mut planned = planned.ok_or(IngestError::Unencodable { what: "a conversation" })?;
+        planned.changed = shown.is_none_or(|shown| !assemble::known(shown).shows(&planned.known()));
+        Ok(planned)
+    }
+
+    /// What notes that this import said it.
+    fn lineage(
+        &self,
+        id: &str,
+        said: Said,
+        planned: &Planned,
+        mut family: Family,
+        stored: Option<&ConversationRecord>,
+    ) -> Result<Vec<Change>, IngestError> {
+        let import = self.origin.import.unwrap_or_default();
+        let mut changes = Vec::new();
+        if let Some(part) = family.parts.iter_mut().find(|part| part.digest == said.digest) {
+            if part.imports.contains(&import) {
+                return Ok(changes);
+            }
+            part.imports.push(import);
+        } else {
+            let now = stored.map_or(0, |stored| stored.version) + u32::from(planned.changed);
+            let version = planned.sole.then_some(now);
+            family.parts.push(Part { digest: said.digest.clone(), imports: vec![import], version });
+            if version.is_none() {
+                let digest = said.digest.clone();
+                changes.push(Kept::of(said, planned, now)?.change(&digest)?);
+            }
+        }
+        changes.push(family.change(id)?);
+        Ok(changes)
+    }
+
+    /// Why the store would not take a change; an error is none of the change's own.
+    fn refusal(&self, change: Option<&Change>) -> Result<Option<StoreError>, IngestError> {
+        match change.map_or(Ok(()), |change| self.store.accepts(std::slice::from_ref(change))) {
+            Ok(()) => Ok(None),
+            Err(refusal) if of_the_record(&refusal) => Ok(Some(refusal)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Counts a conversation that the store would not take, and its messages, as left out.
+    fn refuse(
+        &mut self,
+        id: &str,
+        messages: u64,
+        refusal: StoreError,
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
+        record.messages.found += messages;
+        record.messages.skipped += messages;
+        let (locator, reason) = (format!("conversation {id:?}"), refusal.to_string());
+        self.take(Normalised::Skip(Skip { kind: RecordKind::Conversation, locator, reason }), record)
+    }
+}
+
+/// What a conversation comes to if only some of what was said counts; none: nothing of it does.
+pub(in crate::ingest) fn replayed(
+    store: &Store,
+    id: &str,
+    family: &Family,
+    counts: impl Fn(&Part) -> bool,
+) -> Result<Option<Planned>, IngestError> {
+    let parts = counted(store, id, family, counts)?;
+    unite_all(parts).map_err(|_| IngestError::Unencodable { what: "a stored message" })
+}
+
+fn counted(
+    store: &Store,
+    id: &str,
+    family: &Family,
+    counts: impl Fn(&Part) -> bool,
+) -> Result<Vec<(Report, Vec<ReportedNode>)>, IngestError> {
+    let parts = family.parts.iter().filter(|part| counts(part));
+    parts.map(|part| Ok(part.load(store, id)?)).collect()
+}
+
+/// The change that shows `planned`. Bodies that the stored version has, shown or not, are not stored twice.
+pub(in crate::ingest) fn write_of(
+    planned: Planned,
+    labels: Labels<'_>,
+    stored: Option<&ConversationRecord>,
+) -> Change {
+    let held: HashMap<&str, Digest16> =
+        stored.iter().flat_map(|stored| &stored.heads).map(|head| (head.id.as_str(), head.digest)).collect();
+    let mut write = assemble::to_write(planned, labels);
+    for message in &mut write.messages {
+        if held.get(message.head().id.as_str()) == Some(&message.head().digest) {
+            *message = MessageWrite::Keep { head: message.head().clone() };
+        }
+    }
+    Change::Conversation(Box::new(write))
+}
+
+/// The change that shows `stored` no more.
+pub(in crate::ingest) fn withdrawal_of(stored: ConversationRecord) -> Change {
+    let ConversationRecord { header, current, opaque, heads, .. } = stored;
+    let messages = heads.into_iter().map(|head| MessageWrite::Keep { head }).collect();
+    let write = satchel_store::ConversationWrite { header, current, opaque, messages };
+    Change::WithdrawConversation(Box::new(write))
+}
+
+/// How the conversation came here, as its header says it.
+pub(in crate::ingest) fn import_of(record: &ImportRecord) -> ImportMetadata {
+    ImportMetadata {
+        importer: record.plugin.clone(),
+        importer_version: record.importer.clone(),
+        imported_at: Some(satchel_pam::time::Timestamp::saturating(record.started_at)),
+        source_file: Some(record.source.clone()),
+        source_checksum: record.source_checksum.as_deref().and_then(|text| text.parse().ok()),
+    }
+}
+
+/// The bodies of a stored conversation, read at once when the first of them is needed.
+struct StoredBodies<'a> {
+    store: &'a Store,
+    record: Option<&'a ConversationRecord>,
+    loaded: Option<HashMap<String, Vec<u8>>>,
+}
+
+impl StoredBodies<'_> {
+    fn get(&mut self, message: &str) -> Result<Body, IngestError> {
+        let loaded = match &mut self.loaded {
+            Some(loaded) => loaded,
+            empty => {
+                let bodies = self.record.into_iter().flat_map(|record| self.store.all_bodies(record));
+                empty.insert(bodies.collect::<Result<_, _>>()?)
+            }
+        };
+        let bytes = loaded.get(message).map(Vec::as_slice).unwrap_or_default();
+        Body::decode(bytes).map_err(|_| IngestError::Unencodable { what: "a stored message" })
+    }
+}

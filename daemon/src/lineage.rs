@@ -1,0 +1,201 @@
+//! Which import said what: what is shown is a function of all that was said by imports that were not undone.
+//!
+//! The store keeps what is shown. Beside it, in the ledger, stands for each conversation what every import said of it (a
+//! [`Part`], one for all imports that said the same), and for each import the evidence that it brought. So an import can be
+//! taken back, and come again, whatever was imported before and after it.
+
+mod evidence;
+mod said;
+
+use std::collections::BTreeSet;
+
+use satchel_store::{
+    Change, ConversationRecord, Cursor, Durability, Ledger, LedgerWrite, Page, Store, StoreError,
+};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+pub use evidence::{Counted, Key, Pages, brought, left_out};
+pub use said::{Kept, Said};
+
+/// Where entries of conversations stand in the ledger's list: before all else, so that walking them reads nothing else.
+const FIRST: i64 = 1;
+/// Where the rest stands.
+const REST: i64 = 0;
+/// Rows that are read at once.
+const PAGE: usize = 500;
+
+/// Why the lineage of something is not known.
+#[derive(Debug, thiserror::Error)]
+pub enum LineageError {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A bug.
+    #[error("{what} cannot be encoded or read back; please report this")]
+    Unreadable { what: &'static str },
+}
+
+/// The imports that are undone.
+pub type Undone = BTreeSet<Uuid>;
+
+/// Everything that imports said of one conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Family {
+    #[serde(default, rename = "p")]
+    pub parts: Vec<Part>,
+}
+
+/// What one or more imports said of a conversation, word for word the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Of all that was said, 32 hex digits.
+    #[serde(rename = "d")]
+    pub digest: String,
+    /// Who said it; nobody: it was not imported, and always counts.
+    #[serde(rename = "i")]
+    pub imports: Vec<Uuid>,
+    /// The version of the conversation that is this and nothing else; none: it is kept apart, see [`Kept`].
+    #[serde(default, rename = "v", skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+}
+
+impl Part {
+    /// Whether it is part of what is shown.
+    #[must_use]
+    pub fn counts(&self, undone: &Undone) -> bool {
+        self.imports.is_empty() || self.imports.iter().any(|import| !undone.contains(import))
+    }
+}
+
+impl Family {
+    /// What is known of the conversation `id`. One that stands without lineage counts as said once, by who wrote it.
+    ///
+    /// # Errors
+    /// When the ledger does not read.
+    pub fn of(store: &Store, id: &str, stored: Option<&ConversationRecord>) -> Result<Self, LineageError> {
+        match store.ledger_get(Ledger::Lineage, id)? {
+            Some(entry) => Self::decode(&entry.value),
+            None => Ok(stored.map(Self::unknown).unwrap_or_default()),
+        }
+    }
+
+    fn unknown(stored: &ConversationRecord) -> Self {
+        let part = Part {
+            digest: String::new(),
+            imports: stored.origin.import.into_iter().collect(),
+            version: Some(stored.version),
+        };
+        Self { parts: vec![part] }
+    }
+
+    /// Whether anything that was said does not count.
+    #[must_use]
+    pub fn has_undone(&self, undone: &Undone) -> bool {
+        self.parts.iter().any(|part| !part.counts(undone))
+    }
+
+    /// Whether `import` said something.
+    #[must_use]
+    pub fn knows(&self, import: Uuid) -> bool {
+        self.parts.iter().any(|part| part.imports.contains(&import))
+    }
+
+    /// What stores it as the lineage of the conversation `id`.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn change(&self, id: &str) -> Result<Change, LineageError> {
+        let value = encode(self, "the lineage of a conversation")?;
+        Ok(put(id.to_owned(), FIRST, value))
+    }
+
+    /// A page of the ids of all conversations with a lineage, and that.
+    ///
+    /// # Errors
+    /// When the ledger does not read.
+    pub fn page(store: &Store, after: Option<&Cursor>) -> Result<Page<(String, Self)>, LineageError> {
+        let page = store.ledger_list(Ledger::Lineage, after, PAGE)?;
+        let rest = page.items.iter().position(|entry| entry.at_micros != FIRST);
+        let mut items = Vec::new();
+        for entry in page.items.iter().take(rest.unwrap_or(page.items.len())) {
+            items.push((entry.id.clone(), Self::decode(&entry.value)?));
+        }
+        Ok(Page { items, next: page.next.filter(|_| rest.is_none()) })
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, LineageError> {
+        decode(bytes, "the lineage of a conversation")
+    }
+}
+
+/// What became of an import after it ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndoRecord {
+    /// The import.
+    pub import: Uuid,
+    /// Whether what it said counts no more. The first thing that an undo writes, so that a run that dies is known.
+    pub undone: bool,
+    /// Whether what is shown follows.
+    pub done: bool,
+    /// Microseconds since the Unix epoch.
+    pub at: i64,
+    /// First and last revision that it wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revisions: Option<[u64; 2]>,
+}
+
+impl UndoRecord {
+    /// That of `import`, if it ever was undone.
+    ///
+    /// # Errors
+    /// When the ledger does not read.
+    pub fn of(store: &Store, import: Uuid) -> Result<Option<Self>, LineageError> {
+        let entry = store.ledger_get(Ledger::Undo, &import.to_string())?;
+        entry.map(|entry| decode(&entry.value, "the record of an undo")).transpose()
+    }
+
+    /// Writes it. Durable when this returns.
+    ///
+    /// # Errors
+    /// When the store refuses.
+    pub fn put(&self, store: &Store) -> Result<(), LineageError> {
+        let value = encode(self, "the record of an undo")?;
+        let (ledger, id, at_micros) = (Ledger::Undo, self.import.to_string(), self.at);
+        Ok(store.put_ledger(LedgerWrite::Entry { ledger, id, at_micros, value }, Durability::Now)?)
+    }
+}
+
+/// All imports that are undone, or about to be.
+///
+/// # Errors
+/// When the ledger does not read.
+pub fn undone(store: &Store) -> Result<Undone, LineageError> {
+    let mut undone = Undone::new();
+    let mut after = None;
+    loop {
+        let page = store.ledger_list(Ledger::Undo, after.as_ref(), PAGE)?;
+        for entry in &page.items {
+            let record: UndoRecord = decode(&entry.value, "the record of an undo")?;
+            if record.undone {
+                undone.insert(record.import);
+            }
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(undone);
+        }
+    }
+}
+
+fn put(id: String, at_micros: i64, value: Vec<u8>) -> Change {
+    Change::Ledger(LedgerWrite::Entry { ledger: Ledger::Lineage, id, at_micros, value })
+}
+
+fn encode(value: &impl Serialize, what: &'static str) -> Result<Vec<u8>, LineageError> {
+    serde_json::to_vec(value).map_err(|_| LineageError::Unreadable { what })
+}
+
+fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &'static str) -> Result<T, LineageError> {
+    serde_json::from_slice(bytes).map_err(|_| LineageError::Unreadable { what })
+}

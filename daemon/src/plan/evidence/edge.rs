@@ -1,0 +1,60 @@
+//! Relations that exports and documents name themselves: the third kind of evidence.
+//!
+//! What follows from the evidence on memories stands as it follows; of two reports of one edge the later stands.
+
+use satchel_pam::{hash::Sha256Digest, ids, relation::Relation};
+use serde::{Deserialize, Serialize};
+
+use super::Derived;
+
+/// Stands for the platform in the ids of this evidence; no platform has a space.
+const KIND: &str = "named relation";
+/// How the stored form begins.
+const START: &[u8] = br#"{"edge":"#;
+
+/// A relation as an export names it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Edge {
+    /// The relation.
+    #[serde(rename = "edge")]
+    pub relation: Relation,
+}
+
+impl Edge {
+    /// Whether the bytes of a stored piece of evidence are an edge.
+    #[must_use]
+    pub fn is(bytes: &[u8]) -> bool {
+        bytes.starts_with(START)
+    }
+
+    /// The evidence's id, one for each report of a relation, and the bytes to store.
+    ///
+    /// # Errors
+    /// None in practice: every field is text or a number.
+    pub fn encode(&self) -> serde_json::Result<(String, Vec<u8>)> {
+        let bytes = serde_json::to_vec(self)?;
+        let report = Sha256Digest::of(&bytes).to_hex();
+        Ok((ids::evidence_id(KIND, Some(&self.relation.id), &report).to_string(), bytes))
+    }
+}
+
+/// Adds the edges whose both ends are known to what follows from the evidence.
+pub fn add_edges<'a>(derived: &mut Derived, edges: impl IntoIterator<Item = &'a Edge>) {
+    let mut named: std::collections::BTreeMap<&str, &Relation> = std::collections::BTreeMap::new();
+    for Edge { relation } in edges {
+        let known = named.entry(&relation.id).or_insert(relation);
+        if rank(relation) > rank(known) {
+            *known = relation;
+        }
+    }
+    for (id, relation) in named {
+        let ends = [&relation.from, &relation.to].into_iter().all(|end| derived.memories.contains_key(end));
+        if ends && !derived.relations.contains_key(id) {
+            derived.relations.insert(id.to_owned(), relation.clone());
+        }
+    }
+}
+
+fn rank(relation: &Relation) -> (i64, String) {
+    (relation.created_at.micros(), serde_json::to_string(relation).unwrap_or_default())
+}

@@ -1,0 +1,82 @@
+//! A process killed in the middle of an undo leaves nothing that the same command does not complete.
+
+use std::{
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::Instant,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::ingest::{receipt::ImportStatus, undo::Turn};
+use satchel_tests::{
+    archive::{Archive, State, only},
+    exports::copy,
+    generate::{self, Dice},
+};
+
+use super::{
+    exports::{Talk, chatgpt},
+    turn,
+};
+
+/// Set in the child: the data directory, and what to undo in it.
+const DATA: &str = "SATCHEL_TEST_UNDO_DATA";
+const IMPORT: &str = "SATCHEL_TEST_UNDO_IMPORT";
+const ROUNDS: u64 = 10;
+
+/// Not a test of its own: what the child process of the test below runs.
+#[test]
+fn child_that_undoes() -> Result<()> {
+    if let (Some(data), Ok(import)) = (std::env::var_os(DATA), std::env::var(IMPORT)) {
+        turn(&Archive::open(Path::new(&data))?, &import, Turn::Undo)?;
+    }
+    Ok(())
+}
+
+fn child(data: &Path, import: &str) -> Result<Child> {
+    let arguments = ["--exact", "kill::child_that_undoes", "--test-threads", "1"];
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(arguments).env(DATA, data).env(IMPORT, import).stdout(Stdio::null()).stderr(Stdio::null());
+    Ok(command.spawn()?)
+}
+
+#[test]
+fn an_undo_killed_at_any_moment_is_completed_by_the_same_command() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let export = folder.path().join("export");
+    generate::chatgpt(&export, 2_000_000, 31)?;
+    let other = chatgpt(folder.path(), "other", &[Talk::of(1, 3)], &["Keeps bees"])?;
+    let data = folder.path().join("data");
+    let archive = Archive::open(&data)?;
+    let import = only(archive.import(&export)?)?.id;
+    archive.import(&other)?;
+    archive.close()?;
+    let alone = Archive::open(&folder.path().join("alone"))?;
+    alone.import(&other)?;
+    let expected: State = alone.state()?;
+    let timed = folder.path().join("timed");
+    copy(&data, &timed)?;
+    let start = Instant::now();
+    ensure!(child(&timed, &import)?.wait()?.success(), "the child cannot undo at all");
+    let usual = start.elapsed();
+    let (mut dice, mut interrupted) = (Dice::new(32), 0);
+    for round in 0..ROUNDS {
+        let data = folder.path().join(format!("killed-{round}"));
+        copy(&folder.path().join("data"), &data)?;
+        let mut victim = child(&data, &import)?;
+        // The moment is what the test is about: anywhere from the start to the end of a usual run.
+        std::thread::park_timeout(usual.mul_f64(f64::from(u32::try_from(dice.below(1_000))?) / 1_000.0));
+        victim.kill()?;
+        victim.wait()?;
+        let archive = Archive::open(&data)?;
+        let found = archive.imports.get(&import)?.context("the import is gone")?;
+        let whole = found.reason.as_deref().is_some_and(|reason| reason.contains("brings it back"));
+        interrupted += u64::from(found.status == ImportStatus::Undone && !whole);
+        if !whole {
+            turn(&archive, &import, Turn::Undo)?;
+        }
+        ensure!(archive.state()? == expected, "round {round}: the state differs after a kill");
+    }
+    ensure!(interrupted > 0, "no kill met an undo; the test showed nothing");
+    Ok(())
+}
