@@ -136,6 +136,9 @@ pub enum IngestError {
     /// The daemon stops.
     #[error("the daemon is stopping")]
     Stopping,
+    /// Records that this import counted as stored are shown no more.
+    #[error("an earlier import of the same records was undone meanwhile; import it again")]
+    UndoneMeanwhile,
     /// A bug.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unencodable { what: &'static str },

@@ -348,6 +348,9 @@ impl From<IngestError> for Fault {
             IngestError::Busy => Self::Busy(error.to_string()),
             IngestError::Stopping => Self::ShuttingDown,
             IngestError::Refused(problem) => Self::ImportState { id: String::new(), problem },
+            IngestError::UndoneMeanwhile => {
+                Self::ImportState { id: String::new(), problem: error.to_string() }
+            }
             IngestError::Plugins(_)
             | IngestError::Intake(_)
             | IngestError::Unencodable { .. }

@@ -21,7 +21,7 @@ use super::{
     write::{Writer, of_the_record},
 };
 use crate::{
-    lineage::{Counted, Key, Pages, Undone},
+    lineage::{Brought, Counted, Key, Pages, Undone},
     plan::evidence::{Derived, Document, Edge, Witness, add_edges, derive_with, name_successors, outranks},
 };
 
@@ -52,7 +52,8 @@ pub(super) fn settle(
     add_edges(&mut derived, evidence.known.edges.iter().chain(&evidence.edges));
     let touched = std::mem::take(&mut writer.touched);
     let mut batches = Batches::default();
-    for change in evidence.changes(writer.origin.import.unwrap_or_default())? {
+    let again = std::mem::take(&mut writer.again);
+    for change in evidence.changes(writer.origin.import.unwrap_or_default(), again)? {
         batches.put(change, writer, record)?;
     }
     evidence.documents.iter().for_each(|document| tell_of_later(&derived, document, record));
@@ -171,13 +172,15 @@ impl Evidence {
     }
 
     /// What stores the evidence of `import`: first whose it is, so that none is ever nobody's, then what is not stored.
-    fn changes(&mut self, import: Uuid) -> Result<Vec<Change>, IngestError> {
+    /// It says what earlier imports said for it, `again`, too.
+    fn changes(&mut self, import: Uuid, again: Vec<Key>) -> Result<Vec<Change>, IngestError> {
         for edge in &self.edges {
             let (id, bytes) = edge.encode().map_err(|_| IngestError::Unencodable { what: "a relation" })?;
             self.reports.insert(key_of(&id), bytes);
         }
-        let mut pages = Pages::new(import);
-        let mut changes: Vec<Change> = self.reports.keys().filter_map(|key| pages.add(*key)).collect();
+        let mut pages = Pages::new(import, Brought::Evidence);
+        let keys = self.reports.keys().copied().chain(again);
+        let mut changes: Vec<Change> = keys.filter_map(|key| pages.add(key)).collect();
         changes.extend(pages.rest());
         let reports = std::mem::take(&mut self.reports).into_iter();
         let unknown = reports.filter(|(key, _)| !self.known.keys.contains(key));

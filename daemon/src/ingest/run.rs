@@ -7,7 +7,7 @@ use std::{
 };
 
 use satchel_host::{
-    CancelToken, Emitted, Files, Limits, Plugin, RunError, Summary, Verdict,
+    CancelToken, Emitted, Files, Limits, Memo, Plugin, RunError, Summary, Verdict,
     channel::{self, Receiver, Sender, Weight},
 };
 use satchel_pam::{
@@ -54,6 +54,8 @@ pub(super) enum Normalised {
     Skip(Skip),
     Warning(Warning),
     Stored,
+    /// A piece of the source begins.
+    Piece,
     /// A piece that is to be remembered.
     Known(Box<Known>),
     /// A piece that gives what it gave before.
@@ -85,7 +87,7 @@ impl Weight for Normalised {
             Self::Conversation(conversation) => conversation.weight,
             Self::Evidence(witnesses) => witnesses.len() * 1024,
             Self::Document(document) => document.memory.content.len() * 2 + 1024,
-            Self::Skip(_) | Self::Warning(_) | Self::Stored => 256,
+            Self::Skip(_) | Self::Warning(_) | Self::Stored | Self::Piece => 256,
             Self::Known(known) => known.note.len() + 512,
             Self::Again(_) => 512,
         }
@@ -108,11 +110,12 @@ impl Run<'_> {
             extractor: format!("{}/{}", self.plugin.info().name, self.plugin.info().version),
         };
         let (sender, receiver) = channel::bounded(QUEUE_BYTES);
+        let memo = if self.recall { Some(memo::of(self.store.clone())?) } else { None };
         let bytes = std::sync::atomic::AtomicU64::new(0);
         let total = self.bundle.bytes();
         thread::scope(|scope| {
             let shown = &bytes;
-            let reading = scope.spawn(move || self.read(&reader, &sender, shown));
+            let reading = scope.spawn(move || self.read(&reader, memo, &sender, shown));
             let written = write_all(&receiver, writer, record, &|record| {
                 progress(bytes.load(std::sync::atomic::Ordering::Relaxed), total, record);
             });
@@ -126,6 +129,7 @@ impl Run<'_> {
     fn read(
         self,
         reader: &Reader,
+        memo: Option<Arc<dyn Memo>>,
         sender: &Sender<Normalised>,
         bytes: &std::sync::atomic::AtomicU64,
     ) -> (Tail, Result<Summary, RunError>) {
@@ -142,7 +146,6 @@ impl Run<'_> {
             piece: None,
         };
         let files: Arc<dyn Files> = Arc::new(self.bundle.clone());
-        let memo = self.recall.then(|| memo::of(self.store.clone()));
         let (plugin, limits) = (self.plugin, self.limits);
         let outcome = plugin.run_knowing(files, self.format, limits, self.cancel, memo, &mut |emitted| {
             if let Emitted::Progress { done, .. } = &emitted {
@@ -211,7 +214,7 @@ impl Stage<'_> {
             Emitted::Warning(warning) => self.send(Normalised::Warning(warning)),
             Emitted::Piece => {
                 self.piece = Some(Account::default());
-                true
+                self.send(Normalised::Piece)
             }
             Emitted::Noted { digest, note } => match self.piece.take() {
                 Some(account) => self.send(Normalised::Known(Box::new(Known { digest, note, account }))),
@@ -255,10 +258,7 @@ impl Stage<'_> {
         });
         sent && match normalised {
             Ok(conversation) => {
-                self.account(|account| {
-                    account.conversations.push(conversation.id.clone());
-                    account.messages += messages;
-                });
+                self.account(|account| account.messages += messages);
                 self.send(Normalised::Conversation(Box::new(conversation)))
             }
             Err(error) => {
@@ -280,7 +280,6 @@ impl Stage<'_> {
         });
         let witnesses: Vec<Witness> = witnesses.collect();
         self.account(|account| {
-            account.evidence += witnesses.len() as u64;
             account.memories.extend(witnesses.iter().flat_map(|witness| memories_of(&witness.claim)));
         });
         for item in witnesses.iter().flat_map(|witness| crate::plan::evidence::items_of(&witness.claim)) {

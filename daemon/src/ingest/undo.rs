@@ -4,7 +4,10 @@
 //! First the ledger says that the import counts no more; everything that is written after that follows from it, in batches,
 //! and can be done again from any point: a run that dies is completed by the same command.
 
-use std::collections::BTreeSet;
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use satchel_host::CancelToken;
 use satchel_store::{Change, Origin, Store};
@@ -20,7 +23,7 @@ use super::{
     },
 };
 use crate::{
-    lineage::{self, Counted, Family, UndoRecord, Undone},
+    lineage::{self, Brought, Counted, Family, Key, Part, UndoRecord, Undone},
     plan::{
         assemble::{self, Labels},
         evidence::Derived,
@@ -180,6 +183,10 @@ struct Run<'a> {
     /// The imports that count not, before and after.
     before: Undone,
     after: Undone,
+    /// What they alone said of conversations, as of the batch at hand.
+    left_out: [BTreeSet<Key>; 2],
+    /// For each part that counts the newest import that said it; looked up when it is needed.
+    newest: OnceCell<BTreeMap<Key, Uuid>>,
     writer: Writer<'a>,
     dry_run: bool,
     outcome: Outcome,
@@ -216,15 +223,22 @@ impl<'a> Run<'a> {
             cancelled: false,
         };
         let scratch = ImportRecord { revisions: None, ..record.clone() };
-        Ok(Self { inner, import, before, after, writer, dry_run, outcome, scratch })
+        let (left_out, newest) = ([BTreeSet::new(), BTreeSet::new()], OnceCell::new());
+        Ok(Self { inner, import, before, after, left_out, newest, writer, dry_run, outcome, scratch })
     }
 
     fn go(mut self, cancel: &CancelToken) -> Result<Outcome, IngestError> {
+        let brought = lineage::brought(&self.inner.store, Brought::Parts, self.import)?;
+        let brought: BTreeSet<Key> = brought.into_iter().collect();
         let mut after = None;
         loop {
             let page = Family::page(&self.inner.store, after.as_ref())?;
-            let ids: Vec<&String> =
-                page.items.iter().filter(|(_, family)| family.knows(self.import)).map(|(id, _)| id).collect();
+            let ids: Vec<&String> = page
+                .items
+                .iter()
+                .filter(|(_, family)| family.has_one_of(&brought))
+                .map(|(id, _)| id)
+                .collect();
             for some in ids.chunks(BATCH) {
                 if cancel.cancelled() {
                     return Ok(self.ended(true));
@@ -252,6 +266,8 @@ impl<'a> Run<'a> {
     /// One batch of conversations; nobody writes between the look at them and the commit.
     fn conversations(&mut self, ids: &[&String]) -> Result<(), IngestError> {
         self.writer.hold()?;
+        let left_out = |undone| lineage::left_out(&self.inner.store, Brought::Parts, undone);
+        self.left_out = [left_out(&self.before)?, left_out(&self.after)?];
         for id in ids {
             if let Some(change) = self.conversation(id)?
                 && !self.dry_run
@@ -266,10 +282,11 @@ impl<'a> Run<'a> {
         let store = &self.inner.store;
         let stored = store.conversation(id, None)?;
         let family = Family::of(store, id, stored.as_ref())?;
-        if family.parts.iter().all(|part| part.counts(&self.before) == part.counts(&self.after)) {
+        let [before, after] = &self.left_out;
+        if family.parts.iter().all(|part| part.counts(before) == part.counts(after)) {
             return Ok(None);
         }
-        let planned = replayed(store, id, &family, |part| part.counts(&self.after))?;
+        let planned = replayed(store, id, &family, |part| part.counts(after))?;
         let shown = stored.as_ref().filter(|stored| !stored.withdrawn);
         let effect = &mut self.outcome.conversations;
         match (planned, shown) {
@@ -286,9 +303,8 @@ impl<'a> Run<'a> {
                     effect.restored += 1;
                 }
                 let Some(stored) = &stored else { return Ok(None) };
-                let counted = family.parts.iter().rev().find(|part| part.counts(&self.after));
-                let by = counted.and_then(|part| part.imports.iter().find(|by| !self.after.contains(*by)));
-                let by = by.map(|by| ledger::get(store, &by.to_string())).transpose()?.flatten();
+                let counted = family.parts.iter().rev().find(|part| part.counts(after));
+                let by = counted.and_then(Part::key).map(|key| self.said_by(key)).transpose()?.flatten();
                 let import = by.as_ref().map(import_of).or_else(|| stored.header.import_metadata.clone());
                 let platform = stored.header.provider.name.clone();
                 let import = import.unwrap_or_default();
@@ -296,6 +312,17 @@ impl<'a> Run<'a> {
                 Ok(Some(write_of(planned, labels, Some(stored))))
             }
         }
+    }
+
+    /// The newest import that counts and said it.
+    fn said_by(&self, key: Key) -> Result<Option<ImportRecord>, IngestError> {
+        let store = &self.inner.store;
+        if self.newest.get().is_none() {
+            // Another import may have said it since; which of them is named is no matter.
+            drop(self.newest.set(lineage::newest(store, Brought::Parts, &self.after)?));
+        }
+        let by = self.newest.get().and_then(|newest| newest.get(&key));
+        Ok(by.map(|by| ledger::get(store, &by.to_string())).transpose()?.flatten())
     }
 
     /// Memories and relations, as they follow from the evidence that counts.
