@@ -1,5 +1,6 @@
 //! Brings the store's memories in line with what follows from all evidence in it.
 
+mod known;
 pub(super) mod named;
 
 use std::{
@@ -41,6 +42,9 @@ pub(super) fn settle(
         return Ok(());
     }
     writer.hold()?;
+    if known::settle(store, writer, &tail, record)? {
+        return Ok(());
+    }
     refuse_documents(store, writer, record)?;
     let mut fresh = (std::mem::take(&mut writer.witnesses), std::mem::take(&mut writer.documents));
     let Tail { relations, embeddings, keys, drawn, vectors } = tail;
@@ -51,7 +55,8 @@ pub(super) fn settle(
     evidence.edges.extend(named::drawn_edges(store, &derived, drawn, record)?);
     add_edges(&mut derived, evidence.known.edges.iter().chain(&evidence.edges));
     let touched = std::mem::take(&mut writer.touched);
-    let mut batches = Batches::default();
+    let mut batches =
+        Batches { by: Some(record.id.clone()), marked: known::marked(store)?, ..Batches::default() };
     let again = std::mem::take(&mut writer.again);
     for change in evidence.changes(writer.origin.import.unwrap_or_default(), again)? {
         batches.put(change, writer, record)?;
@@ -77,6 +82,9 @@ pub(super) fn settle(
     }
     for change in named::vector_changes(store, &known, vectors, record)? {
         batches.put(change, writer, record)?;
+    }
+    if batches.marked {
+        batches.batch.push(known::mark(""));
     }
     batches.commit(writer, record)?;
     writer.flush(record)
@@ -237,6 +245,10 @@ fn memory_change(
 struct Batches {
     batch: Vec<Change>,
     bytes: usize,
+    /// Who is to be named where more than one batch stores what belongs together.
+    by: Option<String>,
+    /// Whether the ledger says that what is stored is not all.
+    marked: bool,
 }
 
 impl Batches {
@@ -248,7 +260,11 @@ impl Batches {
     ) -> Result<(), IngestError> {
         self.bytes += weight(&change);
         self.batch.push(change);
-        if self.batch.len() == BATCH_CHANGES || self.bytes >= BATCH_BYTES {
+        if self.batch.len() >= BATCH_CHANGES || self.bytes >= BATCH_BYTES {
+            if let Some(by) = self.by.as_deref().filter(|_| !self.marked) {
+                self.batch.push(known::mark(by));
+                self.marked = true;
+            }
             self.commit(writer, record)?;
         }
         Ok(())

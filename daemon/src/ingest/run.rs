@@ -283,9 +283,11 @@ impl Stage<'_> {
             account.memories.extend(witnesses.iter().flat_map(|witness| memories_of(&witness.claim)));
         });
         for item in witnesses.iter().flat_map(|witness| crate::plan::evidence::items_of(&witness.claim)) {
-            if let Some(key) = &item.key {
-                // Relations of another piece may name it.
+            if item.key.is_some() || item.superseded_by.is_some() {
+                // Another piece may name it, or be named by it.
                 self.piece = None;
+            }
+            if let Some(key) = &item.key {
                 self.tail.keys.insert(key.clone(), crate::plan::evidence::memory_id(item));
             }
         }

@@ -23,6 +23,14 @@ impl Store {
         value.map(|value| self.evidence_record(id, &value)).transpose()
     }
 
+    /// Whether there is a piece of evidence under this id.
+    ///
+    /// # Errors
+    /// What the engine refuses.
+    pub fn has_evidence(&self, id: [u8; 16]) -> Result<bool, StoreError> {
+        Ok(self.engine().get(&keys::object(keys::EVIDENCE, id))?.is_some())
+    }
+
     /// Walks all evidence in the order of its ids, a bounded piece of it in memory. What is written meanwhile may or may not show.
     #[must_use]
     pub fn evidence_all(&self) -> EvidenceIter<'_> {
