@@ -1,6 +1,6 @@
 //! The daemon of Satchel: watches, imports, keeps, answers, exports.
 //!
-//! Floors, from the bottom: [`clock`], `plugins`, [`intake`] and [`plan`] · [`ingest`], [`export`] and [`verify`], which do not
+//! Floors, from the bottom: [`clock`], `plugins`, [`intake`], [`plan`], [`manifest`] and [`exported`] · [`ingest`], [`export`] and [`verify`], which do not
 //! know each other · [`grpc`] · [`run`], which only wires · `cli`, a client like any other.
 
 pub mod cli;
@@ -8,6 +8,7 @@ pub mod clock;
 pub mod config;
 pub mod connect;
 pub mod export;
+pub mod exported;
 pub mod grpc;
 pub mod ingest;
 pub mod intake;

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use satchel_daemon::{
     clock::{Clock, SystemClock},
-    export::{ExportRecord, ExportRequest, Exports, Format},
+    export::{ExportRecord, ExportRequest, Exports, Extent, Format},
     ingest::{ImportRequest, Imports, Phase, receipt::ImportRecord},
     intake::Limits,
     plugins::Plugins,
@@ -104,8 +104,21 @@ impl Archive {
     /// # Errors
     /// When the export fails.
     pub fn export_as(&self, format: Format, output: &Path) -> Result<ExportRecord> {
+        self.export_extent(format, Extent::Full, output)
+    }
+
+    /// Writes the changes since the latest full export, or one that is named.
+    ///
+    /// # Errors
+    /// When the export fails.
+    pub fn export_changes(&self, base: Option<&str>, output: &Path) -> Result<ExportRecord> {
+        let base = base.map(str::to_owned);
+        self.export_extent(Format::Pam, Extent::Incremental { base }, output)
+    }
+
+    fn export_extent(&self, format: Format, extent: Extent, output: &Path) -> Result<ExportRecord> {
         let output = output.to_owned();
-        let request = ExportRequest { output, format, conversations: true, attachments: false };
+        let request = ExportRequest { output, format, conversations: true, attachments: false, extent };
         Ok(self.exports.create(&request)?)
     }
 

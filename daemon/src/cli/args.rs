@@ -244,6 +244,12 @@ pub struct ExportArgs {
     /// With the bytes of attachments; of pam only
     #[arg(long)]
     pub attachments: bool,
+    /// Only what changed since the last full export, which it adds to; of pam only
+    #[arg(long)]
+    pub incremental: bool,
+    /// The full export to add to: its id, or the first characters of it
+    #[arg(long, value_name = "EXPORT_ID", requires = "incremental")]
+    pub base: Option<String>,
 }
 
 /// In whose shapes an export is written.
@@ -272,9 +278,12 @@ pub struct VerifyArgs {
     /// A folder, a ZIP or a memory-store.json
     #[arg(value_hint = ValueHint::AnyPath)]
     pub path: PathBuf,
-    /// Accept only this signer: z6Mk… or did:key:z6Mk…
+    /// The full bundle that this incremental one adds to; it is checked too
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub base: Option<PathBuf>,
+    /// Accept only this signer: z6Mk… or did:key:z6Mk…; may be given several times
     #[arg(long, value_name = "KEY")]
-    pub signer: Option<String>,
+    pub signer: Vec<String>,
     /// Refuse a bundle whose signature is absent or of an unknown kind
     #[arg(long)]
     pub strict: bool,

@@ -49,7 +49,7 @@ words! {
     record_kind: RecordKind, "RECORD_KIND_";
     /// `queued`, `running`, …
     job_state: JobState, "JOB_STATE_";
-    /// `full`.
+    /// `full`, `incremental`.
     export_type: ExportType, "EXPORT_TYPE_";
     /// `pam`, `memu`.
     export_format: ExportFormat, "EXPORT_FORMAT_";

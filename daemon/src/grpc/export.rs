@@ -18,7 +18,7 @@ use super::{
     wire::export::{export_to_wire, format_from_wire, report_to_wire},
 };
 use crate::{
-    export::{ExportRecord, ExportRequest, Format},
+    export::{ExportRecord, ExportRequest, Extent, Format},
     verify,
 };
 
@@ -90,21 +90,40 @@ impl ExportService for Bundles {
 }
 
 fn create(core: &Core, request: v1::CreateExportRequest) -> Result<v1::CreateExportResponse, Fault> {
-    let v1::CreateExportRequest { r#type, output, without_conversations, attachments, format } = request;
-    match v1::ExportType::try_from(r#type) {
-        Ok(v1::ExportType::Unspecified | v1::ExportType::Full) => {}
-        Err(_) => return Err(Fault::field("type", format!("holds {type}, which is no known value"))),
-    }
+    let v1::CreateExportRequest {
+        r#type,
+        output,
+        without_conversations,
+        attachments,
+        format,
+        base_export_id,
+    } = request;
+    let extent = extent(r#type, base_export_id)?;
     absolute("output", &output)?;
     // Zero is what is sent by those who know no formats, and means PAM.
     let format = if format == 0 { Format::Pam } else { format_from_wire("format", format)? };
     if attachments && format != Format::Pam {
         return Err(Fault::field("attachments", "must be false, as this format has no attachments"));
     }
-    let request =
-        ExportRequest { output: output.into(), format, conversations: !without_conversations, attachments };
+    let conversations = !without_conversations;
+    let request = ExportRequest { output: output.into(), format, conversations, attachments, extent };
     let export = export_to_wire(core.exports.create(&request)?);
     Ok(v1::CreateExportResponse { export: Some(export), header: Some(core.header()) })
+}
+
+fn extent(kind: i32, base: String) -> Result<Extent, Fault> {
+    let base = (!base.is_empty()).then_some(base);
+    match v1::ExportType::try_from(kind) {
+        Ok(v1::ExportType::Incremental) => {
+            base.as_deref().map_or(Ok(()), |base| bounded("base_export_id", base))?;
+            Ok(Extent::Incremental { base })
+        }
+        Ok(v1::ExportType::Unspecified | v1::ExportType::Full) if base.is_some() => {
+            Err(Fault::field("base_export_id", "must be empty, as a full export has no base"))
+        }
+        Ok(v1::ExportType::Unspecified | v1::ExportType::Full) => Ok(Extent::Full),
+        Err(_) => Err(Fault::field("type", format!("holds {kind}, which is no known value"))),
+    }
 }
 
 fn absolute(field: &str, path: &str) -> Result<(), Fault> {
@@ -148,7 +167,7 @@ fn open(core: &Core, id: &str, offset: u64) -> Result<(File, u64), Fault> {
 }
 
 fn check(core: &Core, request: v1::VerifyExportRequest) -> Result<v1::VerifyExportResponse, Fault> {
-    let v1::VerifyExportRequest { bundle, signer, strict } = request;
+    let v1::VerifyExportRequest { bundle, signer, strict, base_path } = request;
     let path = match bundle {
         Some(Bundle::Id(id)) => {
             let path = find(core, &id)?.path;
@@ -161,8 +180,11 @@ fn check(core: &Core, request: v1::VerifyExportRequest) -> Result<v1::VerifyExpo
         None => return Err(Fault::field("bundle", "must be an id or a path")),
     };
     bounded("signer", &signer)?;
-    let signer = (!signer.is_empty()).then_some(signer);
-    let options = verify::Options { signer, own_key: core.exports.signer(), strict };
+    let signers = if signer.is_empty() { Vec::new() } else { vec![signer] };
+    let base = (!base_path.is_empty()).then_some(base_path);
+    base.as_deref().map_or(Ok(()), |base| absolute("base_path", base))?;
+    let options =
+        verify::Options { signers, base: base.map(Into::into), own_key: core.exports.signer(), strict };
     let report =
         verify::path(Path::new(&path), &options).map_err(|error| Fault::unverified(&path, &error))?;
     Ok(v1::VerifyExportResponse { header: Some(core.header()), ..report_to_wire(report) })

@@ -12,7 +12,8 @@ use tracing::error;
 
 use super::page::TokenError;
 use crate::{
-    export::ExportError, ingest::IngestError, intake::IntakeError, plugins::PluginsError, verify::VerifyError,
+    export::ExportError, exported::ExportedError, ingest::IngestError, intake::IntakeError,
+    plugins::PluginsError, verify::VerifyError,
 };
 
 /// `ErrorInfo.domain` of all our errors.
@@ -350,7 +351,9 @@ impl Fault {
 impl From<ExportError> for Fault {
     fn from(error: ExportError) -> Self {
         match error {
-            ExportError::Store(error) => Self::Store(error),
+            ExportError::Store(error) | ExportError::Ledger(ExportedError::Store(error)) => {
+                Self::Store(error)
+            }
             ExportError::Occupied { path } => {
                 Self::OutputExists { path: path.to_string_lossy().into_owned() }
             }
@@ -361,8 +364,17 @@ impl From<ExportError> for Fault {
             ExportError::Write { path, source } => {
                 Self::OutputRefused { path: path.to_string_lossy().into_owned(), problem: source.to_string() }
             }
+            ExportError::UnknownBase { id } => Self::missing(Kind::Export, id),
+            ExportError::UnfitBase { id, problem } => {
+                Self::field("base_export_id", format!("names {id:?}, which {problem}"))
+            }
+            ExportError::NoIncrement => {
+                Self::field("type", "must be full in this format: only PAM knows incremental exports")
+            }
             ExportError::Gone { path, .. } => Self::BundleGone { path: path.to_string_lossy().into_owned() },
-            ExportError::Key { .. } | ExportError::Unencodable { .. } => Self::internal(error),
+            ExportError::Key { .. } | ExportError::Ledger(_) | ExportError::Unencodable { .. } => {
+                Self::internal(error)
+            }
         }
     }
 }

@@ -117,6 +117,12 @@ fn export(manifest: &Manifest, report: &validate::Report) -> Vec<Issue> {
     if store.header.base_export_id != manifest.base_export_id {
         issues.push(wrong(MANIFEST, "names another base than the memory store"));
     }
+    if store.header.since.map(|since| since.to_string()) != manifest.since {
+        issues.push(wrong(MANIFEST, "names another `since` than the memory store"));
+    }
+    if store.header.export_type.as_str() != manifest.export_type {
+        issues.push(wrong(MANIFEST, "names another type of export than the memory store"));
+    }
     issues
 }
 

@@ -101,6 +101,8 @@ Examples:
   satchel export --output ~/backup/memories.zip
   satchel export --output ~/backup/2026-03 --attachments
   satchel export --output memories.zip --no-conversations
+  satchel export --incremental --output ~/backup/2026-03-14.zip
+  satchel export --incremental --base a80c --output ~/backup/2026-03-14.zip
   satchel export --output ~/memu-files --format memu";
 
 pub(super) const EXPORTS: &str = "\
@@ -119,6 +121,7 @@ Example:
 pub(super) const VERIFY: &str = "\
 Examples:
   satchel verify ~/backup/memories.zip
+  satchel verify ~/backup/2026-03-14.zip --base ~/backup/memories.zip
   satchel verify --strict --signer z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK bundle/
   satchel verify --json memory-store.json | jq .valid";
 
