@@ -4,10 +4,15 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::intake::Limits;
+use crate::{
+    intake::Limits,
+    schedule::{NoSchedule, Regular, Renewal},
+};
 
 /// MiB that the engine may keep in memory.
 const CACHE_MIB: u64 = 32;
+/// Full exports of a schedule that stay.
+const KEEP: usize = 3;
 
 /// What the program runs on; every value is there and checked.
 #[derive(Clone, Debug)]
@@ -20,6 +25,10 @@ pub struct Config {
     pub intake: Limits,
     /// Bytes that the engine may keep in memory.
     pub cache_bytes: u64,
+    /// When an incremental export becomes a full one.
+    pub renewal: Renewal,
+    /// What the daemon exports by itself; none: nothing.
+    pub regular: Option<Regular>,
 }
 
 /// The file as it was typed.
@@ -28,6 +37,7 @@ pub struct Config {
 struct Typed {
     import: Import,
     store: StoreSection,
+    export: ExportSection,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -44,6 +54,16 @@ struct StoreSection {
     cache_mib: Option<u64>,
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct ExportSection {
+    full_after_days: Option<u32>,
+    full_after_percent: Option<u32>,
+    schedule: Option<String>,
+    folder: Option<PathBuf>,
+    keep: Option<usize>,
+}
+
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -57,12 +77,25 @@ pub enum ConfigError {
     /// A value makes no sense.
     #[error("{key} in the configuration must be 1 to {most}, not {found}")]
     Value { key: &'static str, most: u64, found: u64 },
+    /// A text that is no schedule.
+    #[error("[export] schedule in the configuration: {0}")]
+    Schedule(#[from] NoSchedule),
+    /// A schedule without a place, or a place that is not one.
+    #[error("[export] schedule in the configuration needs a folder with an absolute path: folder = \"/…\"")]
+    Folder,
 }
 
 impl Config {
     /// The defaults for a data directory.
     pub fn new(data_dir: PathBuf, runtime_dir: PathBuf) -> Self {
-        Self { data_dir, runtime_dir, intake: Limits::default(), cache_bytes: CACHE_MIB << 20 }
+        Self {
+            data_dir,
+            runtime_dir,
+            intake: Limits::default(),
+            cache_bytes: CACHE_MIB << 20,
+            renewal: Renewal::default(),
+            regular: None,
+        }
     }
 
     /// Takes what `path` sets. A file that was not `named` by the person may be absent.
@@ -97,7 +130,27 @@ impl Config {
             within("[store] cache-mib", mib, 4 << 10)?;
             self.cache_bytes = mib << 20;
         }
+        self.export(typed.export)?;
         Ok(self)
+    }
+
+    fn export(&mut self, typed: ExportSection) -> Result<(), ConfigError> {
+        let ExportSection { full_after_days, full_after_percent, schedule, folder, keep } = typed;
+        if let Some(days) = full_after_days {
+            within("[export] full-after-days", days.into(), 3_650)?;
+            self.renewal.days = days;
+        }
+        if let Some(percent) = full_after_percent {
+            within("[export] full-after-percent", percent.into(), 100)?;
+            self.renewal.percent = percent;
+        }
+        let keep = keep.unwrap_or(KEEP);
+        within("[export] keep", keep as u64, 1_000)?;
+        if let Some(schedule) = schedule {
+            let folder = folder.filter(|folder| folder.is_absolute()).ok_or(ConfigError::Folder)?;
+            self.regular = Some(Regular { schedule: schedule.parse()?, folder, keep });
+        }
+        Ok(())
     }
 }
 
@@ -127,6 +180,26 @@ mod tests {
     fn an_unknown_key_is_refused_and_the_known_ones_are_named() {
         let error = parse("[import]\nmax-totl-mib = 5\n").unwrap_err().to_string();
         assert!(error.contains("max-totl-mib") && error.contains("max-total-mib"), "{error}");
+    }
+
+    #[test]
+    fn a_schedule_names_its_folder() {
+        let config =
+            parse("[export]\nschedule = \"daily 03:00\"\nfolder = \"/backup\"\nfull-after-days = 7\n")
+                .unwrap();
+        let regular = config.regular.unwrap();
+        assert_eq!((regular.schedule.to_string().as_str(), regular.keep), ("daily 03:00", KEEP));
+        assert_eq!(config.renewal, Renewal { days: 7, ..Renewal::default() });
+        for (text, problem) in [
+            ("schedule = \"daily\"", "needs a folder"),
+            ("schedule = \"daily\"\nfolder = \"backup\"", "needs a folder"),
+            ("schedule = \"often\"\nfolder = \"/backup\"", "is no schedule"),
+            ("keep = 0", "[export] keep"),
+            ("full-after-percent = 101", "full-after-percent"),
+        ] {
+            let error = parse(&format!("[export]\n{text}\n")).unwrap_err().to_string();
+            assert!(error.contains(problem), "{error}");
+        }
     }
 
     #[test]

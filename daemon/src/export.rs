@@ -5,10 +5,12 @@ mod bundle;
 mod delta;
 mod keys;
 pub mod memu;
+mod regular;
 mod target;
 mod view;
 
 use std::{
+    cell::Cell,
     fs::File,
     io::{self, Seek},
     path::{Path, PathBuf},
@@ -18,13 +20,15 @@ use std::{
 use satchel_store::{Cursor, Page, Store, StoreError};
 use uuid::Uuid;
 
-pub use base::Renewal;
-
-use self::base::{Choice, choose};
+use self::{
+    base::{Choice, choose},
+    delta::Delta,
+};
 pub use crate::exported::{ExportRecord, FULL, Format, INCREMENTAL};
 use crate::{
     clock::Clock,
     exported::{self, ExportedError},
+    schedule::Renewal,
 };
 
 /// What to export.
@@ -53,6 +57,19 @@ pub enum Extent {
         /// Its `export_id`. Without one, a full export is made where one is due.
         base: Option<String>,
     },
+}
+
+/// How far an export is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Memories that are written.
+    pub memories: u64,
+    /// Of how many, as far as that is known beforehand.
+    pub memories_total: u64,
+    /// Conversations that are written; they come first.
+    pub conversations: u64,
+    /// Of how many.
+    pub conversations_total: u64,
 }
 
 /// Why there is no export.
@@ -135,6 +152,27 @@ impl Exports {
     /// # Errors
     /// When the output is taken, the file system refuses, the store cannot be read, or the base does not fit.
     pub fn create(&self, request: &ExportRequest) -> Result<ExportRecord, ExportError> {
+        self.create_telling(request, &|_| {})
+    }
+
+    /// As [`Exports::create`]; `tell` hears how far it is, record by record.
+    ///
+    /// # Errors
+    /// As [`Exports::create`].
+    pub fn create_telling(
+        &self,
+        request: &ExportRequest,
+        tell: &dyn Fn(Progress),
+    ) -> Result<ExportRecord, ExportError> {
+        self.write(request, false, tell)
+    }
+
+    fn write(
+        &self,
+        request: &ExportRequest,
+        scheduled: bool,
+        tell: &dyn Fn(Progress),
+    ) -> Result<ExportRecord, ExportError> {
         let now = self.0.clock.now_micros();
         let signer = keys::load_or_create(&self.0.keys, now, || exported::owner(&self.0.store))?;
         let id = Uuid::new_v4().to_string();
@@ -144,11 +182,14 @@ impl Exports {
             Choice::Delta(delta) => (Some(*delta), None),
             Choice::Full(reason) => (None, reason),
         };
-        let job = bundle::Job { store, request, id, revision, now, signer: &signer, delta, reason };
+        let progress = Cell::new(total(store, request, delta.as_ref())?);
+        let told = bundle::Told { progress, tell };
+        let job = bundle::Job { store, request, id, revision, now, signer: &signer, delta, reason, told };
         let record = match request.format {
             Format::Pam => job.write()?,
             Format::Memu => view::write(&job)?,
         };
+        let record = ExportRecord { scheduled, ..record };
         exported::put(&self.0.store, &record)?;
         Ok(record)
     }
@@ -197,6 +238,18 @@ impl Exports {
     pub fn signer(&self) -> Option<String> {
         keys::known(&self.0.keys)
     }
+}
+
+/// What is to be written.
+fn total(store: &Store, request: &ExportRequest, delta: Option<&Delta>) -> Result<Progress, ExportError> {
+    let (memories_total, conversations_total) = if let Some(delta) = delta {
+        (delta.memories.len() as u64, delta.conversations.len() as u64)
+    } else {
+        let stats = store.stats()?;
+        (stats.memories, stats.conversations)
+    };
+    let conversations_total = if request.conversations { conversations_total } else { 0 };
+    Ok(Progress { memories_total, conversations_total, ..Progress::default() })
 }
 
 /// Reads page after page and shows every row.

@@ -25,6 +25,7 @@ pub enum Format {
 
 /// What the ledger keeps of an export.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of a record, each with a name of its own")]
 pub struct ExportRecord {
     /// PAM `export_id`, UUID v4.
     pub export_id: String,
@@ -79,6 +80,9 @@ pub struct ExportRecord {
     /// Whether it was made elsewhere and merged into this store; `revision` is the one that it led to then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub applied: bool,
+    /// Whether the daemon made it by its schedule.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub scheduled: bool,
 }
 
 fn yes() -> bool {

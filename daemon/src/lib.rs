@@ -16,6 +16,7 @@ pub mod manifest;
 pub mod plan;
 pub mod plugins;
 mod run;
+pub mod schedule;
 pub mod serve;
 pub mod verify;
 

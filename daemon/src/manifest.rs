@@ -68,6 +68,25 @@ pub struct ManifestFile {
 }
 
 impl Manifest {
+    /// Reads a manifest's file.
+    ///
+    /// # Errors
+    /// What is wrong with it, for people.
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let value: serde_json::Value =
+            serde_json::from_slice(bytes).map_err(|error| format!("is not JSON: {error}"))?;
+        // One text for one content, so that nothing can hide in how it is written.
+        if jcs::to_vec(&value).ok().as_deref() != Some(bytes) {
+            return Err("is not in the canonical form of RFC 8785".into());
+        }
+        let manifest: Self =
+            serde_json::from_value(value).map_err(|error| format!("is no manifest: {error}"))?;
+        if manifest.version != VERSION {
+            return Err(format!("is of version {}, which a newer Satchel reads", manifest.version));
+        }
+        Ok(manifest)
+    }
+
     /// The bytes that are signed.
     ///
     /// # Errors

@@ -7,19 +7,25 @@ use std::{
     os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use satchel_store::{OpenEvent, OpenOptions, Store, StoreError};
 
 use crate::{
+    chain,
     clock::{Clock, SystemClock},
     config::Config,
     export::Exports,
     grpc::{self, Core, ServeError, page::PageKey},
     ingest::{Imports, IngestError},
     plugins::Plugins,
+    schedule::Regular,
     serve::{Listener, SocketError},
 };
+
+/// How often it is looked whether an export of the schedule is due; short commands that serve by themselves end before.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// Told once the daemon answers.
 #[derive(Clone, Debug)]
@@ -67,19 +73,39 @@ pub async fn run(
 ) -> Result<(), RunError> {
     let runtime_dir = config.runtime_dir.clone();
     let data_dir = config.data_dir.clone();
+    let regular = config.regular.clone();
     let opened =
         tokio::task::spawn_blocking(move || open(&config, notice)).await.map_err(|_| RunError::Panicked)?;
     let (core, notices) = opened?;
     let listener = Listener::bind(&data_dir, &runtime_dir)?;
     ready(Ready { socket: listener.path().to_owned(), notices });
     let (imports, store) = (core.imports.clone(), core.store.clone());
+    let ticking = regular.map(|plan| tokio::spawn(export_regularly(core.exports.clone(), plan)));
     let served = grpc::serve(core, listener, stop).await;
+    if let Some(ticking) = ticking {
+        // An export that is being written ends first: the store is closed after it.
+        ticking.abort();
+    }
     let closed = tokio::task::spawn_blocking(move || {
         imports.stop();
         store.close()
     });
     closed.await.map_err(|_| RunError::Panicked)??;
     Ok(served?)
+}
+
+/// Makes the exports of a schedule until it is stopped; one that fails is told in the log and tried again.
+async fn export_regularly(exports: Exports, plan: Regular) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let (exports, plan) = (exports.clone(), plan.clone());
+        match tokio::task::spawn_blocking(move || exports.regular(&plan)).await {
+            Ok(Ok(Some(record))) => tracing::info!(id = record.export_id, path = record.path, "exported"),
+            Ok(Ok(None)) => {}
+            Ok(Err(error)) => tracing::error!(error = chain(&error), "the scheduled export was not made"),
+            Err(error) => tracing::error!(%error, "the scheduled export broke off"),
+        }
+    }
 }
 
 fn open(config: &Config, mut notice: impl FnMut(&OpenEvent)) -> Result<(Core, Vec<String>), RunError> {
@@ -97,7 +123,8 @@ fn open(config: &Config, mut notice: impl FnMut(&OpenEvent)) -> Result<(Core, Ve
     let limits = satchel_host::Limits::default();
     let imports =
         Imports::new(store.clone(), Arc::clone(&plugins), Arc::clone(&clock), config.intake.clone(), limits)?;
-    let exports = Exports::new(store.clone(), Arc::clone(&clock), data_dir.join("keys"));
+    let keys = data_dir.join("keys");
+    let exports = Exports::renewing(store.clone(), Arc::clone(&clock), keys, config.renewal);
     let started_at = clock.now_micros();
     let page_key = PageKey::kept_in(&data_dir.join("keys"));
     Ok((Core { store, plugins, imports, exports, clock, page_key, data_dir, started_at }, notices))

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use satchel_daemon::{
     clock::{Clock, SystemClock},
     export::{ExportRecord, ExportRequest, Exports, Extent, Format},
-    ingest::{ImportRequest, Imports, Phase, receipt::ImportRecord},
+    ingest::{Apply, ImportRequest, Imports, Phase, receipt::ImportRecord},
     intake::Limits,
     plugins::Plugins,
 };
@@ -68,7 +68,13 @@ impl Archive {
     /// # Errors
     /// When the job cannot be started.
     pub fn import(&self, path: &Path) -> Result<Vec<ImportRecord>> {
-        self.run(ImportRequest { path: path.to_owned(), provider: None, again: false, dry_run: false })
+        self.run(ImportRequest {
+            path: path.to_owned(),
+            provider: None,
+            again: false,
+            dry_run: false,
+            apply: None,
+        })
     }
 
     /// Imports `path` even if it was imported before.
@@ -76,7 +82,36 @@ impl Archive {
     /// # Errors
     /// When the job cannot be started.
     pub fn import_again(&self, path: &Path) -> Result<Vec<ImportRecord>> {
-        self.run(ImportRequest { path: path.to_owned(), provider: None, again: true, dry_run: false })
+        self.run(ImportRequest {
+            path: path.to_owned(),
+            provider: None,
+            again: true,
+            dry_run: false,
+            apply: None,
+        })
+    }
+
+    /// Merges a PAM document and waits for the end, as a person who lets nothing pass.
+    ///
+    /// # Errors
+    /// When the job cannot be started.
+    pub fn apply(&self, path: &Path) -> Result<ImportRecord> {
+        self.apply_by(path, false, Apply::default())
+    }
+
+    /// Merges a PAM document by rules of one's own; whose the store is, it knows.
+    ///
+    /// # Errors
+    /// When the job cannot be started, or several documents are found.
+    pub fn apply_by(&self, path: &Path, dry_run: bool, rules: Apply) -> Result<ImportRecord> {
+        let apply = Some(Apply { owner: self.exports.owner()?, ..rules });
+        only(self.run(ImportRequest {
+            path: path.to_owned(),
+            provider: None,
+            again: false,
+            dry_run,
+            apply,
+        })?)
     }
 
     /// Runs any import.

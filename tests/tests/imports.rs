@@ -263,6 +263,7 @@ fn a_dry_run_says_what_an_import_would_do_and_stores_nothing() -> Result<()> {
         provider: None,
         again: false,
         dry_run: true,
+        apply: None,
     };
     let dry = only(archive.run(request)?)?;
     assert_eq!(archive.store.revision().get(), 0);
@@ -302,6 +303,7 @@ fn two_imports_at_once_count_each_its_own() -> Result<()> {
             provider: None,
             again: false,
             dry_run: false,
+            apply: None,
         })
     };
     let jobs = [start("chatgpt-export")?, start("claude-export")?];

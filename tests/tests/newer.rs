@@ -100,5 +100,11 @@ fn facts(records: &[ImportRecord]) -> Vec<([Counts; 3], ImportStatus, Vec<Skip>)
 }
 
 fn request(path: &Path, again: bool) -> satchel_daemon::ingest::ImportRequest {
-    satchel_daemon::ingest::ImportRequest { path: path.to_owned(), provider: None, again, dry_run: false }
+    satchel_daemon::ingest::ImportRequest {
+        path: path.to_owned(),
+        provider: None,
+        again,
+        dry_run: false,
+        apply: None,
+    }
 }

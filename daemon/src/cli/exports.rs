@@ -1,7 +1,9 @@
 //! `export` and `exports …`.
 
+use indicatif::ProgressBar;
 use satchel_proto::v1::{
-    CreateExportRequest, Export, ExportFormat, ExportType, GetExportRequest, ListExportsRequest,
+    CreateExportRequest, Export, ExportFormat, ExportProgress, ExportType, GetExportRequest,
+    ListExportsRequest, MakeExportRequest, make_export_response::Told,
 };
 
 use super::{
@@ -47,9 +49,9 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &ExportArgs
         format: format.into(),
     };
     let spinner = context.out.spinner("writing the export");
-    let answer = link.exports().create_export(request).await;
+    let made = make(link, request, &spinner).await;
     spinner.finish_and_clear();
-    let export = answer?.into_inner().export.unwrap_or_default();
+    let export = made?;
     for line in remarks(&export) {
         context.out.note(&line);
     }
@@ -60,6 +62,32 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &ExportArgs
     let text = written(&export, &context.calendar, context.out.look);
     context.out.print(&text)?;
     Ok(Exit::Done)
+}
+
+/// Makes the export and shows how far it is.
+async fn make(link: &Link, export: CreateExportRequest, spinner: &ProgressBar) -> Result<Export, CliError> {
+    let request = MakeExportRequest { export: Some(export) };
+    let mut told = link.exports().make_export(request).await?.into_inner();
+    let mut made = None;
+    while let Some(message) = told.message().await? {
+        match message.told {
+            Some(Told::Progress(progress)) => spinner.set_message(stage(&progress)),
+            Some(Told::Export(export)) => made = Some(export),
+            None => {}
+        }
+    }
+    made.ok_or_else(|| tonic::Status::unavailable("the daemon went away before the export was made").into())
+}
+
+/// How far it is, in words.
+fn stage(progress: &ExportProgress) -> String {
+    let ExportProgress { conversations, conversations_total, memories, memories_total } = *progress;
+    let (what, done, total) = if memories == 0 {
+        ("conversations", conversations, conversations_total)
+    } else {
+        ("memories", memories, memories_total)
+    };
+    format!("writing {what}: {} of {}", text::number(done), text::number(total.max(done)))
 }
 
 /// Runs one of the commands.
@@ -302,6 +330,6 @@ signed by      z6Mkabc
 ID        TYPE  FORMAT  MADE        MEMORIES  CONVERSATIONS   SIZE  WHERE
 a80c1122  full  pam     40 min ago         9              3  48 kB  /home/ana/my backup.zip
 ";
-        assert_eq!(table(&[export()], &time::fixed()).render(Look::plain(90)), expected);
+        assert_eq!(table(&[export()], &time::fixed()).render(Look::plain(100)), expected);
     }
 }

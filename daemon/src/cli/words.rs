@@ -3,8 +3,8 @@
 //! Enum values on the wire are named after the words, so that the word is the name without its prefix.
 
 use satchel_proto::v1::{
-    AttachmentKind, ExportFormat, ExportType, ExtractionMethod, ImportStatus, IssueKind, JobState,
-    MemoryStatus, MemoryType, PartKind, Permission, RecordKind, Role, Visibility,
+    AttachmentKind, DifferenceKind, ExportFormat, ExportType, ExtractionMethod, ImportStatus, IssueKind,
+    JobState, MemoryStatus, MemoryType, PartKind, Permission, RecordKind, Role, Visibility,
 };
 
 /// A number that this program does not know: the daemon is newer.
@@ -51,6 +51,8 @@ words! {
     job_state: JobState, "JOB_STATE_";
     /// `full`, `incremental`.
     export_type: ExportType, "EXPORT_TYPE_";
+    /// `new`, `changed`, `kept`.
+    difference_kind: DifferenceKind, "DIFFERENCE_KIND_";
     /// `pam`, `memu`.
     export_format: ExportFormat, "EXPORT_FORMAT_";
 }

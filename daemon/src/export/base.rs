@@ -3,27 +3,12 @@
 use satchel_store::{Revision, Store};
 
 use super::{ExportError, ExportRecord, ExportRequest, Extent, Format, delta::Delta};
-use crate::exported;
+use crate::{exported, schedule::Renewal};
 
 /// Microseconds of a day.
 const DAY: i64 = 24 * 3_600 * 1_000_000;
 /// Changed records below which an incremental export is never too large: a full one would be no smaller worth speaking of.
 const SMALL: u64 = 1_000;
-
-/// When an incremental export that names no base becomes a full one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Renewal {
-    /// Days after which a base is too old.
-    pub days: u32,
-    /// Share of the base, in percent of its memories and conversations, past which a delta is too large.
-    pub percent: u32,
-}
-
-impl Default for Renewal {
-    fn default() -> Self {
-        Self { days: 30, percent: 50 }
-    }
-}
 
 /// How an export is made.
 pub(super) enum Choice {

@@ -1,6 +1,6 @@
 //! Writes one bundle: conversations, then the memory store that indexes them, then the signed manifest.
 
-use std::{collections::BTreeMap, io::Write};
+use std::{cell::Cell, collections::BTreeMap, io::Write};
 
 use satchel_pam::{
     conversation,
@@ -17,7 +17,7 @@ use satchel_store::{
 };
 
 use super::{
-    ExportError, ExportRecord, ExportRequest, FULL, Format, INCREMENTAL,
+    ExportError, ExportRecord, ExportRequest, FULL, Format, INCREMENTAL, Progress,
     delta::Delta,
     keys::Signer,
     pages,
@@ -45,6 +45,22 @@ pub(super) struct Job<'a> {
     pub(super) delta: Option<Delta>,
     /// Why all, if changes were asked for.
     pub(super) reason: Option<String>,
+    pub(super) told: Told<'a>,
+}
+
+/// How far it is, and who hears of it.
+pub(super) struct Told<'a> {
+    pub(super) progress: Cell<Progress>,
+    pub(super) tell: &'a dyn Fn(Progress),
+}
+
+impl Told<'_> {
+    fn on(&self, step: impl FnOnce(&mut Progress)) {
+        let mut progress = self.progress.get();
+        step(&mut progress);
+        self.progress.set(progress);
+        (self.tell)(progress);
+    }
 }
 
 /// What the first look at the memories tells.
@@ -103,6 +119,7 @@ impl Job<'_> {
             warnings: delta.map(|delta| delta.unsaid.warnings()).unwrap_or_default(),
             full_next: delta.is_some_and(|delta| delta.unsaid.any()),
             applied: false,
+            scheduled: false,
         })
     }
 
@@ -188,6 +205,7 @@ impl Job<'_> {
             };
             let path = format!("conversations/{}.json", ids::file_name(id));
             target.file(&path, |out| self.conversation(&record, out))?;
+            self.told.on(|progress| progress.conversations += 1);
             beside.index.push(index_entry(&record, path, survey.derived.get(id)));
             Ok(())
         };
@@ -270,6 +288,7 @@ impl Job<'_> {
         target.file("memory-store.json", |out| {
             let mut writer = store::Writer::new(out, self.header()).map_err(failed)?;
             self.each_memory(|record| {
+                self.told.on(|progress| progress.memories += 1);
                 if record.memory.exportable() {
                     writer.memory(&record.memory).map_err(failed)
                 } else {

@@ -62,6 +62,7 @@ pub(super) fn write(job: &Job<'_>) -> Result<ExportRecord, ExportError> {
         warnings: Vec::new(),
         full_next: false,
         applied: false,
+        scheduled: false,
     })
 }
 

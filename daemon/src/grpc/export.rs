@@ -1,12 +1,16 @@
 //! `ExportService`: makes, lists and hands out exports, and checks bundles.
 
 use std::{
+    cell::Cell,
     fs::File,
     io::{Read, Seek, SeekFrom},
     path::Path,
+    time::{Duration, Instant},
 };
 
-use satchel_proto::v1::{self, export_service_server::ExportService, verify_export_request::Bundle};
+use satchel_proto::v1::{
+    self, export_service_server::ExportService, make_export_response::Told, verify_export_request::Bundle,
+};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
@@ -15,10 +19,10 @@ use super::{
     Core,
     call::{bounded, fill, required},
     status::{Fault, Kind},
-    wire::export::{export_to_wire, format_from_wire, report_to_wire},
+    wire::export::{export_to_wire, format_from_wire, progress_to_wire, report_to_wire},
 };
 use crate::{
-    export::{ExportRecord, ExportRequest, Extent, Format},
+    export::{ExportRecord, ExportRequest, Extent, Format, Progress},
     verify,
 };
 
@@ -32,11 +36,18 @@ const MAX_PATH_BYTES: usize = 4_096;
 #[derive(Clone)]
 pub(super) struct Bundles(pub(super) Core);
 
+/// Messages of progress that wait for a slow reader; more are left out.
+const TOLD_AHEAD: usize = 4;
+/// Between two messages of progress.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
 type Download = ReceiverStream<Result<v1::DownloadExportResponse, Status>>;
+type Making = ReceiverStream<Result<v1::MakeExportResponse, Status>>;
 
 #[tonic::async_trait]
 impl ExportService for Bundles {
     type DownloadExportStream = Download;
+    type MakeExportStream = Making;
 
     async fn create_export(
         &self,
@@ -44,6 +55,15 @@ impl ExportService for Bundles {
     ) -> Result<Response<v1::CreateExportResponse>, Status> {
         let request = request.into_inner();
         self.0.answer(|core| create(core, request)).await
+    }
+
+    async fn make_export(&self, request: Request<v1::MakeExportRequest>) -> Result<Response<Making>, Status> {
+        let v1::MakeExportRequest { export } = request.into_inner();
+        let export = export.ok_or_else(|| Fault::field("export", "must be set"))?;
+        let (sender, receiver) = mpsc::channel(TOLD_AHEAD);
+        let (core, span) = (self.0.clone(), tracing::Span::current());
+        tokio::task::spawn_blocking(move || span.in_scope(|| make(&core, export, &sender)));
+        Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
     async fn get_export(
@@ -90,6 +110,36 @@ impl ExportService for Bundles {
 }
 
 fn create(core: &Core, request: v1::CreateExportRequest) -> Result<v1::CreateExportResponse, Fault> {
+    let export = export_to_wire(core.exports.create(&wanted(request)?)?);
+    Ok(v1::CreateExportResponse { export: Some(export), header: Some(core.header()) })
+}
+
+/// Makes an export and tells of it; goes on when nobody listens any more.
+fn make(
+    core: &Core,
+    request: v1::CreateExportRequest,
+    sender: &mpsc::Sender<Result<v1::MakeExportResponse, Status>>,
+) {
+    let last = Cell::new(None::<Instant>);
+    let tell = |progress: Progress| {
+        if last.get().is_some_and(|last| last.elapsed() < TELL_EVERY) {
+            return;
+        }
+        last.set(Some(Instant::now()));
+        let told = Some(Told::Progress(progress_to_wire(progress)));
+        // One that reads too slowly, or not at all, hears of a later step.
+        drop(sender.try_send(Ok(v1::MakeExportResponse { told, header: None })));
+    };
+    let made = wanted(request).and_then(|request| Ok(core.exports.create_telling(&request, &tell)?));
+    let answer = made.map(|record| v1::MakeExportResponse {
+        told: Some(Told::Export(export_to_wire(record))),
+        header: Some(core.header()),
+    });
+    // Nobody to tell is no matter: the ledger has it.
+    drop(sender.blocking_send(answer.map_err(Status::from)));
+}
+
+fn wanted(request: v1::CreateExportRequest) -> Result<ExportRequest, Fault> {
     let v1::CreateExportRequest {
         r#type,
         output,
@@ -106,9 +156,7 @@ fn create(core: &Core, request: v1::CreateExportRequest) -> Result<v1::CreateExp
         return Err(Fault::field("attachments", "must be false, as this format has no attachments"));
     }
     let conversations = !without_conversations;
-    let request = ExportRequest { output: output.into(), format, conversations, attachments, extent };
-    let export = export_to_wire(core.exports.create(&request)?);
-    Ok(v1::CreateExportResponse { export: Some(export), header: Some(core.header()) })
+    Ok(ExportRequest { output: output.into(), format, conversations, attachments, extent })
 }
 
 fn extent(kind: i32, base: String) -> Result<Extent, Fault> {

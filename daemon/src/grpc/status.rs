@@ -315,11 +315,14 @@ impl From<Fault> for Status {
 impl From<IngestError> for Fault {
     fn from(error: IngestError) -> Self {
         match error {
-            IngestError::Store(error) => Self::Store(error),
+            IngestError::Store(error) | IngestError::Exported(ExportedError::Store(error)) => {
+                Self::Store(error)
+            }
             IngestError::UnknownProvider { .. } => Self::field("provider", format!("is not known: {error}")),
             IngestError::Busy => Self::Busy(error.to_string()),
             IngestError::Plugins(_)
             | IngestError::Intake(_)
+            | IngestError::Exported(_)
             | IngestError::Unencodable { .. }
             | IngestError::Panicked => Self::internal(error),
         }

@@ -20,11 +20,12 @@ use super::{
     detect::{Found, Reader, detect},
     ledger, leftover, memories, pam,
     receipt::{Counts, ImportRecord, ImportStatus},
-    run::{Run, Tail},
+    run::{Applied, Run, Tail},
     write::Writer,
 };
 use crate::{
     chain,
+    exported::{self, ExportRecord, INCREMENTAL},
     intake::{Bundle, Source},
 };
 
@@ -78,7 +79,9 @@ impl Task {
                 ..record
             });
         }
-        let (found, mut notes) = detect(&self.inner.plugins, &bundle, self.request.provider.as_deref())?;
+        let provider =
+            self.request.apply.as_ref().map_or(self.request.provider.as_deref(), |_| Some(pam::PLATFORM));
+        let (found, mut notes) = detect(&self.inner.plugins, &bundle, provider)?;
         if found.is_empty() {
             if bundle.unread().iter().all(|unread| !unread.archive) || !bundle.list().is_empty() {
                 // An importer that could not even look may have known the files.
@@ -143,7 +146,9 @@ impl Task {
         let identity =
             ledger::identity(&checksum, record.plugin.as_deref().unwrap_or_default(), &found.files);
         record.source_checksum = Some(checksum);
+        // What is applied is merged again: its base may have come since, or it may have been read by an older version.
         if !self.request.again
+            && self.request.apply.is_none()
             && let Some(earlier) = ledger::earlier(&self.inner.store, &identity)?
         {
             self.end(unchanged(record, &earlier));
@@ -169,7 +174,9 @@ impl Task {
             view.imports.push(record.clone());
         });
         let mut writer = self.writer(&record);
-        let outcome = self.run(found, files, &mut writer, &mut record).and_then(|(tail, ended)| {
+        let mut applied = None;
+        let outcome = self.run(found, files, &mut writer, &mut record).and_then(|(mut tail, ended)| {
+            applied = tail.applied.take();
             self.show(|view| view.phase = Phase::Settling);
             memories::settle(&self.inner.store, &mut writer, tail, &mut record)?;
             writer.remember_late(&mut record)?;
@@ -177,7 +184,8 @@ impl Task {
             Ok(ended)
         });
         drop(writer);
-        conclude(&mut record, outcome, source);
+        let changes = applied.as_ref().is_some_and(|applied| applied.record.export_type == INCREMENTAL);
+        conclude(&mut record, outcome, source, changes);
         let done = matches!(record.status, ImportStatus::Completed | ImportStatus::CompletedWithSkips);
         self.replace_last(record.clone());
         let record = self.finish(record);
@@ -185,9 +193,26 @@ impl Task {
             ledger::put(&self.inner.store, &record, Durability::Now)?;
             if done {
                 ledger::put_source(&self.inner.store, identity, &record)?;
+                applied.map_or(Ok(()), |applied| self.remember(*applied, &record))?;
             }
         }
         Ok(())
+    }
+
+    /// Puts a document that was merged into the ledger of exports, so that others may build on it.
+    fn remember(&self, applied: Applied, record: &ImportRecord) -> Result<(), IngestError> {
+        let store = &self.inner.store;
+        let now = self.inner.clock.now_micros();
+        let nobodys = self.request.apply.as_ref().is_some_and(|apply| apply.owner.is_none());
+        if nobodys && exported::owner(store)?.is_none() {
+            exported::put_owner(store, &applied.owner, now)?;
+        }
+        if exported::find(store, &applied.record.export_id)?.is_some() {
+            return Ok(());
+        }
+        let (revision, path, bytes) = (store.revision().get(), record.path.clone(), record.bytes);
+        let entry = ExportRecord { at_micros: now, revision, path, bytes, ..applied.record };
+        Ok(exported::put(store, &entry)?)
     }
 
     fn run(
@@ -209,7 +234,8 @@ impl Task {
                 Ok((tail, outcome.into()))
             }
             Reader::Pam(files) => {
-                pam::Run { store, bundle, files, cancel: &self.cancel, dry_run }.go(writer, record, &progress)
+                let (cancel, apply) = (&self.cancel, self.request.apply.as_ref());
+                pam::Run { store, bundle, files, cancel, dry_run, apply }.go(writer, record, &progress)
             }
         }
     }
@@ -274,6 +300,8 @@ impl Task {
             finished_at: None,
             elapsed_ms: 0,
             dry_run: self.request.dry_run,
+            differences: Vec::new(),
+            differences_found: 0,
         }
     }
 

@@ -15,7 +15,7 @@ use satchel_store::{Change, Store};
 
 use super::{
     IngestError,
-    receipt::ImportRecord,
+    receipt::{Difference, DifferenceKind, ImportRecord},
     run::{Normalised, Tail},
     write::{Writer, evidence_change, of_the_record, put_evidence},
 };
@@ -42,7 +42,7 @@ pub(super) fn settle(
     let evidence = Evidence::of(store, fresh)?;
     let mut derived = evidence.derive();
     let touched = std::mem::take(&mut writer.touched);
-    let Tail { relations, embeddings, keys, drawn, vectors } = tail;
+    let Tail { relations, embeddings, keys, drawn, vectors, withdrawn, applied: _ } = tail;
     let mut batches = Batches::default();
     for witness in &evidence.fresh {
         batches.put(evidence_change(witness)?, writer, record)?;
@@ -51,9 +51,12 @@ pub(super) fn settle(
         let (id, bytes) =
             document.encode().map_err(|_| IngestError::Unencodable { what: "a memory of a document" })?;
         batches.put(put_evidence(&id, bytes)?, writer, record)?;
-        tell_of_later(&derived, document, record);
+        tell_of_later(store, &derived, document, record)?;
     }
     for change in named::withdrawals(store, &derived, &evidence.documented())? {
+        batches.put(change, writer, record)?;
+    }
+    for change in named::taken_back(store, &derived, withdrawn)? {
         batches.put(change, writer, record)?;
     }
     named::add_drawn(store, &mut derived, drawn, record)?;
@@ -86,12 +89,12 @@ fn refuse_documents(
     writer: &mut Writer<'_>,
     record: &mut ImportRecord,
 ) -> Result<(), IngestError> {
-    for document in std::mem::take(&mut writer.documents) {
-        let change = Change::Memory(Box::new(document.memory));
+    for Document { memory, exported } in std::mem::take(&mut writer.documents) {
+        let change = Change::Memory(Box::new(memory));
         let refusal = store.accepts(std::slice::from_ref(&change)).err();
         let Change::Memory(memory) = change else { continue };
         match refusal {
-            None => writer.documents.push(Document { memory: *memory }),
+            None => writer.documents.push(Document { memory: *memory, exported }),
             Some(error) if of_the_record(&error) => {
                 writer.touched.remove(&memory.id);
                 let locator = format!("memory {:?}", memory.id);
@@ -105,12 +108,29 @@ fn refuse_documents(
 }
 
 /// A document may be older than what is known: it is kept, and the later stays shown.
-fn tell_of_later(derived: &Derived, document: &Document, record: &mut ImportRecord) {
-    let id = &document.memory.id;
-    if derived.memories.get(id).is_some_and(|shown| *shown != document.memory) {
-        let message = "another version of it is later or final and stays shown; this one is kept".to_owned();
-        record.warn(Warning { locator: format!("memory {id:?}"), message });
+fn tell_of_later(
+    store: &Store,
+    derived: &Derived,
+    document: &Document,
+    record: &mut ImportRecord,
+) -> Result<(), IngestError> {
+    let came = &document.memory;
+    let id = &came.id;
+    if derived.memories.get(id).is_none_or(|shown| shown == came) {
+        return Ok(());
     }
+    let message = "another version of it is later or final and stays shown; this one is kept".to_owned();
+    record.warn(Warning { locator: format!("memory {id:?}"), message });
+    if record.dry_run {
+        let held = store.memory(id, None)?.map(|stored| stored.memory);
+        record.differ(difference(DifferenceKind::Kept, held.as_ref(), came));
+    }
+    Ok(())
+}
+
+fn difference(kind: DifferenceKind, held: Option<&Memory>, came: &Memory) -> Difference {
+    let told = |memory: &Memory| (memory.status, memory.content.clone());
+    Difference { id: came.id.clone(), kind, held: held.map(told), came: told(came) }
 }
 
 /// All evidence: as the store has it, and as it will.
@@ -148,12 +168,17 @@ impl Evidence {
                 }
             }
         }
-        let mut versions: BTreeMap<&str, Vec<&Memory>> = BTreeMap::new();
-        for Document { memory } in &documents {
-            versions.entry(&memory.id).or_default().push(memory);
+        let mut versions: BTreeMap<&str, Vec<&Document>> = BTreeMap::new();
+        for document in &documents {
+            versions.entry(&document.memory.id).or_default().push(document);
         }
-        new_documents.retain(|Document { memory }| {
-            versions.get(memory.id.as_str()).is_none_or(|versions| !versions.contains(&memory))
+        new_documents.retain(|document| {
+            let versions = versions.get(document.memory.id.as_str()).map_or(&[][..], Vec::as_slice);
+            match versions.iter().find(|known| known.memory == document.memory) {
+                None => true,
+                // When it was exported last matters only beside another version.
+                Some(known) => versions.len() > 1 && known.exported < document.exported,
+            }
         });
         Ok(Self { kept, replaced, fresh: known.into_values().collect(), documents, new_documents })
     }
@@ -212,6 +237,10 @@ fn memory_change(
 ) -> Result<Option<Change>, IngestError> {
     let stored = store.memory(id, None)?;
     let same = stored.as_ref().is_some_and(|stored| stored.memory == memory);
+    if record.dry_run && !same && record.provider.as_deref() == Some(super::pam::PLATFORM) {
+        let kind = if stored.is_some() { DifferenceKind::Changed } else { DifferenceKind::New };
+        record.differ(difference(kind, stored.as_ref().map(|stored| &stored.memory), &memory));
+    }
     if touched.contains(id) || !same && without.memory(id) != Some(&memory) {
         let counts = &mut record.memories;
         counts.found += 1;

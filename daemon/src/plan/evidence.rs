@@ -20,7 +20,7 @@ use satchel_pam::{
 };
 use serde::{Deserialize, Serialize};
 
-pub use document::Document;
+pub use document::{Document, Exported};
 
 /// A piece of evidence as the store keeps it: keys resolved, times filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -125,7 +125,8 @@ impl History {
     }
 
     fn draw(&mut self) -> (String, Change) {
-        let (Some(from), Some(to)) = (self.pick(|_| true), self.pick(|_| true)) else { return self.insert() };
+        let Some(from) = self.pick(|_| true) else { return self.insert() };
+        let Some(to) = self.pick(|memory| memory.id != from.id) else { return self.insert() };
         let id = format!("relation {}", self.dice.below(20));
         self.relations.insert(id.clone(), true);
         let relation = Relation {

@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::{
     clock::Clock,
-    export::{ExportRequest, Exports, Extent, FULL, Format, INCREMENTAL, Renewal},
+    export::{ExportRequest, Exports, Extent, FULL, Format, INCREMENTAL},
+    schedule::{Regular, Renewal},
     verify::{self, Options},
 };
 use satchel_pam::{
@@ -19,6 +20,7 @@ use serde_json::Value;
 use super::history::{History, memory};
 
 const T: i64 = 1_710_000_000_000_000;
+const DAY: i64 = 86_400_000_000;
 
 fn store(bundle: &Path) -> Result<Value> {
     Ok(serde_json::from_slice(&fs::read(bundle.join("memory-store.json"))?)?)
@@ -221,7 +223,6 @@ fn an_old_base_and_a_large_change_give_a_full_export() -> Result<()> {
         archive.store.commit(satchel_store::Batch { changes, ..Default::default() })?;
         Ok(())
     };
-    const DAY: i64 = 86_400_000_000;
     write(0..2_500)?;
     assert_eq!(make(T, "one")?.export_type, FULL);
     write(2_500..3_700)?;
@@ -261,5 +262,36 @@ fn a_base_that_does_not_belong_is_found() -> Result<()> {
         !report.valid && report.issues.iter().any(|issue| issue.path.starts_with("base: ")),
         "{report:?}"
     );
+    Ok(())
+}
+
+#[test]
+fn the_daemon_exports_by_its_schedule_and_keeps_what_is_needed() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let archive = Archive::open(&folder.path().join("data"))?;
+    let backup = folder.path().join("backup");
+    let plan = Regular { schedule: "daily 03:00".parse()?, folder: backup.clone(), keep: 2 };
+    let day = |day: i64| {
+        let (renewal, clock) = (Renewal { days: 2, percent: 50 }, Arc::new(Fixed(T + day * DAY)));
+        Exports::renewing(archive.store.clone(), clock, folder.path().join("keys"), renewal).regular(&plan)
+    };
+    let mut kinds = Vec::new();
+    for at in 0..8 {
+        archive.store.commit(satchel_store::Batch {
+            changes: vec![Change::Memory(Box::new(memory(&format!("m{at}"), "Keeps bees", T)))],
+            ..Default::default()
+        })?;
+        kinds.push(day(at)?.context("one is due")?.export_type);
+        ensure!(day(at)?.is_none(), "one a day is enough");
+    }
+    let (full, delta) = (FULL, INCREMENTAL);
+    assert_eq!(kinds, [full, delta, delta, full, delta, delta, full, delta]);
+    let mut left: Vec<_> = fs::read_dir(&backup)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    left.sort();
+    assert_eq!(left.len(), 4, "{left:?}");
+    for pair in left.chunks(2) {
+        let report = verify::path(&pair[1], &Options { base: Some(pair[0].clone()), ..Options::default() })?;
+        ensure!(report.valid, "{:?}", report.issues);
+    }
     Ok(())
 }

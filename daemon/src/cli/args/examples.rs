@@ -125,6 +125,12 @@ Examples:
   satchel verify --strict --signer z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK bundle/
   satchel verify --json memory-store.json | jq .valid";
 
+pub(super) const APPLY: &str = "\
+Examples:
+  satchel apply ~/backup/memories.zip
+  satchel apply --dry-run ~/backup/2026-03-14.zip
+  satchel apply --any-owner memory-store.json";
+
 pub(super) const PLUGINS: &str = "\
 Example:
   satchel plugins list";

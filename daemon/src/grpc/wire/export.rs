@@ -8,7 +8,7 @@ use super::{
     scalar::{cut, enum_pair, required_time_from_wire, time_to_wire},
 };
 use crate::{
-    export::{ExportRecord, FULL, Format, INCREMENTAL},
+    export::{ExportRecord, FULL, Format, INCREMENTAL, Progress},
     verify::{Finding, Report, Signed},
 };
 
@@ -67,6 +67,20 @@ fn finding_to_wire(finding: Finding) -> v1::VerifyIssue {
     }
 }
 
+/// Shows how far an export is.
+#[must_use]
+pub fn progress_to_wire(progress: Progress) -> v1::ExportProgress {
+    let Progress { memories, memories_total, conversations, conversations_total } = progress;
+    v1::ExportProgress { conversations, conversations_total, memories, memories_total }
+}
+
+/// Reads how far an export is.
+#[must_use]
+pub fn progress_from_wire(wire: v1::ExportProgress) -> Progress {
+    let v1::ExportProgress { conversations, conversations_total, memories, memories_total } = wire;
+    Progress { memories, memories_total, conversations, conversations_total }
+}
+
 /// Shows an export.
 #[must_use]
 pub fn export_to_wire(record: ExportRecord) -> v1::Export {
@@ -95,6 +109,7 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
         warnings,
         full_next,
         applied,
+        scheduled,
     } = record;
     let kind = if export_type == INCREMENTAL { v1::ExportType::Incremental } else { v1::ExportType::Full };
     v1::Export {
@@ -122,6 +137,7 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
         full_next,
         without_conversations: !with_conversations,
         attachments: with_attachments,
+        scheduled,
     }
 }
 
@@ -155,6 +171,7 @@ pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
         full_next,
         without_conversations,
         attachments,
+        scheduled,
     } = wire;
     let export_type = match v1::ExportType::try_from(r#type) {
         Ok(v1::ExportType::Full) => FULL,
@@ -189,6 +206,7 @@ pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
         warnings,
         full_next,
         applied,
+        scheduled,
     })
 }
 
@@ -231,6 +249,13 @@ mod tests {
 
     proptest! {
         #[test]
+        fn progress_comes_back(numbers in any::<[u64; 4]>()) {
+            let [memories, memories_total, conversations, conversations_total] = numbers;
+            let progress = Progress { memories, memories_total, conversations, conversations_total };
+            prop_assert_eq!(progress_from_wire(progress_to_wire(progress)), progress);
+        }
+
+        #[test]
         fn an_export_comes_back(
             texts in vec(".{0,12}", 6),
             numbers in any::<[u64; 6]>(),
@@ -262,6 +287,7 @@ mod tests {
                 warnings: texts[3..].to_vec(),
                 full_next: flags[4],
                 applied: flags[0],
+                scheduled: flags[3],
             };
             prop_assert_eq!(export_from_wire(export_to_wire(record.clone())), Ok(record));
         }

@@ -38,6 +38,25 @@ pub(super) fn withdrawals(
     Ok(changes)
 }
 
+/// Relations that were withdrawn where a document comes from. What follows from evidence here stands, and what was drawn after
+/// that was said.
+pub(super) fn taken_back(
+    store: &Store,
+    derived: &Derived,
+    withdrawn: Vec<(String, i64)>,
+) -> Result<Vec<Change>, IngestError> {
+    let mut changes = Vec::new();
+    for (id, at) in withdrawn {
+        let stored = store.relation(&id, None)?;
+        let stands =
+            stored.is_some_and(|stored| !stored.withdrawn && stored.relation.created_at.micros() <= at);
+        if stands && !derived.relations.contains_key(&id) {
+            changes.push(Change::WithdrawRelation(id));
+        }
+    }
+    Ok(changes)
+}
+
 /// What stores `relations` where the store has them otherwise.
 pub(super) fn relation_changes(
     store: &Store,
@@ -125,7 +144,7 @@ fn embedding_of(vector: EmbeddingRecord, memory: String) -> Embedding {
 }
 
 /// Edges of PAM documents, with their ids. What follows from the evidence stands as it follows; of two reports of one edge
-/// the later stands; one that was withdrawn stays so.
+/// the later stands; one that was withdrawn stays so, unless it was drawn anew later.
 pub(super) fn add_drawn(
     store: &Store,
     derived: &mut Derived,
@@ -146,7 +165,8 @@ pub(super) fn add_drawn(
             refuse = refusal(store, Change::Relation(edge.clone()))?;
         }
         let stored = store.relation(&edge.id, None)?;
-        if stored.as_ref().is_some_and(|stored| stored.withdrawn) {
+        let anew = |known: &Relation| known.created_at.micros() < edge.created_at.micros();
+        if stored.as_ref().is_some_and(|stored| stored.withdrawn && !anew(&stored.relation)) {
             refuse = Some("it was withdrawn here".to_owned());
         }
         if let Some(reason) = refuse {
