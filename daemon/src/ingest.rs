@@ -67,6 +67,19 @@ pub struct ImportRequest {
     pub again: bool,
     /// Say what would happen, store nothing.
     pub dry_run: bool,
+    /// Merge PAM documents by the specification's rules on whose they are and what they build on; nothing else is read then.
+    pub apply: Option<Apply>,
+}
+
+/// What a person lets pass when they apply a PAM document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Apply {
+    /// Whose the store is; none: nobody's yet.
+    pub owner: Option<String>,
+    /// Take it although it is somebody else's.
+    pub any_owner: bool,
+    /// Take it although its base is not known, or its checksum or signature does not hold.
+    pub force: bool,
 }
 
 /// What a watched folder brings.
@@ -127,6 +140,9 @@ pub enum IngestError {
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The ledger of exports.
+    #[error(transparent)]
+    Exported(#[from] crate::exported::ExportedError),
     /// No importer of that name.
     #[error("no importer reads exports of {provider:?}; known are {known}")]
     UnknownProvider { provider: String, known: String },

@@ -142,5 +142,11 @@ fn turn(archive: &Archive, id: &str, turn: Turn) -> Result<()> {
 }
 
 fn request(path: &Path, again: bool) -> satchel_daemon::ingest::ImportRequest {
-    satchel_daemon::ingest::ImportRequest { path: path.to_owned(), provider: None, again, dry_run: false }
+    satchel_daemon::ingest::ImportRequest {
+        path: path.to_owned(),
+        provider: None,
+        again,
+        dry_run: false,
+        apply: None,
+    }
 }

@@ -20,11 +20,12 @@ use super::{
     detect::{Found, Reader, detect},
     ledger, leftover, memories, pam,
     receipt::{Counts, ImportRecord, ImportStatus},
-    run::{Run, Tail},
+    run::{Applied, Run, Tail},
     write::{Writer, conversation::import_of},
 };
 use crate::{
     chain,
+    exported::{self, ExportRecord, INCREMENTAL},
     intake::{Bundle, IntakeError, Source},
 };
 
@@ -93,7 +94,7 @@ impl Task {
                 ..record
             });
         }
-        let (found, mut notes) = detect(&self.inner.plugins, &bundle, self.platforms())?;
+        let (found, mut notes) = detect(&self.inner.plugins, &bundle, &self.platforms())?;
         if found.is_empty() {
             if bundle.unread().iter().all(|unread| !unread.archive) || !bundle.list().is_empty() {
                 // An importer that could not even look may have known the files.
@@ -114,10 +115,11 @@ impl Task {
     }
 
     /// Only these platforms' importers; empty: any.
-    fn platforms(&self) -> &[String] {
+    fn platforms(&self) -> Vec<String> {
         match &self.watched {
-            Some(watched) => &watched.providers,
-            None => self.request.provider.as_slice(),
+            Some(watched) => watched.providers.clone(),
+            None if self.request.apply.is_some() => vec![pam::PLATFORM.to_owned()],
+            None => self.request.provider.iter().cloned().collect(),
         }
     }
 
@@ -176,7 +178,9 @@ impl Task {
         let names = if lone { &[] } else { found.files.as_slice() };
         let identity = ledger::identity(&checksum, record.plugin.as_deref().unwrap_or_default(), names);
         record.source_checksum = Some(checksum);
+        // What is applied is merged again: its base may have come since, or it may have been read by an older version.
         if !self.request.again
+            && self.request.apply.is_none()
             && let Some(earlier) = ledger::earlier(&self.inner.store, &identity)?
             && earlier.status != ImportStatus::Undone
         {
@@ -203,7 +207,9 @@ impl Task {
             view.imports.push(record.clone());
         });
         let mut writer = self.writer(&record);
-        let outcome = self.run(found, files, &mut writer, &mut record).and_then(|(tail, ended)| {
+        let mut applied = None;
+        let outcome = self.run(found, files, &mut writer, &mut record).and_then(|(mut tail, ended)| {
+            applied = tail.applied.take();
             self.show(|view| view.phase = Phase::Settling);
             memories::settle(&self.inner.store, &mut writer, tail, &mut record)?;
             writer.remember_late(&mut record)?;
@@ -211,8 +217,9 @@ impl Task {
             Ok(ended)
         });
         drop(writer);
+        let changes = applied.as_ref().is_some_and(|applied| applied.record.export_type == INCREMENTAL);
         self.changed.store(source.unchanged().is_err(), Ordering::Relaxed);
-        conclude(&mut record, outcome, source);
+        conclude(&mut record, outcome, source, changes);
         if self.will_come_again() && record.status == ImportStatus::Failed {
             record.status = ImportStatus::Cancelled;
             record.reason = Some(CHANGED.to_owned());
@@ -224,9 +231,26 @@ impl Task {
             ledger::put(&self.inner.store, &record, Durability::Now)?;
             if done {
                 ledger::put_source(&self.inner.store, identity, &record)?;
+                applied.map_or(Ok(()), |applied| self.remember(*applied, &record))?;
             }
         }
         Ok(())
+    }
+
+    /// Puts a document that was merged into the ledger of exports, so that others may build on it.
+    fn remember(&self, applied: Applied, record: &ImportRecord) -> Result<(), IngestError> {
+        let store = &self.inner.store;
+        let now = self.inner.clock.now_micros();
+        let nobodys = self.request.apply.as_ref().is_some_and(|apply| apply.owner.is_none());
+        if nobodys && exported::owner(store)?.is_none() {
+            exported::put_owner(store, &applied.owner, now)?;
+        }
+        if exported::find(store, &applied.record.export_id)?.is_some() {
+            return Ok(());
+        }
+        let (revision, path, bytes) = (store.revision().get(), record.path.clone(), record.bytes);
+        let entry = ExportRecord { at_micros: now, revision, path, bytes, ..applied.record };
+        Ok(exported::put(store, &entry)?)
     }
 
     fn run(
@@ -248,7 +272,8 @@ impl Task {
                 Ok((tail, outcome.into()))
             }
             Reader::Pam(files) => {
-                pam::Run { store, bundle, files, cancel: &self.cancel, dry_run }.go(writer, record, &progress)
+                let (cancel, apply) = (&self.cancel, self.request.apply.as_ref());
+                pam::Run { store, bundle, files, cancel, dry_run, apply }.go(writer, record, &progress)
             }
         }
     }
@@ -307,6 +332,8 @@ impl Task {
             finished_at: None,
             elapsed_ms: 0,
             dry_run: self.request.dry_run,
+            differences: Vec::new(),
+            differences_found: 0,
         }
     }
 

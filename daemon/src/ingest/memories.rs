@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::{
     IngestError,
-    receipt::ImportRecord,
+    receipt::{Difference, DifferenceKind, ImportRecord},
     run::{Normalised, Tail},
     write::{Writer, of_the_record},
 };
@@ -47,7 +47,7 @@ pub(super) fn settle(
     }
     refuse_documents(store, writer, record)?;
     let mut fresh = (std::mem::take(&mut writer.witnesses), std::mem::take(&mut writer.documents));
-    let Tail { relations, embeddings, keys, drawn, vectors } = tail;
+    let Tail { relations, embeddings, keys, drawn, vectors, withdrawn, applied: _ } = tail;
     fresh.0.iter_mut().for_each(|witness| name_successors(witness, &keys));
     let mut evidence = Evidence::of(store, &writer.undone, fresh)?;
     let mut derived = evidence.derive();
@@ -61,8 +61,13 @@ pub(super) fn settle(
     for change in evidence.changes(writer.origin.import.unwrap_or_default(), again)? {
         batches.put(change, writer, record)?;
     }
-    evidence.documents.iter().for_each(|document| tell_of_later(&derived, document, record));
+    for document in &evidence.documents {
+        tell_of_later(store, &derived, document, record)?;
+    }
     for change in named::withdrawals(store, &derived, &evidence.documented())? {
+        batches.put(change, writer, record)?;
+    }
+    for change in named::taken_back(store, &derived, withdrawn)? {
         batches.put(change, writer, record)?;
     }
     let known: BTreeSet<String> = vectors.iter().map(|vector| vector.memory_id.clone()).collect();
@@ -96,12 +101,12 @@ fn refuse_documents(
     writer: &mut Writer<'_>,
     record: &mut ImportRecord,
 ) -> Result<(), IngestError> {
-    for document in std::mem::take(&mut writer.documents) {
-        let change = Change::Memory(Box::new(document.memory));
+    for Document { memory, exported } in std::mem::take(&mut writer.documents) {
+        let change = Change::Memory(Box::new(memory));
         let refusal = store.accepts(std::slice::from_ref(&change)).err();
         let Change::Memory(memory) = change else { continue };
         match refusal {
-            None => writer.documents.push(Document { memory: *memory }),
+            None => writer.documents.push(Document { memory: *memory, exported }),
             Some(error) if of_the_record(&error) => {
                 writer.touched.remove(&memory.id);
                 let locator = format!("memory {:?}", memory.id);
@@ -115,12 +120,29 @@ fn refuse_documents(
 }
 
 /// A document may be older than what is known: it is kept, and the later stays shown.
-fn tell_of_later(derived: &Derived, document: &Document, record: &mut ImportRecord) {
-    let id = &document.memory.id;
-    if derived.memories.get(id).is_some_and(|shown| *shown != document.memory) {
-        let message = "another version of it is later or final and stays shown; this one is kept".to_owned();
-        record.warn(Warning { locator: format!("memory {id:?}"), message });
+fn tell_of_later(
+    store: &Store,
+    derived: &Derived,
+    document: &Document,
+    record: &mut ImportRecord,
+) -> Result<(), IngestError> {
+    let came = &document.memory;
+    let id = &came.id;
+    if derived.memories.get(id).is_none_or(|shown| shown == came) {
+        return Ok(());
     }
+    let message = "another version of it is later or final and stays shown; this one is kept".to_owned();
+    record.warn(Warning { locator: format!("memory {id:?}"), message });
+    if record.dry_run {
+        let held = store.memory(id, None)?.map(|stored| stored.memory);
+        record.differ(difference(DifferenceKind::Kept, held.as_ref(), came));
+    }
+    Ok(())
+}
+
+fn difference(kind: DifferenceKind, held: Option<&Memory>, came: &Memory) -> Difference {
+    let told = |memory: &Memory| (memory.status, memory.content.clone());
+    Difference { id: came.id.clone(), kind, held: held.map(told), came: told(came) }
 }
 
 /// All evidence that counts: as the store has it, and what the import adds.
@@ -159,12 +181,17 @@ impl Evidence {
                 document.encode().map_err(|_| IngestError::Unencodable { what: "a memory of a document" })?;
             reports.insert(key_of(&id), bytes);
         }
-        let mut versions: BTreeMap<&str, Vec<&Memory>> = BTreeMap::new();
-        for Document { memory } in &known.documents {
-            versions.entry(&memory.id).or_default().push(memory);
+        let mut versions: BTreeMap<&str, Vec<&Document>> = BTreeMap::new();
+        for document in &known.documents {
+            versions.entry(&document.memory.id).or_default().push(document);
         }
-        documents.retain(|Document { memory }| {
-            versions.get(memory.id.as_str()).is_none_or(|versions| !versions.contains(&memory))
+        documents.retain(|document| {
+            let versions = versions.get(document.memory.id.as_str()).map_or(&[][..], Vec::as_slice);
+            match versions.iter().find(|known| known.memory == document.memory) {
+                None => true,
+                // When it was exported last matters only beside another version.
+                Some(known) => versions.len() > 1 && known.exported < document.exported,
+            }
         });
         Ok(Self { known, fresh, reports, documents, edges: Vec::new() })
     }
@@ -228,6 +255,10 @@ fn memory_change(
 ) -> Result<Option<Change>, IngestError> {
     let stored = store.memory(id, None)?.filter(|stored| !stored.withdrawn);
     let same = stored.as_ref().is_some_and(|stored| stored.memory == memory);
+    if record.dry_run && !same && record.provider.as_deref() == Some(super::pam::PLATFORM) {
+        let kind = if stored.is_some() { DifferenceKind::Changed } else { DifferenceKind::New };
+        record.differ(difference(kind, stored.as_ref().map(|stored| &stored.memory), &memory));
+    }
     if touched.contains(id) || !same && without.memory(id) != Some(&memory) {
         let counts = &mut record.memories;
         counts.found += 1;

@@ -26,6 +26,7 @@ use super::{
     write::Writer,
 };
 use crate::{
+    exported::ExportRecord,
     intake::Bundle,
     plan::evidence::{Document, Witness, memories_of},
 };
@@ -72,12 +73,27 @@ pub(super) struct Tail {
     /// Those of PAM documents name memories by their ids.
     pub(super) drawn: Vec<Relation>,
     pub(super) vectors: Vec<Embedding>,
+    /// Relations that were withdrawn where the document comes from, and when that was said, in microseconds.
+    pub(super) withdrawn: Vec<(String, i64)>,
+    /// The document, for the ledger.
+    pub(super) applied: Option<Box<Applied>>,
+}
+
+/// A document that is merged.
+pub(super) struct Applied {
+    pub(super) record: ExportRecord,
+    /// Whose memories it holds.
+    pub(super) owner: String,
 }
 
 impl Tail {
     pub(super) fn is_empty(&self) -> bool {
-        let Self { relations, embeddings, keys: _, drawn, vectors } = self;
-        relations.is_empty() && embeddings.is_empty() && drawn.is_empty() && vectors.is_empty()
+        let Self { relations, embeddings, keys: _, drawn, vectors, withdrawn, applied: _ } = self;
+        relations.is_empty()
+            && embeddings.is_empty()
+            && drawn.is_empty()
+            && vectors.is_empty()
+            && withdrawn.is_empty()
     }
 }
 

@@ -38,6 +38,25 @@ pub(super) fn withdrawals(
     Ok(changes)
 }
 
+/// Relations that were withdrawn where a document comes from. What follows from evidence here stands, and what was drawn after
+/// that was said.
+pub(super) fn taken_back(
+    store: &Store,
+    derived: &Derived,
+    withdrawn: Vec<(String, i64)>,
+) -> Result<Vec<Change>, IngestError> {
+    let mut changes = Vec::new();
+    for (id, at) in withdrawn {
+        let stored = store.relation(&id, None)?;
+        let stands =
+            stored.is_some_and(|stored| !stored.withdrawn && stored.relation.created_at.micros() <= at);
+        if stands && !derived.relations.contains_key(&id) {
+            changes.push(Change::WithdrawRelation(id));
+        }
+    }
+    Ok(changes)
+}
+
 /// What stores `relations` where the store has them otherwise.
 pub(in crate::ingest) fn relation_changes(
     store: &Store,
@@ -125,7 +144,7 @@ fn embedding_of(vector: EmbeddingRecord, memory: String) -> Embedding {
     }
 }
 
-/// Edges of PAM documents, with their ids; one that was withdrawn stays so.
+/// Edges of PAM documents, with their ids; one that was withdrawn stays so, unless it was drawn anew later.
 pub(super) fn drawn_edges(
     store: &Store,
     derived: &Derived,
@@ -148,7 +167,11 @@ pub(super) fn drawn_edges(
         }
         let stored = store.relation(&edge.id, None)?;
         // What an undo took away may come back by an import.
-        if stored.is_some_and(|stored| stored.withdrawn && stored.origin.reason != UNDONE) {
+        let anew = |known: &Relation| known.created_at.micros() < edge.created_at.micros();
+        let gone = stored.as_ref().is_some_and(|stored| {
+            stored.withdrawn && stored.origin.reason != UNDONE && !anew(&stored.relation)
+        });
+        if gone {
             refuse = Some("it was withdrawn here".to_owned());
         }
         match refuse {

@@ -64,6 +64,20 @@ impl Store {
         Ok(rows.page())
     }
 
+    /// Returns the vectors of a memory, one of each model.
+    ///
+    /// # Errors
+    /// What engine or journal refuse.
+    pub fn embeddings_of(&self, memory: &str) -> Result<Vec<EmbeddingRecord>, StoreError> {
+        let mut found = Vec::new();
+        let prefix = keys::object(keys::EMBEDDING, keys::id16(memory));
+        engine::walk::<StoreError>(self.engine(), &prefix, None, |_, value| {
+            found.push(self.embedding_record(value)?);
+            Ok(true)
+        })?;
+        Ok(found)
+    }
+
     fn embedding_record(&self, value: &[u8]) -> Result<EmbeddingRecord, StoreError> {
         let what = "an embedding";
         let stored = read(value, what, PlainValue::take)?.stored;
