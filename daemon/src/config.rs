@@ -210,8 +210,17 @@ impl Config {
     pub fn changes(&self, new: &Self) -> Changes {
         // Every field is named, so that a new one fails to compile until someone decides. Where the data lies is not in
         // the file.
-        let Self { data_dir: _, runtime_dir: _, intake, cache_bytes, log, watching, home: _, renewal, regular } =
-            self;
+        let Self {
+            data_dir: _,
+            runtime_dir: _,
+            intake,
+            cache_bytes,
+            log,
+            watching,
+            home: _,
+            renewal,
+            regular,
+        } = self;
         let LogConfig { level, file, max_bytes, keep } = log;
         let named = |all: &[(bool, &'static str)]| {
             all.iter().filter(|(changed, _)| *changed).map(|(_, key)| *key).collect::<Vec<_>>()

@@ -238,7 +238,7 @@ impl Imports {
     pub fn start_watched(&self, watched: WatchedImport, on_end: OnEnd) -> Result<Uuid, IngestError> {
         self.0.check(&watched.providers)?;
         let path = watched.root.join(&watched.name);
-        let request = ImportRequest { path, provider: None, again: false, dry_run: false };
+        let request = ImportRequest { path, provider: None, again: false, dry_run: false, apply: None };
         self.add(request, Some(watched), Some(on_end))
     }
 

@@ -117,7 +117,8 @@ impl Delta {
         to: Revision,
     ) -> Result<Option<i64>, ExportError> {
         let now = store.memory(&id, Some(to))?.filter(|_| op != ChangeOp::Withdrawn);
-        let before = store.memory(&id, Some(self.from))?.map(|record| record.memory);
+        let before = store.memory(&id, Some(self.from))?.filter(|record| !record.withdrawn);
+        let before = before.map(|record| record.memory);
         let told = before.filter(Memory::exportable);
         let Some(now) = now.map(|record| record.memory) else {
             // It may have come and gone since the base; then an earlier delta may have told it.
@@ -196,5 +197,7 @@ fn feed(store: &Store, from: Revision, to: Revision) -> Result<Last, ExportError
 /// Whether a memory had a version since the base that may have left with an earlier delta.
 fn left_since(store: &Store, id: &str, from: Revision) -> Result<bool, ExportError> {
     let versions = store.memory_versions(id)?;
-    Ok(versions.iter().any(|record| record.revision > from && record.memory.exportable()))
+    Ok(versions
+        .iter()
+        .any(|record| !record.withdrawn && record.revision > from && record.memory.exportable()))
 }

@@ -53,7 +53,12 @@ pub(super) fn settle(
     let mut derived = evidence.derive();
     evidence.edges = named::named_edges(relations, &keys, record);
     evidence.edges.extend(named::drawn_edges(store, &derived, drawn, record)?);
+    let taken_back = named::taken_back(store, &derived, withdrawn)?;
+    let replayed: BTreeSet<String> = derived.relations.keys().cloned().collect();
     add_edges(&mut derived, evidence.known.edges.iter().chain(&evidence.edges));
+    for id in &taken_back {
+        derived.relations.remove(id);
+    }
     let touched = std::mem::take(&mut writer.touched);
     let mut batches =
         Batches { by: Some(record.id.clone()), marked: known::marked(store)?, ..Batches::default() };
@@ -64,10 +69,10 @@ pub(super) fn settle(
     for document in &evidence.documents {
         tell_of_later(store, &derived, document, record)?;
     }
-    for change in named::withdrawals(store, &derived, &evidence.documented())? {
-        batches.put(change, writer, record)?;
+    for id in taken_back {
+        batches.put(Change::WithdrawRelation(id), writer, record)?;
     }
-    for change in named::taken_back(store, &derived, withdrawn)? {
+    for change in named::withdrawals(store, &derived, &evidence.documented())? {
         batches.put(change, writer, record)?;
     }
     let known: BTreeSet<String> = vectors.iter().map(|vector| vector.memory_id.clone()).collect();
@@ -79,7 +84,7 @@ pub(super) fn settle(
             batches.put(change, writer, record)?;
         }
     }
-    for change in named::relation_changes(store, derived.relations)? {
+    for change in named::relation_changes(store, derived.relations, &replayed)? {
         batches.put(change, writer, record)?;
     }
     for change in named::embedding_changes(store, embeddings, &keys, record)? {

@@ -330,7 +330,8 @@ impl<'a> Run<'a> {
         self.writer.hold()?;
         let store = &self.inner.store;
         let was = Counted::of(store, &self.before)?.derive();
-        let now = Counted::of(store, &self.after)?.derive();
+        let counted = Counted::of(store, &self.after)?;
+        let (now, replayed) = (counted.derive(), counted.replayed());
         let mut changes = self.withdrawn(&was, &now)?;
         for (id, memory) in now.memories {
             let stored = store.memory(&id, None)?;
@@ -341,7 +342,7 @@ impl<'a> Run<'a> {
             }
             changes.push(Change::Memory(Box::new(memory)));
         }
-        let drawn = relation_changes(store, now.relations)?;
+        let drawn = relation_changes(store, now.relations, &replayed)?;
         self.outcome.relations.restored += drawn.len() as u64;
         changes.extend(drawn);
         if !self.dry_run {

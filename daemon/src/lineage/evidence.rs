@@ -49,6 +49,12 @@ impl Counted {
         Ok(counted)
     }
 
+    /// The relations that follow from it without being named.
+    #[must_use]
+    pub fn replayed(&self) -> BTreeSet<String> {
+        derive_with(self.witnesses.values(), &self.documents).relations.into_keys().collect()
+    }
+
     /// What follows from it.
     #[must_use]
     pub fn derive(&self) -> Derived {

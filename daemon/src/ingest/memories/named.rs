@@ -44,28 +44,35 @@ pub(super) fn taken_back(
     store: &Store,
     derived: &Derived,
     withdrawn: Vec<(String, i64)>,
-) -> Result<Vec<Change>, IngestError> {
-    let mut changes = Vec::new();
+) -> Result<Vec<String>, IngestError> {
+    let mut taken_back = Vec::new();
     for (id, at) in withdrawn {
         let stored = store.relation(&id, None)?;
         let stands =
             stored.is_some_and(|stored| !stored.withdrawn && stored.relation.created_at.micros() <= at);
         if stands && !derived.relations.contains_key(&id) {
-            changes.push(Change::WithdrawRelation(id));
+            taken_back.push(id);
         }
     }
-    Ok(changes)
+    Ok(taken_back)
 }
 
-/// What stores `relations` where the store has them otherwise.
+/// What stores `relations` where the store has them otherwise. One that was only ever named, not `replayed`, and then taken
+/// back stays so, unless it was an undo that took it.
 pub(in crate::ingest) fn relation_changes(
     store: &Store,
     relations: BTreeMap<String, Relation>,
+    replayed: &BTreeSet<String>,
 ) -> Result<Vec<Change>, IngestError> {
     let mut changes = Vec::new();
     for (id, relation) in relations {
-        let stored = store.relation(&id, None)?;
-        if stored.is_none_or(|stored| stored.withdrawn || stored.relation != relation) {
+        let Some(stored) = store.relation(&id, None)? else {
+            changes.push(Change::Relation(relation));
+            continue;
+        };
+        let same = stored.relation == relation;
+        let taken_back = same && !replayed.contains(&id) && stored.origin.reason != UNDONE;
+        if !same || stored.withdrawn && !taken_back {
             changes.push(Change::Relation(relation));
         }
     }
