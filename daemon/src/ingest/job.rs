@@ -51,18 +51,27 @@ impl Task {
     /// Runs the job to its end; whatever happens is told in the view.
     pub(super) fn go(&self) {
         self.show(|view| view.phase = Phase::Looking);
-        if let Err(error) = self.import() {
-            let moved = matches!(
-                error,
-                IngestError::Intake(IntakeError::Changed { .. } | IntakeError::Missing { .. })
-            );
-            self.changed.store(moved, Ordering::Relaxed);
-            let mut record = self.blank(&self.request.path.display().to_string());
-            record.status = ImportStatus::Failed;
-            record.reason = Some(chain(&error));
-            self.end(record);
+        match self.import() {
+            Ok(()) => {}
+            // Its readers were stopped, and that is all that they ran into.
+            Err(IngestError::Intake(_)) if self.cancel.cancelled() => self.cancelled(),
+            Err(error) => self.fail(&error),
         }
         self.show(|view| view.phase = Phase::Ended);
+    }
+
+    fn cancelled(&self) {
+        self.end(ImportRecord { status: ImportStatus::Cancelled, ..self.blank(&self.name()) });
+    }
+
+    fn fail(&self, error: &IngestError) {
+        let moved =
+            matches!(error, IngestError::Intake(IntakeError::Changed { .. } | IntakeError::Missing { .. }));
+        self.changed.store(moved, Ordering::Relaxed);
+        let mut record = self.blank(&self.request.path.display().to_string());
+        record.status = ImportStatus::Failed;
+        record.reason = Some(chain(error));
+        self.end(record);
     }
 
     /// Ends a job whose thread broke off by a bug.
@@ -78,14 +87,14 @@ impl Task {
 
     fn import(&self) -> Result<(), IngestError> {
         if self.cancel.cancelled() {
-            self.end(ImportRecord { status: ImportStatus::Cancelled, ..self.blank(&self.name()) });
+            self.cancelled();
             return Ok(());
         }
         let source = match &self.watched {
             Some(watched) => Source::below(&watched.root, &watched.name)?,
             None => Source::at(&self.request.path)?,
         };
-        let bundle = source.open(&self.inner.limits())?;
+        let bundle = source.open_until(&self.inner.limits(), &self.cancel)?;
         for damaged in bundle.unread().iter().filter(|unread| unread.archive) {
             let record = self.blank(&damaged.name);
             self.end(ImportRecord {
@@ -95,6 +104,10 @@ impl Task {
             });
         }
         let (found, mut notes) = detect(&self.inner.plugins, &bundle, &self.platforms())?;
+        if self.cancel.cancelled() {
+            self.cancelled();
+            return Ok(());
+        }
         if found.is_empty() {
             if bundle.unread().iter().all(|unread| !unread.archive) || !bundle.list().is_empty() {
                 // An importer that could not even look may have known the files.

@@ -263,6 +263,10 @@ impl Stage<'_> {
         let keeper = Keeper { store: self.store, bundle: self.bundle, dry_run: self.dry_run };
         let normalised =
             self.reader.conversation(record, &mut |file| keeper.keep(file, &locator, &mut notes));
+        if self.bundle.stopped() {
+            // Its attachments may have been cut off; importing again brings it whole.
+            return false;
+        }
         self.account(|account| account.newest = account.newest.max(newest));
         let sent = notes.into_iter().all(|note| {
             match note {
