@@ -15,6 +15,7 @@ use satchel_daemon::{
 };
 use satchel_tests::{
     archive::{Archive, demo, only},
+    daemon::chatgpt_export,
     nobody,
 };
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
@@ -276,8 +277,8 @@ fn a_folder_that_cannot_be_read_is_named_and_the_rest_is_imported() -> Result<()
     }
     let bench = Bench::new()?;
     let closed = bench.path("export").join("closed");
+    chatgpt_export(&bench.path("export"), 2)?;
     fs::create_dir_all(&closed)?;
-    fs::write(bench.path("export").join("conversations.json"), sample()?)?;
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000))?;
     let import = bench.import("export")?;
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700))?;
