@@ -17,6 +17,7 @@ mod keys;
 mod ledger;
 mod open;
 mod pin;
+pub mod points;
 mod query;
 mod read;
 mod record;
