@@ -5,6 +5,7 @@
 mod attach;
 mod conclude;
 mod detect;
+mod interrupted;
 mod job;
 mod ledger;
 mod leftover;
@@ -15,6 +16,7 @@ mod pam;
 mod queue;
 pub mod receipt;
 mod run;
+mod turn;
 pub mod undo;
 mod write;
 
@@ -40,6 +42,7 @@ pub use self::queue::OnEnd;
 use self::{
     queue::{Job, Jobs, WAITING},
     receipt::ImportRecord,
+    turn::Turns,
     undo::{Outcome, TurnRequest},
 };
 use crate::{
@@ -152,6 +155,9 @@ pub enum IngestError {
     /// The daemon stops.
     #[error("the daemon is stopping")]
     Stopping,
+    /// Somebody stopped it.
+    #[error("it was cancelled")]
+    Cancelled,
     /// Records that this import counted as stored are shown no more.
     #[error("an earlier import of the same records was undone meanwhile; import it again")]
     UndoneMeanwhile,
@@ -184,7 +190,7 @@ pub(crate) struct Inner {
     limits: Mutex<Limits>,
     plugin_limits: PluginLimits,
     /// Guards the way from a look-up to its commit.
-    turn: Mutex<()>,
+    turn: Turns,
     /// Guards that one import is undone at a time.
     turns: Mutex<()>,
     /// Guards who runs and who waits.
@@ -194,7 +200,8 @@ pub(crate) struct Inner {
 }
 
 impl Imports {
-    /// Serves imports into `store`; those that an earlier run left behind are closed.
+    /// Serves imports into `store`; those that an earlier run left behind are closed, and undos that it left behind are
+    /// completed.
     ///
     /// # Errors
     /// When the ledger cannot be read or written.
@@ -208,10 +215,12 @@ impl Imports {
         if store.health() == Health::Good {
             ledger::close_interrupted(&store, clock.now_micros())?;
         }
-        let (turn, turns) = (Mutex::new(()), Mutex::new(()));
+        let (turn, turns) = (Turns::default(), Mutex::new(()));
         let (jobs, idle) = (Mutex::default(), Condvar::new());
         let limits = Mutex::new(limits);
-        Ok(Self(Arc::new(Inner { store, plugins, clock, limits, plugin_limits, turn, turns, jobs, idle })))
+        let inner = Inner { store, plugins, clock, limits, plugin_limits, turn, turns, jobs, idle };
+        interrupted::complete(&inner)?;
+        Ok(Self(Arc::new(inner)))
     }
 
     /// The importers, in the order in which they are asked.

@@ -10,7 +10,7 @@ use std::{
 
 use satchel_host::{CancelToken, Files as _};
 use satchel_pam::record::Warning;
-use satchel_store::{Durability, Origin};
+use satchel_store::{Durability, Origin, points};
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -215,6 +215,7 @@ impl Task {
         if !self.request.dry_run {
             ledger::put(&self.inner.store, &record, Durability::WithNextCommit)?;
         }
+        points::reached("import listed");
         self.show(|view| {
             (view.phase, view.done, view.total) = (Phase::Reading, 0, record.bytes);
             view.imports.push(record.clone());
@@ -224,11 +225,17 @@ impl Task {
         let outcome = self.run(found, files, &mut writer, &mut record).and_then(|(mut tail, ended)| {
             applied = tail.applied.take();
             self.show(|view| view.phase = Phase::Settling);
+            points::reached("import read");
             memories::settle(&self.inner.store, &mut writer, tail, &mut record)?;
+            points::reached("memories settled");
             writer.remember_late(&mut record)?;
             writer.spill_page(&mut record)?;
             Ok(ended)
         });
+        let outcome = match outcome {
+            Err(IngestError::Cancelled) => Ok(Ended::Cancelled),
+            outcome => outcome,
+        };
         drop(writer);
         let changes = applied.as_ref().is_some_and(|applied| applied.record.export_type == INCREMENTAL);
         self.changed.store(source.unchanged().is_err(), Ordering::Relaxed);
@@ -241,9 +248,12 @@ impl Task {
         self.replace_last(record.clone());
         let record = self.finish(record);
         if !self.request.dry_run {
+            points::reached("import concluded");
             ledger::put(&self.inner.store, &record, Durability::Now)?;
+            points::reached("receipt stored");
             if done {
                 ledger::put_source(&self.inner.store, identity, &record)?;
+                points::reached("source remembered");
                 applied.map_or(Ok(()), |applied| self.remember(*applied, &record))?;
             }
         }
@@ -300,7 +310,8 @@ impl Task {
             at_micros: record.started_at,
         };
         let import = import_of(record);
-        Writer::new(&self.inner.store, &self.inner.turn, origin, import, self.request.dry_run)
+        let turn = (&self.inner.turn, self.cancel.clone());
+        Writer::new(&self.inner.store, turn, origin, import, self.request.dry_run)
     }
 
     fn progress(&self, shown: &AtomicI64, done: u64, total: u64, record: &ImportRecord) {
