@@ -217,6 +217,11 @@ impl Findings {
             OpenEvent::Rebuilding { reason } => {
                 self.repaired.push(format!("the database: built again from the journal, because {reason}"));
             }
+            OpenEvent::Replaying { from } => self.repaired.push(format!(
+                "the database was behind the journal, as after a kill or with an older copy in its place: what came after \
+                 revision {} was brought into it",
+                from.get()
+            )),
             OpenEvent::TailCut { bytes } => {
                 let bytes = text::bytes(*bytes);
                 self.repaired.push(format!("the journal's end: {bytes} that were never confirmed were cut"));
