@@ -24,6 +24,8 @@ mod record;
 mod renew;
 mod report;
 mod revision;
+#[cfg(any(test, feature = "points"))]
+mod spoil;
 mod stats;
 mod store;
 #[cfg(test)]
