@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicI64, Ordering},
     },
 };
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::{
-    ImportRequest, IngestError, Inner, JobView, Phase, REASON, WatchedImport,
+    ImportRequest, IngestError, Inner, JobView, OnEnd, Phase, REASON, WatchedImport,
     conclude::{Ended, conclude, unchanged},
     detect::{Found, Reader, detect},
     ledger, leftover, memories, pam,
@@ -26,7 +26,7 @@ use super::{
 use crate::{
     chain,
     exported::{self, ExportRecord, INCREMENTAL},
-    intake::{Bundle, IntakeError, Source},
+    intake::{Bundle, IntakeError, Pulse, Source},
 };
 
 /// Microseconds between two views of a running job; people do not read faster.
@@ -34,6 +34,9 @@ const SHOW_EVERY: i64 = 100_000;
 
 /// Why an import of a watched file ended when somebody wrote to the file.
 const CHANGED: &str = "the file changed while it was read; it is imported again when it has settled";
+
+/// Why an import ended that was cancelled while nothing came from its disk or share.
+const SILENT: &str = "it was cancelled while its disk or share did not answer; what is stored stays, importing again completes it";
 
 pub(super) struct Task {
     pub(super) inner: Arc<Inner>,
@@ -43,8 +46,14 @@ pub(super) struct Task {
     pub(super) watched: Option<WatchedImport>,
     pub(super) cancel: CancelToken,
     pub(super) view: watch::Sender<JobView>,
+    /// Since when the source does not answer.
+    pub(super) pulse: Pulse,
     /// The source changed while it was read.
     pub(super) changed: AtomicBool,
+    /// Whether it was ended for all others while its source did not answer. Held while an import is ended.
+    pub(super) left: Mutex<bool>,
+    /// Who hears how it ended.
+    pub(super) on_end: Mutex<Option<OnEnd>>,
 }
 
 impl Task {
@@ -57,7 +66,15 @@ impl Task {
             Err(IngestError::Intake(_)) if self.cancel.cancelled() => self.cancelled(),
             Err(error) => self.fail(&error),
         }
-        self.show(|view| view.phase = Phase::Ended);
+        self.over();
+    }
+
+    /// All of it is over.
+    fn over(&self) {
+        let left = self.left();
+        if !*left {
+            self.show(|view| view.phase = Phase::Ended);
+        }
     }
 
     fn cancelled(&self) {
@@ -82,7 +99,7 @@ impl Task {
         record.status = ImportStatus::Failed;
         record.reason = Some(chain(&IngestError::Panicked));
         self.end(record);
-        self.show(|view| view.phase = Phase::Ended);
+        self.over();
     }
 
     fn import(&self) -> Result<(), IngestError> {
@@ -90,10 +107,14 @@ impl Task {
             self.cancelled();
             return Ok(());
         }
-        let source = match &self.watched {
-            Some(watched) => Source::below(&watched.root, &watched.name)?,
-            None => Source::at(&self.request.path)?,
+        let source = {
+            let _asked = self.pulse.call();
+            match &self.watched {
+                Some(watched) => Source::below(&watched.root, &watched.name)?,
+                None => Source::at(&self.request.path)?,
+            }
         };
+        let source = source.telling(self.pulse.clone());
         let bundle = source.open_until(&self.inner.limits(), &self.cancel)?;
         for damaged in bundle.unread().iter().filter(|unread| unread.archive) {
             let record = self.blank(&damaged.name);
@@ -244,6 +265,10 @@ impl Task {
             record.status = ImportStatus::Cancelled;
             record.reason = Some(CHANGED.to_owned());
         }
+        let left = self.left();
+        if *left {
+            return Ok(());
+        }
         let done = matches!(record.status, ImportStatus::Completed | ImportStatus::CompletedWithSkips);
         self.replace_last(record.clone());
         let record = self.finish(record);
@@ -371,18 +396,59 @@ impl Task {
         }
     }
 
+    /// Ends the job for all others: it was cancelled, and its source does not answer. Its thread is left behind; when it comes
+    /// back, it finds that all was said.
+    pub(super) fn let_go(&self) {
+        let mut left = self.left();
+        if *left || self.view.borrow().phase == Phase::Ended {
+            return;
+        }
+        let running = self.view.borrow().imports.iter().find(|import| !import.ended()).cloned();
+        let mut record = running.unwrap_or_else(|| self.blank(&self.name()));
+        record.status = ImportStatus::Cancelled;
+        record.reason = Some(SILENT.to_owned());
+        let record = self.put_end(record);
+        self.show(|view| {
+            view.imports.retain(ImportRecord::ended);
+            view.imports.push(record);
+            view.phase = Phase::Ended;
+        });
+        *left = true;
+    }
+
+    /// Tells who wants to hear how it ended, once.
+    pub(super) fn tell_end(&self) {
+        let on_end = self.on_end.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(on_end) = on_end {
+            on_end(&self.view.borrow().clone(), self.changed.load(Ordering::Relaxed));
+        }
+    }
+
+    fn left(&self) -> MutexGuard<'_, bool> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Ends an import that wrote no records and shows it.
     fn end(&self, record: ImportRecord) {
+        let left = self.left();
+        if *left {
+            return;
+        }
+        let record = self.put_end(record);
+        self.show(|view| {
+            view.imports.retain(ImportRecord::ended);
+            view.imports.push(record);
+        });
+    }
+
+    fn put_end(&self, record: ImportRecord) -> ImportRecord {
         let record = self.finish(record);
         if self.worth_keeping(&record)
             && let Err(error) = ledger::put(&self.inner.store, &record, Durability::Now)
         {
             tracing::error!(import = record.id, error = chain(&error), "the import is not in the ledger");
         }
-        self.show(|view| {
-            view.imports.retain(ImportRecord::ended);
-            view.imports.push(record.clone());
-        });
+        record
     }
 
     /// A watched folder brings it again when it has settled, so that this end is none.

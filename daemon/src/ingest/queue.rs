@@ -1,12 +1,16 @@
 //! Who comes next: what people ask for and what watched folders bring take turns, so that neither waits behind the other.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use satchel_host::CancelToken;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::{ImportRequest, JobView, Phase, WatchedImport};
+use super::{ImportRequest, JobView, Phase, WatchedImport, job::Task};
+use crate::intake::Pulse;
 
 /// Jobs of people that wait; a client that starts more is told to wait itself.
 pub(super) const WAITING: usize = 1_000;
@@ -25,6 +29,24 @@ pub(super) struct Job {
     pub(super) on_end: Option<OnEnd>,
     pub(super) cancel: CancelToken,
     pub(super) view: watch::Sender<JobView>,
+    /// Since when its source does not answer.
+    pub(super) pulse: Pulse,
+    /// What it does, while it runs.
+    pub(super) task: Option<Arc<Task>>,
+    /// Whether others have its place, because its source does not answer. Changed under the lock of all jobs.
+    pub(super) lent: Arc<AtomicBool>,
+}
+
+impl Job {
+    pub(super) fn new(
+        request: ImportRequest,
+        watched: Option<WatchedImport>,
+        on_end: Option<OnEnd>,
+        view: watch::Sender<JobView>,
+    ) -> Self {
+        let (cancel, pulse, lent) = (CancelToken::new(), Pulse::default(), Arc::default());
+        Self { request, watched, on_end, cancel, view, pulse, task: None, lent }
+    }
 }
 
 #[derive(Default)]
@@ -32,6 +54,8 @@ pub(super) struct Jobs {
     pub(super) running: usize,
     /// Nothing new is begun any more.
     pub(super) stopping: bool,
+    /// Whether somebody looks after sources that do not answer.
+    pub(super) overseen: bool,
     pub(super) all: BTreeMap<Uuid, Job>,
     asked: VecDeque<Uuid>,
     watched: VecDeque<Uuid>,
@@ -97,7 +121,8 @@ mod tests {
         let watched =
             watched.then(|| WatchedImport { root: "/".into(), name: "a".into(), providers: Vec::new() });
         let view = JobView { id, path: "/a".into(), phase, done: 0, total: 0, imports: Vec::new() };
-        Job { request, watched, on_end: None, cancel: CancelToken::new(), view: watch::Sender::new(view) }
+        let view = watch::Sender::new(view);
+        Job::new(request, watched, None, view)
     }
 
     #[test]

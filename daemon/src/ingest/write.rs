@@ -228,6 +228,11 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
+    /// Commits the batch and gives up the turn, if it is held: nothing comes for now.
+    pub(super) fn let_others(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
+        if self.held.is_some() { self.flush(record) } else { Ok(()) }
+    }
+
     /// Commits `changes` as they are.
     pub(super) fn commit(
         &mut self,

@@ -16,8 +16,12 @@ static CLOSED: Mutex<Option<Arc<Inner>>> = Mutex::new(None);
 /// Guards that one test closes a gate at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
+type When = Box<dyn Fn() -> bool + Send + Sync>;
+
 struct Inner {
     place: &'static str,
+    /// Whether it is closed yet.
+    when: When,
     /// How many it holds; after that it is open.
     left: Mutex<usize>,
     came: Mutex<mpsc::Sender<()>>,
@@ -36,16 +40,26 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Lets no gate be closed while this is held: whoever comes to a place first would be held, whichever test sent it.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    lock(&ALONE)
+}
+
 impl Gate {
     /// Holds the next `many` that come to `place`.
     pub(crate) fn at(place: &'static str, many: usize) -> Self {
-        let alone = lock(&ALONE);
+        Self::when(place, many, Box::new(|| true))
+    }
+
+    /// Holds the next `many` that come to `place` when `when` says so.
+    pub(crate) fn when(place: &'static str, many: usize, when: When) -> Self {
+        let alone = alone();
         // The first listener of this process stays, and serves all tests of it.
         points::listen(pass);
         let (tell, came) = mpsc::channel();
         let (left, came_by) = (Mutex::new(many), Mutex::new(tell));
         let (open, opened) = (Mutex::new(false), Condvar::new());
-        let inner = Arc::new(Inner { place, left, came: came_by, open, opened });
+        let inner = Arc::new(Inner { place, when, left, came: came_by, open, opened });
         *lock(&CLOSED) = Some(Arc::clone(&inner));
         Self { inner, came, _alone: alone }
     }
@@ -71,6 +85,9 @@ impl Drop for Gate {
 
 fn pass(place: &'static str) {
     let Some(gate) = lock(&CLOSED).clone().filter(|gate| gate.place == place) else { return };
+    if !(gate.when)() {
+        return;
+    }
     {
         let mut left = lock(&gate.left);
         if *left == 0 {

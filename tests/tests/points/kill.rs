@@ -19,7 +19,10 @@ use satchel_store::{Health, OpenOptions, Store, points};
 use satchel_tests::archive::{Archive, State, only};
 use tempfile::TempDir;
 
-use crate::scenes::{Ground, Scene};
+use crate::{
+    gate::alone,
+    scenes::{Ground, Scene},
+};
 
 /// Set in the child: the scene, its folder, the place, and the time there that is its last. No place: it lives.
 const SCENE: &str = "SATCHEL_TEST_POINTS_SCENE";
@@ -93,6 +96,7 @@ fn places(ground: &Ground, scene: Scene) -> Result<Vec<(String, u64)>> {
 
 #[test]
 fn a_process_killed_at_any_named_place_is_completed_and_loses_nothing() -> Result<()> {
+    let _alone = alone();
     let folder = quick()?;
     let ground = Ground::make(folder.path())?;
     let state = |name: &str| Archive::open(&folder.path().join(name).join("data"))?.state();

@@ -3,6 +3,7 @@
 //! Each place is tried once here; `SATCHEL_FAULT_ROUNDS=N` tries N more of the times that a process comes to it (`make fault`).
 
 mod gate;
+mod hanging;
 mod kill;
 mod scenes;
 mod settling;

@@ -12,14 +12,14 @@ use tokio::sync::watch;
 
 use crate::gate::Gate;
 
-fn begin(archive: &Archive, path: &Path) -> Result<(String, watch::Receiver<JobView>)> {
+pub(crate) fn begin(archive: &Archive, path: &Path) -> Result<(String, watch::Receiver<JobView>)> {
     let path = path.to_owned();
     let request = ImportRequest { path, provider: None, again: false, dry_run: false, apply: None };
     let job = archive.imports.start(request)?;
     Ok((job.to_string(), archive.imports.subscribe(job).context("the job")?))
 }
 
-fn ended(view: &mut watch::Receiver<JobView>) -> Result<ImportRecord> {
+pub(crate) fn ended(view: &mut watch::Receiver<JobView>) -> Result<ImportRecord> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let end = view.wait_for(|view| view.phase == Phase::Ended);
     let patience = std::time::Duration::from_mins(2);
@@ -27,7 +27,7 @@ fn ended(view: &mut watch::Receiver<JobView>) -> Result<ImportRecord> {
     ended?.imports.first().cloned().context("an import")
 }
 
-fn memories(folder: &Path) -> Result<PathBuf> {
+pub(crate) fn memories(folder: &Path) -> Result<PathBuf> {
     let path = folder.join("memories");
     generate::memu(&path, 40_000, 5)?;
     Ok(path)
