@@ -17,7 +17,7 @@ use std::{
     sync::Arc,
 };
 
-use satchel_store::{Cursor, Page, Store, StoreError};
+use satchel_store::{Cursor, Page, Store, StoreError, points};
 use uuid::Uuid;
 
 use self::{
@@ -201,6 +201,7 @@ impl Exports {
         };
         let record = ExportRecord { scheduled, ..record };
         exported::put(&self.0.store, &record)?;
+        points::reached("export recorded");
         Ok(record)
     }
 

@@ -141,6 +141,9 @@ pub struct UndoRecord {
     pub done: bool,
     /// Microseconds since the Unix epoch.
     pub at: i64,
+    /// When a later start of the program completed it, because the one that began it stopped in between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<i64>,
     /// First and last revision that it wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revisions: Option<[u64; 2]>,
@@ -167,24 +170,36 @@ impl UndoRecord {
     }
 }
 
+/// Undos, and ways back, that were begun and have not ended.
+///
+/// # Errors
+/// When the ledger does not read.
+pub fn unfinished(store: &Store) -> Result<Vec<UndoRecord>, LineageError> {
+    let mut unfinished = Vec::new();
+    each_undo(store, |record| unfinished.extend((!record.done).then_some(record)))?;
+    Ok(unfinished)
+}
+
 /// All imports that are undone, or about to be.
 ///
 /// # Errors
 /// When the ledger does not read.
 pub fn undone(store: &Store) -> Result<Undone, LineageError> {
     let mut undone = Undone::new();
+    each_undo(store, |record| undone.extend(record.undone.then_some(record.import)))?;
+    Ok(undone)
+}
+
+fn each_undo(store: &Store, mut each: impl FnMut(UndoRecord)) -> Result<(), LineageError> {
     let mut after = None;
     loop {
         let page = store.ledger_list(Ledger::Undo, after.as_ref(), PAGE)?;
         for entry in &page.items {
-            let record: UndoRecord = decode(&entry.value, "the record of an undo")?;
-            if record.undone {
-                undone.insert(record.import);
-            }
+            each(decode(&entry.value, "the record of an undo")?);
         }
         after = page.next;
         if after.is_none() {
-            return Ok(undone);
+            return Ok(());
         }
     }
 }

@@ -12,6 +12,7 @@ use rustix::{
     io::Errno,
 };
 use satchel_pam::hash::Sha256Digest;
+use satchel_store::points;
 use sha2::{Digest, Sha256};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
@@ -59,6 +60,7 @@ impl Target {
             fs::DirBuilder::new().mode(0o700).create(&partial).map_err(&failed)?;
             Kind::Folder
         };
+        points::reached("export begun");
         Ok(Self { output: output.to_owned(), partial, kind, files: Vec::new(), finished: false })
     }
 
@@ -94,6 +96,7 @@ impl Target {
                 hashing.finish(path).0
             }
         };
+        points::reached("export file written");
         self.files.push(written.clone());
         Ok(written)
     }
@@ -109,6 +112,7 @@ impl Target {
                 file.sync_all().map_err(&failed)?;
             }
         }
+        points::reached("export synced");
         match self.place() {
             // Another export was faster.
             Err(error)
@@ -121,10 +125,12 @@ impl Target {
             }
             placed => placed.map_err(&failed)?,
         }
+        points::reached("export placed");
         self.finished = true;
         let parent =
             self.output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(parent).and_then(|folder| folder.sync_all()).map_err(&failed)?;
+        points::reached("export folder synced");
         Ok(self.files.iter().map(|file| file.bytes).sum())
     }
 }

@@ -72,7 +72,7 @@ fn get_status(core: &Core) -> Result<v1::GetStatusResponse, Fault> {
         blob_bytes: stats.blob_bytes,
         running_jobs: u32::try_from(core.imports.active().len()).unwrap_or(u32::MAX),
         started_at: Some(time_to_wire(core.started_at)),
-        problems: problems(&core.store.health()).into_iter().chain(source::problems(&core.watch)).collect(),
+        problems: problems(&core.store.health()).into_iter().chain(source::problems(core)).collect(),
         data_dir: core.data_dir.to_string_lossy().into_owned(),
         pid: std::process::id(),
         sources: source::all(core),

@@ -357,6 +357,7 @@ impl From<IngestError> for Fault {
             | IngestError::Intake(_)
             | IngestError::Exported(_)
             | IngestError::Unencodable { .. }
+            | IngestError::Cancelled
             | IngestError::Panicked => Self::internal(error),
         }
     }

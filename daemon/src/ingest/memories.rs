@@ -8,11 +8,12 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
+use satchel_host::CancelToken;
 use satchel_pam::{
     memory::Memory,
     record::{RecordKind, Skip, Warning},
 };
-use satchel_store::{Change, EvidenceWrite, Store, key_of};
+use satchel_store::{Change, EvidenceWrite, Store, key_of, points};
 use uuid::Uuid;
 
 use super::{
@@ -22,8 +23,10 @@ use super::{
     write::{Writer, of_the_record},
 };
 use crate::{
-    lineage::{Brought, Counted, Key, Pages, Undone},
-    plan::evidence::{Derived, Document, Edge, Witness, add_edges, derive_with, name_successors, outranks},
+    lineage::{Brought, Counted, Key, Pages},
+    plan::evidence::{
+        Derived, Document, Edge, Witness, add_edges, derive_until, derive_with, name_successors, outranks,
+    },
 };
 
 /// Changes of one batch.
@@ -49,8 +52,9 @@ pub(super) fn settle(
     let mut fresh = (std::mem::take(&mut writer.witnesses), std::mem::take(&mut writer.documents));
     let Tail { relations, embeddings, keys, drawn, vectors, withdrawn, applied: _ } = tail;
     fresh.0.iter_mut().for_each(|witness| name_successors(witness, &keys));
-    let mut evidence = Evidence::of(store, &writer.undone, fresh)?;
-    let mut derived = evidence.derive();
+    points::reached("settling begun");
+    let mut evidence = Evidence::of(store, writer, fresh)?;
+    let mut derived = evidence.derive(&writer.cancel)?;
     evidence.edges = named::named_edges(relations, &keys, record);
     evidence.edges.extend(named::drawn_edges(store, &derived, drawn, record)?);
     let taken_back = named::taken_back(store, &derived, withdrawn)?;
@@ -166,10 +170,11 @@ struct Evidence {
 impl Evidence {
     fn of(
         store: &Store,
-        undone: &Undone,
+        writer: &Writer<'_>,
         (witnesses, mut documents): (Vec<Witness>, Vec<Document>),
     ) -> Result<Self, IngestError> {
-        let known = Counted::of(store, undone)?;
+        let known = Counted::until(store, &writer.undone, &|| writer.cancel.cancelled())?;
+        let known = known.ok_or(IngestError::Cancelled)?;
         let mut reports = BTreeMap::new();
         // Which of two reports counts must not depend on which export came first.
         let mut fresh: BTreeMap<String, Witness> = BTreeMap::new();
@@ -202,9 +207,11 @@ impl Evidence {
     }
 
     /// Without the edges that are named.
-    fn derive(&self) -> Derived {
+    fn derive(&self, cancel: &CancelToken) -> Result<Derived, IngestError> {
         let kept = self.known.witnesses.values().filter(|known| !self.fresh.contains_key(&known.id));
-        derive_with(kept.chain(self.fresh.values()), self.known.documents.iter().chain(&self.documents))
+        let documents = self.known.documents.iter().chain(&self.documents);
+        derive_until(kept.chain(self.fresh.values()), documents, &|| cancel.cancelled())
+            .ok_or(IngestError::Cancelled)
     }
 
     fn derive_without_import(&self) -> Derived {
@@ -310,7 +317,14 @@ impl Batches {
     fn commit(&mut self, writer: &mut Writer<'_>, record: &mut ImportRecord) -> Result<(), IngestError> {
         let batch = std::mem::take(&mut self.batch);
         self.bytes = 0;
-        if batch.is_empty() || writer.dry_run { Ok(()) } else { writer.commit(batch, record) }
+        if batch.is_empty() || writer.dry_run {
+            return Ok(());
+        }
+        // What follows from the batches that are stored is completed by the next import: the ledger says that it is owed.
+        writer.wanted()?;
+        writer.commit(batch, record)?;
+        points::reached("memories stored");
+        Ok(())
     }
 }
 

@@ -4,11 +4,12 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
     thread,
+    time::Duration,
 };
 
 use satchel_host::{
     CancelToken, Emitted, Files, Limits, Memo, Plugin, RunError, Summary, Verdict,
-    channel::{self, Receiver, Sender, Weight},
+    channel::{self, Next, Receiver, Sender, Weight},
 };
 use satchel_pam::{
     embedding::Embedding,
@@ -33,6 +34,8 @@ use crate::{
 
 /// Encoded records between the second and the third thread.
 const QUEUE_BYTES: usize = 4 << 20;
+/// How long a batch is held open for records that do not come.
+const IDLE: Duration = Duration::from_millis(500);
 
 /// What is read, by whom, and how.
 pub(super) struct Run<'a> {
@@ -181,11 +184,15 @@ fn write_all(
     record: &mut ImportRecord,
     progress: &dyn Fn(&ImportRecord),
 ) -> Result<(), IngestError> {
-    while let Some(item) = receiver.recv() {
-        writer.take(item, record)?;
+    loop {
+        match receiver.recv_within(IDLE) {
+            Next::Item(item) => writer.take(item, record)?,
+            // Other imports must not wait for a disk that does not answer this one.
+            Next::Idle => writer.let_others(record)?,
+            Next::End => return writer.flush(record),
+        }
         progress(record);
     }
-    writer.flush(record)
 }
 
 struct Stage<'a> {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use satchel_host::CancelToken;
-use satchel_store::{Change, Origin, Store};
+use satchel_store::{Change, Origin, Store, points};
 use uuid::Uuid;
 
 use super::{
@@ -112,7 +112,7 @@ impl Inner {
         // Two at once would each write what the other had just made wrong.
         let _alone = self.turns.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let preview = if request.dry_run || request.expected.is_some() {
-            Some(Run::new(self, import, &record, request.turn, true)?.go(cancel)?)
+            Some(Run::new(self, import, &record, request.turn, true, cancel)?.go()?)
         } else {
             None
         };
@@ -129,17 +129,30 @@ impl Inner {
             }
         }
         let (undone, at) = (request.turn == Turn::Undo, self.clock.now_micros());
-        let mut note = UndoRecord { import, undone, done: false, at, revisions: None };
+        let note = UndoRecord { import, undone, done: false, at, completed_at: None, revisions: None };
         note.put(&self.store)?;
-        let mut outcome = Run::new(self, import, &record, request.turn, false)?.go(cancel)?;
+        points::reached("undo noted");
+        self.follow(note, &record, cancel).map(Some)
+    }
+
+    /// Makes what is shown follow from what `note` says, from any point on that an earlier run came to.
+    pub(super) fn follow(
+        &self,
+        note: UndoRecord,
+        record: &ImportRecord,
+        cancel: &CancelToken,
+    ) -> Result<Outcome, IngestError> {
+        let turn = if note.undone { Turn::Undo } else { Turn::Redo };
+        let mut outcome = Run::new(self, note.import, record, turn, false, cancel)?.go()?;
         if !outcome.cancelled {
-            note = UndoRecord { done: true, revisions: outcome.revisions, ..note };
-            note.put(&self.store)?;
+            points::reached("undo done");
+            UndoRecord { done: true, revisions: outcome.revisions, ..note }.put(&self.store)?;
+            points::reached("undo confirmed");
         }
-        if let Some(now) = ledger::get(&self.store, request.id)? {
+        if let Some(now) = ledger::get(&self.store, &record.id)? {
             outcome.import = now;
         }
-        Ok(Some(outcome))
+        Ok(outcome)
     }
 }
 
@@ -201,6 +214,7 @@ impl<'a> Run<'a> {
         record: &ImportRecord,
         turn: Turn,
         dry_run: bool,
+        cancel: &CancelToken,
     ) -> Result<Self, IngestError> {
         let (mut before, mut after) = (lineage::undone(&inner.store)?, Undone::new());
         before.remove(&import);
@@ -213,7 +227,8 @@ impl<'a> Run<'a> {
             reason: UNDONE.to_owned(),
             at_micros: inner.clock.now_micros(),
         };
-        let writer = Writer::new(&inner.store, &inner.turn, origin, import_of(record), dry_run);
+        let turn = (&inner.turn, cancel.clone());
+        let writer = Writer::new(&inner.store, turn, origin, import_of(record), dry_run);
         let outcome = Outcome {
             import: record.clone(),
             conversations: Effect::default(),
@@ -227,7 +242,15 @@ impl<'a> Run<'a> {
         Ok(Self { inner, import, before, after, left_out, newest, writer, dry_run, outcome, scratch })
     }
 
-    fn go(mut self, cancel: &CancelToken) -> Result<Outcome, IngestError> {
+    fn go(mut self) -> Result<Outcome, IngestError> {
+        let cancelled = match self.turn() {
+            Err(IngestError::Cancelled) => true,
+            turned => turned.map(|()| false)?,
+        };
+        Ok(self.ended(cancelled))
+    }
+
+    fn turn(&mut self) -> Result<(), IngestError> {
         let brought = lineage::brought(&self.inner.store, Brought::Parts, self.import)?;
         let brought: BTreeSet<Key> = brought.into_iter().collect();
         let mut after = None;
@@ -240,21 +263,17 @@ impl<'a> Run<'a> {
                 .map(|(id, _)| id)
                 .collect();
             for some in ids.chunks(BATCH) {
-                if cancel.cancelled() {
-                    return Ok(self.ended(true));
-                }
+                self.writer.wanted()?;
                 self.conversations(some)?;
+                points::reached("undo of conversations stored");
             }
             after = page.next;
             if after.is_none() {
                 break;
             }
         }
-        if cancel.cancelled() {
-            return Ok(self.ended(true));
-        }
-        self.memories()?;
-        Ok(self.ended(false))
+        self.writer.wanted()?;
+        self.memories()
     }
 
     fn ended(mut self, cancelled: bool) -> Outcome {
@@ -329,8 +348,10 @@ impl<'a> Run<'a> {
     fn memories(&mut self) -> Result<(), IngestError> {
         self.writer.hold()?;
         let store = &self.inner.store;
-        let was = Counted::of(store, &self.before)?.derive();
-        let counted = Counted::of(store, &self.after)?;
+        let stop = || self.writer.cancel.cancelled();
+        let counted = |undone| Counted::until(store, undone, &stop)?.ok_or(IngestError::Cancelled);
+        let was = counted(&self.before)?.derive();
+        let counted = counted(&self.after)?;
         let (now, replayed) = (counted.derive(), counted.replayed());
         let mut changes = self.withdrawn(&was, &now)?;
         for (id, memory) in now.memories {
@@ -349,7 +370,9 @@ impl<'a> Run<'a> {
             let mut rest = changes.into_iter().peekable();
             while rest.peek().is_some() {
                 let batch = rest.by_ref().take(BATCH_CHANGES).collect();
+                self.writer.wanted()?;
                 self.writer.commit(batch, &mut self.scratch)?;
+                points::reached("undo of memories stored");
             }
         }
         self.writer.flush(&mut self.scratch)

@@ -2,11 +2,9 @@
 
 pub(super) mod conversation;
 
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeSet;
 
+use satchel_host::CancelToken;
 use satchel_pam::{conversation::ImportMetadata, record::Skip};
 use satchel_store::{Batch, Change, MessageWrite, Origin, Store, StoreError};
 
@@ -15,6 +13,7 @@ use super::{
     memo::{Account, Known},
     receipt::ImportRecord,
     run::Normalised,
+    turn::{Held, Turns},
 };
 use crate::{
     lineage::{self, Brought, Key, Pages, Undone},
@@ -32,8 +31,10 @@ const LATE_PIECES: usize = 400;
 pub(super) struct Writer<'a> {
     pub(super) store: &'a Store,
     /// Guards the way from a look-up to its commit: two imports may hold the same conversation.
-    turn: &'a Mutex<()>,
-    held: Option<MutexGuard<'a, ()>>,
+    turn: &'a Turns,
+    held: Option<Held<'a>>,
+    /// Whether anybody still wants it.
+    pub(super) cancel: CancelToken,
     /// The imports whose word does not count, as of the time when the turn was taken.
     pub(super) undone: Undone,
     /// What they alone said of conversations.
@@ -65,7 +66,7 @@ pub(super) struct Writer<'a> {
 impl<'a> Writer<'a> {
     pub(super) fn new(
         store: &'a Store,
-        turn: &'a Mutex<()>,
+        (turn, cancel): (&'a Turns, CancelToken),
         origin: Origin,
         import: ImportMetadata,
         dry_run: bool,
@@ -75,6 +76,7 @@ impl<'a> Writer<'a> {
             store,
             turn,
             held: None,
+            cancel,
             undone: Undone::new(),
             left_out: BTreeSet::new(),
             said,
@@ -226,6 +228,11 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
+    /// Commits the batch and gives up the turn, if it is held: nothing comes for now.
+    pub(super) fn let_others(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
+        if self.held.is_some() { self.flush(record) } else { Ok(()) }
+    }
+
     /// Commits `changes` as they are.
     pub(super) fn commit(
         &mut self,
@@ -243,10 +250,15 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
+    /// Fails once nobody wants it any more.
+    pub(super) fn wanted(&self) -> Result<(), IngestError> {
+        if self.cancel.cancelled() { Err(IngestError::Cancelled) } else { Ok(()) }
+    }
+
     /// Takes the turn, if it is not held.
     pub(super) fn hold(&mut self) -> Result<(), IngestError> {
         if self.held.is_none() {
-            self.held = Some(self.turn.lock().unwrap_or_else(PoisonError::into_inner));
+            self.held = Some(self.turn.take(&self.cancel).ok_or(IngestError::Cancelled)?);
             self.undone = lineage::undone(self.store)?;
             self.left_out = lineage::left_out(self.store, Brought::Parts, &self.undone)?;
         }

@@ -26,11 +26,26 @@ impl Counted {
     /// # Errors
     /// When store or ledger do not read.
     pub fn of(store: &Store, undone: &Undone) -> Result<Self, LineageError> {
+        Ok(Self::until(store, undone, &|| false)?.unwrap_or_default())
+    }
+
+    /// As [`Counted::of`]; none if `stop` says so on the way.
+    ///
+    /// # Errors
+    /// As [`Counted::of`].
+    pub fn until(
+        store: &Store,
+        undone: &Undone,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<Self>, LineageError> {
         const WHAT: &str = "a stored piece of evidence";
         let left_out = left_out(store, Brought::Evidence, undone)?;
         let mut counted = Self::default();
         for record in store.evidence_all() {
             let record = record?;
+            if stop() {
+                return Ok(None);
+            }
             counted.keys.insert(record.id);
             if left_out.contains(&record.id) {
                 continue;
@@ -46,7 +61,7 @@ impl Counted {
                 }
             }
         }
-        Ok(counted)
+        Ok(Some(counted))
     }
 
     /// The relations that follow from it without being named.

@@ -148,13 +148,29 @@ pub fn derive_with<'a>(
     all: impl IntoIterator<Item = &'a Witness>,
     documents: impl IntoIterator<Item = &'a Document>,
 ) -> Derived {
-    let mut derived = derive(all);
+    derive_until(all, documents, &|| false).unwrap_or_default()
+}
+
+/// As [`derive_with`]; none if `stop`, which is asked for every memory, says so on the way.
+pub fn derive_until<'a>(
+    all: impl IntoIterator<Item = &'a Witness>,
+    documents: impl IntoIterator<Item = &'a Document>,
+    stop: &dyn Fn() -> bool,
+) -> Option<Derived> {
+    let mut derived = said(all, stop)?;
+    if stop() {
+        return None;
+    }
     document::add(&mut derived, documents);
-    derived
+    Some(derived)
 }
 
 /// Replays what exports say.
 pub fn derive<'a>(all: impl IntoIterator<Item = &'a Witness>) -> Derived {
+    said(all, &|| false).unwrap_or_default()
+}
+
+fn said<'a>(all: impl IntoIterator<Item = &'a Witness>, stop: &dyn Fn() -> bool) -> Option<Derived> {
     let mut witnesses: Vec<&Witness> = all.into_iter().collect();
     witnesses.sort_by(|one, other| (one.at, &one.id).cmp(&(other.at, &other.id)));
     let mut streams: BTreeMap<Stream<'_>, Vec<&Witness>> = BTreeMap::new();
@@ -167,12 +183,15 @@ pub fn derive<'a>(all: impl IntoIterator<Item = &'a Witness>) -> Derived {
         }
     }
     for (stream, witnesses) in &streams {
+        if stop() {
+            return None;
+        }
         match stream.kind {
             Kind::Series => streams::snapshots(witnesses, &mut says),
             Kind::Log => streams::edits(witnesses, &mut says),
         }
     }
-    memory::combine(says)
+    memory::combine(says, stop)
 }
 
 /// Evidence that speaks of one list of one account, and so has to be read in its order.
