@@ -5,6 +5,7 @@
 //! taken back, and come again, whatever was imported before and after it.
 
 mod evidence;
+mod rows;
 mod said;
 
 use std::collections::BTreeSet;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use evidence::{Counted, Key, Pages, brought, left_out};
+pub use rows::Clan;
 pub use said::{Kept, Said};
 
 /// Where entries of conversations stand in the ledger's list: before all else, so that walking them reads nothing else.
@@ -44,6 +46,12 @@ pub type Undone = BTreeSet<Uuid>;
 pub struct Family {
     #[serde(default, rename = "p")]
     pub parts: Vec<Part>,
+    /// Of rows without a conversation's id: every conversation that they ever came to.
+    #[serde(default, rename = "s", skip_serializing_if = "BTreeSet::is_empty")]
+    pub shown: BTreeSet<String>,
+    /// The family of which it has become part.
+    #[serde(default, rename = "m", skip_serializing_if = "Option::is_none")]
+    pub moved: Option<String>,
 }
 
 /// What one or more imports said of a conversation, word for word the same.
@@ -58,6 +66,9 @@ pub struct Part {
     /// The version of the conversation that is this and nothing else; none: it is kept apart, see [`Kept`].
     #[serde(default, rename = "v", skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
+    /// The conversation whose versions are meant, where that is not the one whose lineage this is.
+    #[serde(default, rename = "h", skip_serializing_if = "Option::is_none")]
+    pub home: Option<String>,
 }
 
 impl Part {
@@ -85,8 +96,9 @@ impl Family {
             digest: String::new(),
             imports: stored.origin.import.into_iter().collect(),
             version: Some(stored.version),
+            home: None,
         };
-        Self { parts: vec![part] }
+        Self { parts: vec![part], ..Self::default() }
     }
 
     /// Whether anything that was said does not count.

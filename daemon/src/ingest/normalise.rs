@@ -11,7 +11,11 @@ use crate::plan::{
     body::Body,
     conversation::{Report, ReportedNode},
     evidence::{self, Witness},
+    groups,
 };
+
+/// Stands for the conversation in the ids of rows that belong to none.
+const ROWS: &str = "rows";
 
 /// Who reads the export.
 #[derive(Clone, Debug)]
@@ -56,7 +60,11 @@ impl Reader {
         keep: &mut Keep<'_>,
     ) -> serde_json::Result<Conversation> {
         let natural = record.provider_conversation_id.is_none();
-        let id = self.conversation_id(&record.id, natural, record.account.as_deref());
+        let grouped =
+            groups::grouped(record.provider_conversation_id.as_deref(), record.raw_metadata.as_ref());
+        // Rows that an importer grouped are known by themselves: another export may group them otherwise.
+        let key = if grouped { ROWS } else { record.id.as_str() };
+        let id = self.conversation_id(key, natural, record.account.as_deref());
         let node = |key: &str| ids::message_id(id, key).to_string();
         let report = Report {
             provider_conversation_id: record.provider_conversation_id,
@@ -82,15 +90,12 @@ impl Reader {
             nodes.push(ReportedNode { id, parent, body, bytes, digest });
         }
         let platform = self.platform.clone();
-        Ok(Conversation {
-            id: id.to_string(),
-            platform,
-            import: None,
-            foreign: false,
-            report,
-            weight: weight(&nodes),
-            nodes,
-        })
+        let id = if grouped {
+            groups::id_of(&platform, report.account.as_deref(), &nodes)
+        } else {
+            id.to_string()
+        };
+        Ok(Conversation { id, platform, import: None, foreign: false, report, weight: weight(&nodes), nodes })
     }
 
     /// Normalises a piece of evidence; `newest` is the time of one that has none.

@@ -4,10 +4,13 @@
 //! First the ledger says that the import counts no more; everything that is written after that follows from it, in batches,
 //! and can be done again from any point: a run that dies is completed by the same command.
 
+mod rows;
+
 use std::collections::BTreeSet;
 
 use satchel_host::CancelToken;
-use satchel_store::{Change, Origin, Store};
+use satchel_pam::conversation::ImportMetadata;
+use satchel_store::{Change, ConversationRecord, Origin, Store};
 use uuid::Uuid;
 
 use super::{
@@ -20,7 +23,7 @@ use super::{
     },
 };
 use crate::{
-    lineage::{self, Counted, Family, UndoRecord, Undone},
+    lineage::{self, Counted, Family, Part, UndoRecord, Undone},
     plan::{
         assemble::{self, Labels},
         evidence::Derived,
@@ -253,23 +256,37 @@ impl<'a> Run<'a> {
     fn conversations(&mut self, ids: &[&String]) -> Result<(), IngestError> {
         self.writer.hold()?;
         for id in ids {
-            if let Some(change) = self.conversation(id)?
-                && !self.dry_run
-            {
-                self.writer.add(change, &mut self.scratch)?;
+            for change in self.changes(id)? {
+                if !self.dry_run {
+                    self.writer.add(change, &mut self.scratch)?;
+                }
             }
         }
         self.writer.flush(&mut self.scratch)
     }
 
-    fn conversation(&mut self, id: &str) -> Result<Option<Change>, IngestError> {
+    /// What becomes of all that was said under `id`.
+    fn changes(&mut self, id: &str) -> Result<Vec<Change>, IngestError> {
         let store = &self.inner.store;
         let stored = store.conversation(id, None)?;
         let family = Family::of(store, id, stored.as_ref())?;
         if family.parts.iter().all(|part| part.counts(&self.before) == part.counts(&self.after)) {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let planned = replayed(store, id, &family, |part| part.counts(&self.after))?;
+        if family.of_rows() {
+            return self.rows(id, family);
+        }
+        Ok(self.conversation(id, stored, &family)?.into_iter().collect())
+    }
+
+    fn conversation(
+        &mut self,
+        id: &str,
+        stored: Option<ConversationRecord>,
+        family: &Family,
+    ) -> Result<Option<Change>, IngestError> {
+        let store = &self.inner.store;
+        let planned = replayed(store, id, family, |part| part.counts(&self.after))?;
         let shown = stored.as_ref().filter(|stored| !stored.withdrawn);
         let effect = &mut self.outcome.conversations;
         match (planned, shown) {
@@ -287,15 +304,21 @@ impl<'a> Run<'a> {
                 }
                 let Some(stored) = &stored else { return Ok(None) };
                 let counted = family.parts.iter().rev().find(|part| part.counts(&self.after));
-                let by = counted.and_then(|part| part.imports.iter().find(|by| !self.after.contains(*by)));
-                let by = by.map(|by| ledger::get(store, &by.to_string())).transpose()?.flatten();
-                let import = by.as_ref().map(import_of).or_else(|| stored.header.import_metadata.clone());
+                let by = counted.map(|part| self.brought_by(part)).transpose()?.flatten();
+                let import = by.or_else(|| stored.header.import_metadata.clone());
                 let platform = stored.header.provider.name.clone();
                 let import = import.unwrap_or_default();
                 let labels = Labels { id, platform: &platform, fallback: 0, import };
                 Ok(Some(write_of(planned, labels, Some(stored))))
             }
         }
+    }
+
+    /// How a part came here, by an import that counts.
+    fn brought_by(&self, part: &Part) -> Result<Option<ImportMetadata>, IngestError> {
+        let by = part.imports.iter().find(|by| !self.after.contains(*by));
+        let by = by.map(|by| ledger::get(&self.inner.store, &by.to_string())).transpose()?.flatten();
+        Ok(by.as_ref().map(import_of))
     }
 
     /// Memories and relations, as they follow from the evidence that counts.

@@ -1,6 +1,7 @@
 //! Plans and commits what a run gives, in bounded batches of whole conversations, and counts it.
 
 pub(super) mod conversation;
+pub(super) mod groups;
 
 use std::{
     collections::BTreeSet,
@@ -42,6 +43,8 @@ pub(super) struct Writer<'a> {
     changes: Vec<Change>,
     bytes: usize,
     pending: BTreeSet<String>,
+    /// Messages of the batch that were grouped from rows.
+    rows: BTreeSet<String>,
     /// Conversations and messages as a dry run would leave them, so that a record met twice counts once as new.
     pub(super) touched: BTreeSet<String>,
     /// Evidence that is not stored yet.
@@ -73,6 +76,7 @@ impl<'a> Writer<'a> {
             changes: Vec::new(),
             bytes: 0,
             pending: BTreeSet::new(),
+            rows: BTreeSet::new(),
             touched: BTreeSet::new(),
             witnesses: Vec::new(),
             documents: Vec::new(),
@@ -86,6 +90,9 @@ impl<'a> Writer<'a> {
     /// Takes one record into the batch.
     pub(super) fn take(&mut self, item: Normalised, record: &mut ImportRecord) -> Result<(), IngestError> {
         match item {
+            Normalised::Conversation(conversation) if groups::are(&conversation) => {
+                self.groups(*conversation, record)?;
+            }
             Normalised::Conversation(conversation) => self.conversation(*conversation, record)?,
             Normalised::Evidence(witnesses) => self.evidence(witnesses),
             Normalised::Document(document) => {
@@ -177,6 +184,7 @@ impl<'a> Writer<'a> {
         let changes = std::mem::take(&mut self.changes);
         self.bytes = 0;
         self.pending.clear();
+        self.rows.clear();
         if !changes.is_empty() {
             self.commit(changes, record)?;
         }

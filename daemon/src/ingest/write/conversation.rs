@@ -114,7 +114,12 @@ impl Writer<'_> {
         } else {
             let now = stored.map_or(0, |stored| stored.version) + u32::from(planned.changed);
             let version = planned.sole.then_some(now);
-            family.parts.push(Part { digest: said.digest.clone(), imports: vec![import], version });
+            family.parts.push(Part {
+                digest: said.digest.clone(),
+                imports: vec![import],
+                version,
+                home: None,
+            });
             if version.is_none() {
                 let digest = said.digest.clone();
                 changes.push(Kept::of(said, planned, now)?.change(&digest)?);
@@ -125,7 +130,7 @@ impl Writer<'_> {
     }
 
     /// Why the store would not take a change; an error is none of the change's own.
-    fn refusal(&self, change: Option<&Change>) -> Result<Option<StoreError>, IngestError> {
+    pub(super) fn refusal(&self, change: Option<&Change>) -> Result<Option<StoreError>, IngestError> {
         match change.map_or(Ok(()), |change| self.store.accepts(std::slice::from_ref(change))) {
             Ok(()) => Ok(None),
             Err(refusal) if of_the_record(&refusal) => Ok(Some(refusal)),
@@ -134,7 +139,7 @@ impl Writer<'_> {
     }
 
     /// Counts a conversation that the store would not take, and its messages, as left out.
-    fn refuse(
+    pub(super) fn refuse(
         &mut self,
         id: &str,
         messages: u64,
@@ -159,7 +164,7 @@ pub(in crate::ingest) fn replayed(
     unite_all(parts).map_err(|_| IngestError::Unencodable { what: "a stored message" })
 }
 
-fn counted(
+pub(in crate::ingest) fn counted(
     store: &Store,
     id: &str,
     family: &Family,

@@ -1,0 +1,212 @@
+//! Conversations grouped from rows without ids: all that was said of the rows decides which conversations they come to.
+
+use satchel_store::{Change, ConversationRecord, Store};
+use uuid::Uuid;
+
+use super::{
+    Writer,
+    conversation::{counted, withdrawal_of, write_of},
+    weight,
+};
+use crate::{
+    ingest::{IngestError, normalise::Conversation, receipt::ImportRecord},
+    lineage::{Clan, Family, Kept, Part, Said},
+    plan::{
+        assemble::{self, Labels},
+        conversation::Tally,
+        groups::{self, Component},
+    },
+};
+
+/// The key of `raw_metadata` by which a withdrawn conversation names the one that has its messages.
+const CONTINUED: &str = "continued_in";
+
+/// Whether a conversation is one of rows. One from a document is if its id says so: all others keep theirs.
+pub(super) fn are(conversation: &Conversation) -> bool {
+    let Conversation { id, platform, foreign, report, nodes, .. } = conversation;
+    groups::grouped(report.provider_conversation_id.as_deref(), report.raw_metadata.as_ref())
+        && !nodes.is_empty()
+        && (!foreign || *id == groups::id_of(platform, report.account.as_deref(), nodes))
+}
+
+/// What becomes of one conversation.
+pub(in crate::ingest) enum Step {
+    /// It is shown as `component`.
+    Show {
+        component: Box<Component>,
+        stored: Option<ConversationRecord>,
+        /// Whether that differs from what is stored.
+        changed: bool,
+    },
+    /// It is shown no more; the change that says so.
+    Withdraw(Change),
+}
+
+/// What makes the store show `components`, and nothing else of what the rows of `family` ever came to.
+pub(in crate::ingest) fn steps(
+    store: &Store,
+    family: &Family,
+    components: Vec<Component>,
+) -> Result<Vec<Step>, IngestError> {
+    let mut steps = Vec::new();
+    for id in family.shown.iter().filter(|id| components.iter().all(|component| component.id != **id)) {
+        if let Some(stored) = store.conversation(id, None)?.filter(|stored| !stored.withdrawn) {
+            steps.push(Step::Withdraw(withdrawal_of(pointed(stored, &components))));
+        }
+    }
+    for component in components {
+        let stored = store.conversation(&component.id, None)?;
+        let shown = stored.as_ref().filter(|stored| !stored.withdrawn);
+        let changed = shown.is_none_or(|shown| !assemble::known(shown).shows(&component.planned.known()));
+        steps.push(Step::Show { component: Box::new(component), stored, changed });
+    }
+    Ok(steps)
+}
+
+/// The conversation with the id of the one where its first message is now.
+fn pointed(mut stored: ConversationRecord, components: &[Component]) -> ConversationRecord {
+    let first = stored.heads.first().map(|head| head.id.as_str());
+    let has = |component: &&Component| {
+        component.planned.nodes.iter().any(|node| Some(node.known.id.as_str()) == first)
+    };
+    if let Some(component) = components.iter().find(has) {
+        let raw = stored.header.raw_metadata.take().unwrap_or_default();
+        stored.header.raw_metadata = Some(raw.with(CONTINUED, &component.id.as_str().into()));
+    }
+    stored
+}
+
+/// What an import changes, and counts.
+#[derive(Default)]
+struct Told {
+    changes: Vec<Change>,
+    messages: Tally,
+    /// Whether nothing was shown of the conversation.
+    fresh: bool,
+}
+
+impl Writer<'_> {
+    pub(super) fn groups(
+        &mut self,
+        conversation: Conversation,
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
+        let mut clan = self.clan(&conversation, record)?;
+        let (id, foreign) = (conversation.id.clone(), conversation.foreign);
+        let rows: Vec<String> = conversation.nodes.iter().map(|node| node.id.clone()).collect();
+        let found = rows.len() as u64;
+        let (told, lineage) = self.told(conversation, &mut clan)?;
+        for change in told.changes.iter().filter(|_| foreign) {
+            if let Some(refusal) = self.refusal(Some(change))? {
+                return self.refuse(&id, found, refusal, record);
+            }
+        }
+        let (conversations, messages) = (&mut record.conversations, &mut record.messages);
+        conversations.found += 1;
+        match (told.fresh, told.changes.is_empty()) {
+            (true, _) => conversations.new += 1,
+            (false, false) => conversations.updated += 1,
+            (false, true) => conversations.unchanged += 1,
+        }
+        let Tally { new, updated, unchanged: _ } = told.messages;
+        messages.found += found;
+        messages.new += new;
+        messages.updated += updated;
+        messages.unchanged += found - new - updated;
+        if !(self.dry_run || told.changes.is_empty() && lineage.is_empty()) {
+            self.bytes += told.changes.iter().map(weight).sum::<usize>();
+            self.pending.extend(clan.keys().chain(&clan.family.shown).chain([&id]).cloned());
+            self.rows.extend(rows);
+            // The lineage first: a commit is whole, but a reader of it wants to know the conversations before they come.
+            self.changes.extend(lineage.into_iter().chain(told.changes));
+        }
+        Ok(())
+    }
+
+    /// What is known of the rows of a conversation. The turn is held, and nothing of them waits to be committed.
+    fn clan(&mut self, conversation: &Conversation, record: &mut ImportRecord) -> Result<Clan, IngestError> {
+        let rows = || conversation.nodes.iter().map(|node| node.id.as_str());
+        if self.pending.contains(&conversation.id) || rows().any(|row| self.rows.contains(row)) {
+            self.flush(record)?;
+        }
+        self.hold()?;
+        let clan = Clan::of(self.store, &conversation.id, rows())?;
+        if !clan.keys().any(|key| self.pending.contains(key)) {
+            return Ok(clan);
+        }
+        self.flush(record)?;
+        self.hold()?;
+        Ok(Clan::of(self.store, &conversation.id, rows())?)
+    }
+
+    /// What becomes of what is shown, and of the lineage, when this import says `conversation`.
+    fn told(&self, conversation: Conversation, clan: &mut Clan) -> Result<(Told, Vec<Change>), IngestError> {
+        let Conversation { id, platform, import, report, nodes, .. } = conversation;
+        let said = Said::of(&id, &report, &nodes)?;
+        let by = self.origin.import.unwrap_or_default();
+        let counts = |part: &Part| part.counts(&self.undone);
+        let (mut told, mut lineage) = (Told::default(), Vec::new());
+        if clan.family.parts.iter().any(|part| part.digest == said.digest && counts(part))
+            && !clan.family.has_undone(&self.undone)
+        {
+            let news = clan.family.heard(&said.digest, by) == Some(true);
+            return Ok((told, if news { clan.changes()? } else { lineage }));
+        }
+        let mut parts = counted(self.store, "", &clan.family, counts)?;
+        let last = parts.len();
+        parts.push((report, nodes));
+        let mut said = clan.family.heard(&said.digest, by).is_none().then_some(said);
+        let import = import.unwrap_or_else(|| self.import.clone());
+        for step in steps(self.store, &clan.family, planned(&platform, parts)?)? {
+            let (component, stored, changed) = match step {
+                Step::Withdraw(change) => {
+                    told.changes.push(change);
+                    continue;
+                }
+                Step::Show { component, stored, changed } => (component, stored, changed),
+            };
+            clan.family.show([component.id.clone()]);
+            if component.parts.contains(&last) {
+                told.messages = component.planned.messages;
+                let shown = stored.as_ref().is_some_and(|stored| !stored.withdrawn);
+                told.fresh = component.parts.len() == 1 && !shown;
+                if let Some(said) = said.take() {
+                    let now = stored.as_ref().map_or(0, |stored| stored.version) + u32::from(changed);
+                    lineage.extend(noted(&mut clan.family, said, &component, now, by)?);
+                }
+            }
+            if changed {
+                let Component { id, planned, .. } = *component;
+                let labels = Labels { id: &id, platform: &platform, fallback: 0, import: import.clone() };
+                told.changes.push(write_of(planned, labels, stored.as_ref()));
+            }
+        }
+        lineage.extend(clan.changes()?);
+        Ok((told, lineage))
+    }
+}
+
+/// Notes what was `said` with the version of the component that has it; what no version has is kept apart.
+fn noted(
+    family: &mut Family,
+    said: Said,
+    component: &Component,
+    now: u32,
+    by: Uuid,
+) -> Result<Option<Change>, IngestError> {
+    let (digest, home) = (said.digest.clone(), Some(component.id.clone()));
+    let version = component.planned.sole.then_some(now);
+    family.parts.push(Part { digest: digest.clone(), imports: vec![by], version, home });
+    if version.is_some() {
+        return Ok(None);
+    }
+    Ok(Some(Kept::of(said, &component.planned, now)?.change(&digest)?))
+}
+
+/// What `parts` come to.
+pub(in crate::ingest) fn planned(
+    platform: &str,
+    parts: Vec<groups::Part>,
+) -> Result<Vec<Component>, IngestError> {
+    groups::components(platform, parts).map_err(|_| IngestError::Unencodable { what: "a stored message" })
+}

@@ -1,0 +1,121 @@
+//! Which parts may belong together where rows have no conversation's id: those that ever shared a row have one family.
+
+use std::collections::BTreeSet;
+
+use satchel_store::{Change, Ledger, Store};
+use uuid::Uuid;
+
+use super::{Family, LineageError, REST, put};
+
+/// Families of one row that are looked through: each join makes the smaller one point to the larger, so a way of so many
+/// steps would need more rows than there can be.
+const STEPS: usize = 64;
+
+/// Everything that was said of some rows, and of all rows that anything said of them is about.
+pub struct Clan {
+    /// The key of the family.
+    pub key: String,
+    /// The family.
+    pub family: Family,
+    /// Families that have become part of it.
+    gone: BTreeSet<String>,
+    /// Rows that nobody spoke of before.
+    fresh: Vec<String>,
+}
+
+impl Clan {
+    /// That of `rows`; a new one is named by the conversation `id` that has them.
+    ///
+    /// # Errors
+    /// When the ledger does not read.
+    pub fn of<'a>(
+        store: &Store,
+        id: &str,
+        rows: impl Iterator<Item = &'a str>,
+    ) -> Result<Self, LineageError> {
+        let mut keys = BTreeSet::new();
+        let mut fresh = Vec::new();
+        for row in rows {
+            match store.ledger_get(Ledger::Lineage, &row_name(row))? {
+                Some(entry) => drop(keys.insert(String::from_utf8_lossy(&entry.value).into_owned())),
+                None => fresh.push(row.to_owned()),
+            }
+        }
+        let mut families: Vec<(String, Family)> = Vec::new();
+        for key in keys {
+            let (key, family) = settled(store, key)?;
+            if !families.iter().any(|(known, _)| *known == key) {
+                families.push((key, family));
+            }
+        }
+        families.sort_by_key(|(_, family)| family.parts.len());
+        let (key, mut family) = families.pop().unwrap_or_else(|| (format!("rows {id}"), Family::default()));
+        let mut gone = BTreeSet::new();
+        for (key, other) in families {
+            family.parts.extend(other.parts);
+            family.show(other.shown);
+            gone.insert(key);
+        }
+        Ok(Self { key, family, gone, fresh })
+    }
+
+    /// The keys of all families that it touches.
+    pub fn keys(&self) -> impl Iterator<Item = &String> {
+        std::iter::once(&self.key).chain(&self.gone)
+    }
+
+    /// What stores it.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn changes(&self) -> Result<Vec<Change>, LineageError> {
+        let mut changes = vec![self.family.change(&self.key)?];
+        for gone in &self.gone {
+            changes.push(Family { moved: Some(self.key.clone()), ..Family::default() }.change(gone)?);
+        }
+        let fresh = self.fresh.iter();
+        changes.extend(fresh.map(|row| put(row_name(row), REST, self.key.clone().into_bytes())));
+        Ok(changes)
+    }
+}
+
+/// The family under `key`, or that of which it has become part.
+fn settled(store: &Store, mut key: String) -> Result<(String, Family), LineageError> {
+    for _ in 0..STEPS {
+        let family = Family::of(store, &key, None)?;
+        match family.moved {
+            Some(next) => key = next,
+            None => return Ok((key, family)),
+        }
+    }
+    Err(LineageError::Unreadable { what: "the lineage of rows" })
+}
+
+fn row_name(row: &str) -> String {
+    format!("row {row}")
+}
+
+impl Family {
+    /// Whether it is that of rows: it may come to several conversations.
+    #[must_use]
+    pub fn of_rows(&self) -> bool {
+        !self.shown.is_empty()
+    }
+
+    /// Notes the conversations that it comes to; tells whether one of them is new.
+    pub fn show(&mut self, ids: impl IntoIterator<Item = String>) -> bool {
+        let before = self.shown.len();
+        self.shown.extend(ids);
+        before != self.shown.len()
+    }
+
+    /// Notes that `import` said what was said before, and tells whether that is news; none: nobody said it before.
+    pub fn heard(&mut self, digest: &str, import: Uuid) -> Option<bool> {
+        let part = self.parts.iter_mut().find(|part| part.digest == digest)?;
+        let news = !part.imports.contains(&import);
+        if news {
+            part.imports.push(import);
+        }
+        Some(news)
+    }
+}
