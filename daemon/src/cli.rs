@@ -213,9 +213,11 @@ async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliEr
 }
 
 async fn through(context: &mut Context, link: &Link, command: &Command) -> Result<Exit, CliError> {
-    if let Command::Import(args) = command {
-        // It stops its jobs in order.
-        return import::run(context, link, args).await;
+    match command {
+        // They stop their jobs in order.
+        Command::Import(args) => return import::run(context, link, args).await,
+        Command::Apply(args) => return import::run(context, link, args).await,
+        _ => {}
     }
     tokio::select! {
         outcome = ask(context, link, command) => outcome,
@@ -239,6 +241,7 @@ async fn ask(context: &mut Context, link: &Link, command: &Command) -> Result<Ex
         | Command::Config(_)
         | Command::Service(_)
         | Command::Import(_)
+        | Command::Apply(_)
         | Command::Verify(_)
         | Command::Doctor(_)
         | Command::Restore(_)

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     intake::Limits,
+    schedule::{NoSchedule, Regular, Renewal},
     watch::{SpecError, WatchSpec, Watching},
 };
 
@@ -22,6 +23,8 @@ const LOG_MIB: u64 = 10;
 const LOG_FILES: u32 = 5;
 /// Most log files that may be kept; each costs a rename when one more is set aside.
 const MAX_LOG_FILES: u32 = 100;
+/// Full exports of a schedule that stay.
+const KEEP: usize = 3;
 
 /// What the program runs on; every value is there and checked.
 #[derive(Clone, Debug)]
@@ -40,6 +43,10 @@ pub struct Config {
     pub watching: Watching,
     /// What `~` means in a path of the file.
     pub home: Option<PathBuf>,
+    /// When an incremental export becomes a full one.
+    pub renewal: Renewal,
+    /// What the daemon exports by itself; none: nothing.
+    pub regular: Option<Regular>,
 }
 
 /// Where a daemon logs, and how much.
@@ -82,6 +89,7 @@ struct Typed {
     store: StoreSection,
     log: LogSection,
     watch: Vec<WatchSection>,
+    export: ExportSection,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -120,12 +128,34 @@ struct WatchSection {
     settle_ms: Option<u64>,
 }
 
+impl ExportSection {
+    fn of(renewal: &Renewal, regular: Option<&Regular>) -> Self {
+        Self {
+            full_after_days: Some(renewal.days),
+            full_after_percent: Some(renewal.percent),
+            schedule: regular.map(|regular| regular.schedule.to_string()),
+            folder: regular.map(|regular| regular.folder.clone()),
+            keep: regular.map(|regular| regular.keep),
+        }
+    }
+}
+
 impl WatchSection {
     fn of(spec: &WatchSpec) -> Self {
         let WatchSpec { path, recursive, poll, providers, ignore, settle } = spec.clone();
         let settle_ms = settle.map(|settle| u64::try_from(settle.as_millis()).unwrap_or(u64::MAX));
         Self { path, recursive: Some(recursive), poll: Some(poll), providers, ignore, settle_ms }
     }
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct ExportSection {
+    full_after_days: Option<u32>,
+    full_after_percent: Option<u32>,
+    schedule: Option<String>,
+    folder: Option<PathBuf>,
+    keep: Option<usize>,
 }
 
 /// Why the settings cannot be used.
@@ -150,6 +180,12 @@ pub enum ConfigError {
     /// A folder cannot be watched as it stands there.
     #[error("[[watch]] in the configuration: {0}")]
     Watch(#[source] SpecError),
+    /// A text that is no schedule.
+    #[error("[export] schedule in the configuration: {0}")]
+    Schedule(#[from] NoSchedule),
+    /// A schedule without a place, or a place that is not one.
+    #[error("[export] schedule in the configuration needs a folder with an absolute path: folder = \"/…\"")]
+    Folder,
 }
 
 impl Config {
@@ -164,6 +200,8 @@ impl Config {
             log,
             watching: Watching::default(),
             home: None,
+            renewal: Renewal::default(),
+            regular: None,
         }
     }
 
@@ -172,7 +210,17 @@ impl Config {
     pub fn changes(&self, new: &Self) -> Changes {
         // Every field is named, so that a new one fails to compile until someone decides. Where the data lies is not in
         // the file.
-        let Self { data_dir: _, runtime_dir: _, intake, cache_bytes, log, watching, home: _ } = self;
+        let Self {
+            data_dir: _,
+            runtime_dir: _,
+            intake,
+            cache_bytes,
+            log,
+            watching,
+            home: _,
+            renewal,
+            regular,
+        } = self;
         let LogConfig { level, file, max_bytes, keep } = log;
         let named = |all: &[(bool, &'static str)]| {
             all.iter().filter(|(changed, _)| *changed).map(|(_, key)| *key).collect::<Vec<_>>()
@@ -187,6 +235,7 @@ impl Config {
             (*file != new.log.file, "[log] file"),
             (*max_bytes != new.log.max_bytes, "[log] max-mib"),
             (*keep != new.log.keep, "[log] keep"),
+            (*renewal != new.renewal || *regular != new.regular, "[export]"),
         ];
         Changes { now: named(&now), later: named(&later) }
     }
@@ -207,6 +256,7 @@ impl Config {
                 keep: Some(self.log.keep),
             },
             watch: self.watching.folders.iter().map(WatchSection::of).collect(),
+            export: ExportSection::of(&self.renewal, self.regular.as_ref()),
         }
     }
 
@@ -244,7 +294,27 @@ impl Config {
         self.log = log(typed.log, self.log)?;
         self.watching.folders =
             typed.watch.into_iter().map(|section| self.watched(section)).collect::<Result<_, _>>()?;
+        self.export(typed.export)?;
         Ok(self)
+    }
+
+    fn export(&mut self, typed: ExportSection) -> Result<(), ConfigError> {
+        let ExportSection { full_after_days, full_after_percent, schedule, folder, keep } = typed;
+        if let Some(days) = full_after_days {
+            within("[export] full-after-days", days.into(), 3_650)?;
+            self.renewal.days = days;
+        }
+        if let Some(percent) = full_after_percent {
+            within("[export] full-after-percent", percent.into(), 100)?;
+            self.renewal.percent = percent;
+        }
+        let keep = keep.unwrap_or(KEEP);
+        within("[export] keep", keep as u64, 1_000)?;
+        if let Some(schedule) = schedule {
+            let folder = folder.filter(|folder| folder.is_absolute()).ok_or(ConfigError::Folder)?;
+            self.regular = Some(Regular { schedule: schedule.parse()?, folder, keep });
+        }
+        Ok(())
     }
 
     fn watched(&self, section: WatchSection) -> Result<WatchSpec, ConfigError> {
@@ -398,6 +468,26 @@ mod tests {
             ("recursive = true", "path"),
         ] {
             let error = crate::chain(&parse(&format!("[[watch]]\n{lines}\n")).unwrap_err());
+            assert!(error.contains(problem), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_schedule_names_its_folder() {
+        let config =
+            parse("[export]\nschedule = \"daily 03:00\"\nfolder = \"/backup\"\nfull-after-days = 7\n")
+                .unwrap();
+        let regular = config.regular.unwrap();
+        assert_eq!((regular.schedule.to_string().as_str(), regular.keep), ("daily 03:00", KEEP));
+        assert_eq!(config.renewal, Renewal { days: 7, ..Renewal::default() });
+        for (text, problem) in [
+            ("schedule = \"daily\"", "needs a folder"),
+            ("schedule = \"daily\"\nfolder = \"backup\"", "needs a folder"),
+            ("schedule = \"often\"\nfolder = \"/backup\"", "is no schedule"),
+            ("keep = 0", "[export] keep"),
+            ("full-after-percent = 101", "full-after-percent"),
+        ] {
+            let error = parse(&format!("[export]\n{text}\n")).unwrap_err().to_string();
             assert!(error.contains(problem), "{error}");
         }
     }

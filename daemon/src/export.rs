@@ -1,23 +1,36 @@
 //! Exports of what the store holds at one revision, as signed PAM bundles or in another program's shapes, and their ledger.
 
+mod base;
 mod bundle;
+mod delta;
 mod keys;
 pub mod memu;
+mod regular;
 mod target;
 mod view;
 
 use std::{
+    cell::Cell,
     fs::File,
     io::{self, Seek},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use satchel_store::{Cursor, Durability, Ledger, LedgerWrite, Page, Store, StoreError};
-use serde::{Deserialize, Serialize};
+use satchel_store::{Cursor, Page, Store, StoreError};
 use uuid::Uuid;
 
-use crate::{clock::Clock, lineage::LineageError};
+use self::{
+    base::{Choice, choose},
+    delta::Delta,
+};
+pub use crate::exported::{ExportRecord, FULL, Format, INCREMENTAL};
+use crate::{
+    clock::Clock,
+    exported::{self, ExportedError},
+    lineage::LineageError,
+    schedule::Renewal,
+};
 
 /// What to export.
 #[derive(Clone, Debug)]
@@ -30,54 +43,34 @@ pub struct ExportRequest {
     pub conversations: bool,
     /// With the bytes of attachments; of PAM only.
     pub attachments: bool,
+    /// All or what changed.
+    pub extent: Extent,
 }
 
-/// In whose shapes an export is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Format {
-    /// A signed PAM 1.0 bundle.
+/// How much is exported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// All.
     #[default]
-    Pam,
-    /// The lists and conversations of MemU.
-    Memu,
+    Full,
+    /// What changed since a full export: the one named, or the latest.
+    Incremental {
+        /// Its `export_id`. Without one, a full export is made where one is due.
+        base: Option<String>,
+    },
 }
 
-/// What the ledger keeps of an export.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExportRecord {
-    /// PAM `export_id`, UUID v4.
-    pub export_id: String,
-    /// `full`.
-    pub export_type: String,
-    /// Exports that were made before there was a choice are PAM.
-    #[serde(default)]
-    pub format: Format,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base_export_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub since: Option<String>,
-    /// PAM `export_date`.
-    pub export_date: String,
-    /// Microseconds since the Unix epoch.
-    pub at_micros: i64,
+/// How far an export is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Memories that are written.
     pub memories: u64,
-    pub relations: u64,
+    /// Of how many, as far as that is known beforehand.
+    pub memories_total: u64,
+    /// Conversations that are written; they come first.
     pub conversations: u64,
-    /// Memories that may not leave, and so did not.
-    pub withheld: u64,
-    /// PAM `integrity.checksum`; empty in other formats, as the next two.
-    pub checksum: String,
-    /// The SHA-256 of the manifest.
-    pub manifest_sha256: String,
-    /// The public key, multibase.
-    pub signer: String,
-    /// The revision that it shows.
-    pub revision: u64,
-    /// Where it was written.
-    pub path: String,
-    /// Bytes of its files.
-    pub bytes: u64,
+    /// Of how many.
+    pub conversations_total: u64,
 }
 
 /// Why there is no export.
@@ -87,6 +80,9 @@ pub enum ExportError {
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] ExportedError),
     /// Something is there.
     #[error("{path:?} exists already; name a file or folder that does not, or an empty folder")]
     Occupied { path: PathBuf },
@@ -102,6 +98,15 @@ pub enum ExportError {
     /// The bundle of the ledger is no longer where it was written.
     #[error("the export is no longer at {path:?}")]
     Gone { path: PathBuf, source: io::Error },
+    /// The base that was named.
+    #[error("no export {id:?} is known here; `satchel exports list` shows those that are")]
+    UnknownBase { id: String },
+    /// The base that was named.
+    #[error("nothing can be built on the export {id:?}: it {problem}")]
+    UnfitBase { id: String, problem: &'static str },
+    /// Another format.
+    #[error("only PAM knows incremental exports; leave --incremental out, or the other format")]
+    NoIncrement,
     /// A bug.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unencodable { what: &'static str },
@@ -138,29 +143,64 @@ struct Inner {
     store: Store,
     clock: Arc<dyn Clock>,
     keys: PathBuf,
+    renewal: Renewal,
 }
 
 impl Exports {
     /// Exports `store`; the signing key lies in the folder `keys`.
     pub fn new(store: Store, clock: Arc<dyn Clock>, keys: PathBuf) -> Self {
-        Self(Arc::new(Inner { store, clock, keys }))
+        Self::renewing(store, clock, keys, Renewal::default())
     }
 
-    /// Writes a full export of the store as it is now. It is whole and durable when this returns, or not there.
+    /// Exports `store`, with a rule of its own for when a full export is due.
+    pub fn renewing(store: Store, clock: Arc<dyn Clock>, keys: PathBuf, renewal: Renewal) -> Self {
+        Self(Arc::new(Inner { store, clock, keys, renewal }))
+    }
+
+    /// Writes an export of the store as it is now. It is whole and durable when this returns, or not there.
     ///
     /// # Errors
-    /// When the output is taken, the file system refuses, or the store cannot be read.
+    /// When the output is taken, the file system refuses, the store cannot be read, or the base does not fit.
     pub fn create(&self, request: &ExportRequest) -> Result<ExportRecord, ExportError> {
+        self.create_telling(request, &|_| {})
+    }
+
+    /// As [`Exports::create`]; `tell` hears how far it is, record by record.
+    ///
+    /// # Errors
+    /// As [`Exports::create`].
+    pub fn create_telling(
+        &self,
+        request: &ExportRequest,
+        tell: &dyn Fn(Progress),
+    ) -> Result<ExportRecord, ExportError> {
+        self.write(request, false, tell)
+    }
+
+    fn write(
+        &self,
+        request: &ExportRequest,
+        scheduled: bool,
+        tell: &dyn Fn(Progress),
+    ) -> Result<ExportRecord, ExportError> {
         let now = self.0.clock.now_micros();
-        let signer = keys::load_or_create(&self.0.keys, now)?;
+        let signer = keys::load_or_create(&self.0.keys, now, || exported::owner(&self.0.store))?;
         let id = Uuid::new_v4().to_string();
-        let revision = self.0.store.revision();
-        let job = bundle::Job { store: &self.0.store, request, id, revision, now, signer: &signer };
+        let store = &self.0.store;
+        let revision = store.revision();
+        let (delta, reason) = match choose(store, request, self.0.renewal, revision, now)? {
+            Choice::Delta(delta) => (Some(*delta), None),
+            Choice::Full(reason) => (None, reason),
+        };
+        let progress = Cell::new(total(store, request, delta.as_ref())?);
+        let told = bundle::Told { progress, tell };
+        let job = bundle::Job { store, request, id, revision, now, signer: &signer, delta, reason, told };
         let record = match request.format {
             Format::Pam => job.write()?,
             Format::Memu => view::write(&job)?,
         };
-        self.remember(&record)?;
+        let record = ExportRecord { scheduled, ..record };
+        exported::put(&self.0.store, &record)?;
         Ok(record)
     }
 
@@ -169,7 +209,7 @@ impl Exports {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn get(&self, id: &str) -> Result<Option<ExportRecord>, ExportError> {
-        self.0.store.ledger_get(Ledger::Export, id)?.map(|entry| parse(&entry.value)).transpose()
+        Ok(exported::find(&self.0.store, id)?)
     }
 
     /// Exports, newest first.
@@ -177,9 +217,7 @@ impl Exports {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn list(&self, after: Option<&Cursor>, limit: usize) -> Result<Page<ExportRecord>, ExportError> {
-        let page = self.0.store.ledger_list(Ledger::Export, after, limit)?;
-        let items = page.items.iter().map(|entry| parse(&entry.value)).collect::<Result<_, _>>()?;
-        Ok(Page { items, next: page.next })
+        Ok(exported::list(&self.0.store, after, limit)?)
     }
 
     /// The bundle as one ZIP file: the file itself, or a temporary one made of the folder.
@@ -198,26 +236,30 @@ impl Exports {
         Ok(file)
     }
 
+    /// Whose memories these are: the owner that exports name, or that of the first export that was applied here.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn owner(&self) -> Result<Option<String>, ExportError> {
+        Ok(keys::owner(&self.0.keys).map_or_else(|| exported::owner(&self.0.store), |own| Ok(Some(own)))?)
+    }
+
     /// The public key of this data directory, multibase; none before the first export.
     pub fn signer(&self) -> Option<String> {
         keys::known(&self.0.keys)
     }
-
-    fn remember(&self, record: &ExportRecord) -> Result<(), ExportError> {
-        let value = serde_json::to_vec(record)
-            .map_err(|_| ExportError::Unencodable { what: "an export's record" })?;
-        let write = LedgerWrite::Entry {
-            ledger: Ledger::Export,
-            id: record.export_id.clone(),
-            at_micros: record.at_micros,
-            value,
-        };
-        Ok(self.0.store.put_ledger(write, Durability::Now)?)
-    }
 }
 
-fn parse(bytes: &[u8]) -> Result<ExportRecord, ExportError> {
-    serde_json::from_slice(bytes).map_err(|_| ExportError::Unencodable { what: "a stored export's record" })
+/// What is to be written.
+fn total(store: &Store, request: &ExportRequest, delta: Option<&Delta>) -> Result<Progress, ExportError> {
+    let (memories_total, conversations_total) = if let Some(delta) = delta {
+        (delta.memories.len() as u64, delta.conversations.len() as u64)
+    } else {
+        let stats = store.stats()?;
+        (stats.memories, stats.conversations)
+    };
+    let conversations_total = if request.conversations { conversations_total } else { 0 };
+    Ok(Progress { memories_total, conversations_total, ..Progress::default() })
 }
 
 /// Reads page after page and shows every row.

@@ -67,6 +67,19 @@ pub struct ImportRequest {
     pub again: bool,
     /// Say what would happen, store nothing.
     pub dry_run: bool,
+    /// Merge PAM documents by the specification's rules on whose they are and what they build on; nothing else is read then.
+    pub apply: Option<Apply>,
+}
+
+/// What a person lets pass when they apply a PAM document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Apply {
+    /// Whose the store is; none: nobody's yet.
+    pub owner: Option<String>,
+    /// Take it although it is somebody else's.
+    pub any_owner: bool,
+    /// Take it although its base is not known, or its checksum or signature does not hold.
+    pub force: bool,
 }
 
 /// What a watched folder brings.
@@ -127,6 +140,9 @@ pub enum IngestError {
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The ledger of exports.
+    #[error(transparent)]
+    Exported(#[from] crate::exported::ExportedError),
     /// No importer of that name.
     #[error("no importer reads exports of {provider:?}; known are {known}")]
     UnknownProvider { provider: String, known: String },
@@ -136,6 +152,9 @@ pub enum IngestError {
     /// The daemon stops.
     #[error("the daemon is stopping")]
     Stopping,
+    /// Records that this import counted as stored are shown no more.
+    #[error("an earlier import of the same records was undone meanwhile; import it again")]
+    UndoneMeanwhile,
     /// A bug.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unencodable { what: &'static str },
@@ -219,7 +238,7 @@ impl Imports {
     pub fn start_watched(&self, watched: WatchedImport, on_end: OnEnd) -> Result<Uuid, IngestError> {
         self.0.check(&watched.providers)?;
         let path = watched.root.join(&watched.name);
-        let request = ImportRequest { path, provider: None, again: false, dry_run: false };
+        let request = ImportRequest { path, provider: None, again: false, dry_run: false, apply: None };
         self.add(request, Some(watched), Some(on_end))
     }
 

@@ -65,6 +65,9 @@ pub enum IntakeError {
     /// Made to mislead a reader.
     #[error("{path:?} is refused: {problem}")]
     HostileArchive { path: PathBuf, problem: String },
+    /// Whoever wanted it does so no more.
+    #[error("reading {path:?} was stopped")]
+    Stopped { path: PathBuf },
     /// More files than anyone exports.
     #[error("{path:?} holds more than {limit} files; import the folder of the export itself")]
     TooManyFiles { path: PathBuf, limit: usize },

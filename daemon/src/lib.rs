@@ -1,8 +1,9 @@
 //! The daemon of Satchel: watches, imports, keeps, answers, exports.
 //!
-//! Floors, from the bottom: [`clock`], `plugins`, [`intake`], [`plan`] and [`lineage`] · [`ingest`], [`export`], [`verify`],
-//! [`backup`] and [`examine`], which do not know each other · [`watch`], which feeds [`ingest`] · [`grpc`] · [`run`], which only
-//! wires · `cli`, a client like any other. Beside them, what ties a process to its surroundings: [`log`] and [`supervisor`].
+//! Floors, from the bottom: [`clock`], `plugins`, [`intake`], [`plan`], [`lineage`], [`manifest`] and [`exported`] · [`ingest`],
+//! [`export`], [`verify`], [`backup`] and [`examine`], which do not know each other · [`watch`], which feeds [`ingest`] · [`grpc`] ·
+//! [`run`], which only wires · `cli`, a client like any other. Beside them, what ties a process to its surroundings: [`log`] and
+//! [`supervisor`].
 
 pub mod backup;
 pub mod cli;
@@ -11,6 +12,7 @@ pub mod config;
 pub mod connect;
 pub mod examine;
 pub mod export;
+pub mod exported;
 pub mod grpc;
 pub mod ingest;
 pub mod intake;
@@ -20,6 +22,7 @@ pub mod manifest;
 pub mod plan;
 pub mod plugins;
 mod run;
+pub mod schedule;
 pub mod serve;
 pub mod supervisor;
 pub mod verify;

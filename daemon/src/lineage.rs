@@ -1,10 +1,12 @@
 //! Which import said what: what is shown is a function of all that was said by imports that were not undone.
 //!
-//! The store keeps what is shown. Beside it, in the ledger, stands for each conversation what every import said of it (a
-//! [`Part`], one for all imports that said the same), and for each import the evidence that it brought. So an import can be
-//! taken back, and come again, whatever was imported before and after it.
+//! The store keeps what is shown. Beside it, in the ledger, stands for each conversation everything that was said of it (a
+//! [`Part`], one for all imports that said the same), and for each import the keys of the parts and of the evidence that it
+//! brought. So an import can be taken back, and come again, whatever was imported before and after it; and one that says what
+//! another has said costs sixteen bytes for each conversation.
 
 mod evidence;
+mod pages;
 mod rows;
 mod said;
 
@@ -16,7 +18,8 @@ use satchel_store::{
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-pub use evidence::{Counted, Key, Pages, brought, left_out};
+pub use evidence::Counted;
+pub use pages::{Brought, Key, Pages, brought, left_out, newest};
 pub use rows::Clan;
 pub use said::{Kept, Said};
 
@@ -57,12 +60,9 @@ pub struct Family {
 /// What one or more imports said of a conversation, word for word the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// Of all that was said, 32 hex digits.
+    /// Of all that was said, 32 hex digits; none: it was not imported, and always counts.
     #[serde(rename = "d")]
     pub digest: String,
-    /// Who said it; nobody: it was not imported, and always counts.
-    #[serde(rename = "i")]
-    pub imports: Vec<Uuid>,
     /// The version of the conversation that is this and nothing else; none: it is kept apart, see [`Kept`].
     #[serde(default, rename = "v", skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
@@ -72,15 +72,21 @@ pub struct Part {
 }
 
 impl Part {
-    /// Whether it is part of what is shown.
+    /// The key under which imports bring it.
     #[must_use]
-    pub fn counts(&self, undone: &Undone) -> bool {
-        self.imports.is_empty() || self.imports.iter().any(|import| !undone.contains(import))
+    pub fn key(&self) -> Option<Key> {
+        said::key(&self.digest)
+    }
+
+    /// Whether it is part of what is shown when the parts in `left_out` do not count.
+    #[must_use]
+    pub fn counts(&self, left_out: &BTreeSet<Key>) -> bool {
+        self.key().is_none_or(|key| !left_out.contains(&key))
     }
 }
 
 impl Family {
-    /// What is known of the conversation `id`. One that stands without lineage counts as said once, by who wrote it.
+    /// What is known of the conversation `id`. One that stands without lineage was not imported.
     ///
     /// # Errors
     /// When the ledger does not read.
@@ -92,25 +98,20 @@ impl Family {
     }
 
     fn unknown(stored: &ConversationRecord) -> Self {
-        let part = Part {
-            digest: String::new(),
-            imports: stored.origin.import.into_iter().collect(),
-            version: Some(stored.version),
-            home: None,
-        };
+        let part = Part { digest: String::new(), version: Some(stored.version), home: None };
         Self { parts: vec![part], ..Self::default() }
     }
 
     /// Whether anything that was said does not count.
     #[must_use]
-    pub fn has_undone(&self, undone: &Undone) -> bool {
-        self.parts.iter().any(|part| !part.counts(undone))
+    pub fn has_left_out(&self, left_out: &BTreeSet<Key>) -> bool {
+        self.parts.iter().any(|part| !part.counts(left_out))
     }
 
-    /// Whether `import` said something.
+    /// Whether one of `keys` is of what was said.
     #[must_use]
-    pub fn knows(&self, import: Uuid) -> bool {
-        self.parts.iter().any(|part| part.imports.contains(&import))
+    pub fn has_one_of(&self, keys: &BTreeSet<Key>) -> bool {
+        self.parts.iter().any(|part| part.key().is_some_and(|key| keys.contains(&key)))
     }
 
     /// What stores it as the lineage of the conversation `id`.

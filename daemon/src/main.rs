@@ -12,6 +12,12 @@ use satchel_daemon::{
     supervisor,
 };
 
+/// A daemon lives for weeks between imports of gigabytes, so that what is freed has to go back to the system. How soon, stands in
+/// `.cargo/config.toml`.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     // Whatever this program writes, libraries' caches and temporary files too, is its user's alone.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);

@@ -17,12 +17,14 @@ use satchel_store::{OpenEvent, OpenOptions, Store, StoreError};
 use tokio::sync::watch;
 
 use crate::{
+    chain,
     clock::{Clock, SystemClock},
     config::Config,
     export::Exports,
     grpc::{self, Core, ServeError, page::PageKey},
     ingest::{Imports, IngestError},
     plugins::Plugins,
+    schedule::Regular,
     serve::{Listener, SocketError},
     supervisor::{self, Supervisor},
     watch::{Watch, WatchError},
@@ -33,6 +35,8 @@ use crate::{
 pub const DRAIN: Duration = Duration::from_secs(10);
 /// As good as for ever: whoever goes on after its daemon needs the data directory to be free.
 const UNTIL_IT_ENDS: Duration = Duration::from_hours(24);
+/// How often it is looked whether an export of the schedule is due; short commands that serve by themselves end before.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// Told once the daemon answers.
 #[derive(Clone, Debug)]
@@ -120,6 +124,7 @@ pub async fn run_under(
     let config = settings.borrow_and_update().clone();
     let (data_dir, runtime_dir) = (config.data_dir.clone(), config.runtime_dir.clone());
     let watching = config.watching.active;
+    let regular = config.regular.clone();
     let opened =
         tokio::task::spawn_blocking(move || open(&config, notice)).await.map_err(|_| RunError::Panicked)?;
     let (core, notices) = opened?;
@@ -129,6 +134,7 @@ pub async fn run_under(
     };
     ready(Ready { socket: listener.path().to_owned(), notices });
     let (watch, imports, store) = (core.watch.clone(), core.imports.clone(), core.store.clone());
+    let exports = core.exports.clone();
     if watching {
         watch.start();
     }
@@ -141,6 +147,8 @@ pub async fn run_under(
         served = grpc::serve(core, listener, stop, hurried(hurry.clone())) => served,
         () = follow(&mut settings, &imports, &watch) => Ok(()),
         () = tell_alive(&supervisor, watchdog, &store) => Ok(()),
+        // An export that is being written ends by itself; the store is closed after it.
+        () = export_regularly(exports, regular) => Ok(()),
     };
     close(watch.clone(), imports.clone(), store.clone(), drain, hurry).await?;
     Ok(served?)
@@ -202,6 +210,21 @@ async fn hurried(mut hurry: watch::Receiver<bool>) {
     }
 }
 
+/// Makes the exports of a schedule, if there is one; one that fails is told in the log and tried again. Never ends.
+async fn export_regularly(exports: Exports, plan: Option<Regular>) {
+    let Some(plan) = plan else { return future::pending().await };
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let (exports, plan) = (exports.clone(), plan.clone());
+        match tokio::task::spawn_blocking(move || exports.regular(&plan)).await {
+            Ok(Ok(Some(record))) => tracing::info!(id = record.export_id, path = record.path, "exported"),
+            Ok(Ok(None)) => {}
+            Ok(Err(error)) => tracing::error!(error = chain(&error), "the scheduled export was not made"),
+            Err(error) => tracing::error!(%error, "the scheduled export broke off"),
+        }
+    }
+}
+
 fn open(config: &Config, mut notice: impl FnMut(&OpenEvent)) -> Result<(Core, Vec<String>), RunError> {
     let data_dir = config.data_dir.clone();
     let failed = |source| RunError::DataDir { path: data_dir.clone(), source };
@@ -219,7 +242,8 @@ fn open(config: &Config, mut notice: impl FnMut(&OpenEvent)) -> Result<(Core, Ve
         Imports::new(store.clone(), Arc::clone(&plugins), Arc::clone(&clock), config.intake.clone(), limits)?;
     let watch =
         Watch::new(store.clone(), imports.clone(), Arc::clone(&clock), data_dir.clone(), &config.watching)?;
-    let exports = Exports::new(store.clone(), Arc::clone(&clock), data_dir.join("keys"));
+    let keys = data_dir.join("keys");
+    let exports = Exports::renewing(store.clone(), Arc::clone(&clock), keys, config.renewal);
     let started_at = clock.now_micros();
     let page_key = PageKey::kept_in(&data_dir.join("keys"));
     Ok((Core { store, plugins, imports, watch, exports, clock, page_key, data_dir, started_at }, notices))

@@ -1,5 +1,6 @@
 //! Checks a PAM bundle of anybody: rules, checksum, signature, manifest. Works without a data directory.
 
+mod chain;
 mod manifest;
 
 use std::{
@@ -21,6 +22,8 @@ use crate::{
     listed,
 };
 
+pub use chain::Merged;
+
 /// The file that every bundle has.
 const STORE: &str = "memory-store.json";
 const EMBEDDINGS: &str = "embeddings.json";
@@ -36,8 +39,10 @@ const MAX_ISSUES: usize = 10_000;
 /// How strict to be.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The only key that may have signed: multibase, `did:key` or base58.
-    pub signer: Option<String>,
+    /// The only keys that may have signed: multibase, `did:key` or base58. None: any.
+    pub signers: Vec<String>,
+    /// The bundle that this one, an incremental export, builds on. It is checked as well, by the same rules.
+    pub base: Option<PathBuf>,
     /// The key of the data directory; a bundle that it signed must have a manifest.
     pub own_key: Option<String>,
     /// Refuse what is only warned of: no signature, an unknown algorithm, warnings.
@@ -89,6 +94,8 @@ pub struct Report {
     pub memories: u64,
     /// Conversation files that were read.
     pub conversations: u64,
+    /// What base and bundle make; none without a base, or if they do not fit.
+    pub merged: Option<Merged>,
 }
 
 /// Why nothing could be checked.
@@ -117,14 +124,37 @@ pub enum VerifyError {
 /// # Errors
 /// When it cannot be read, or is no PAM bundle at all.
 pub fn path(path: &Path, options: &Options) -> Result<Report, VerifyError> {
-    let wanted = options.signer.as_deref().map(key).transpose()?;
+    let wanted = options.signers.iter().map(|text| key(text)).collect::<Result<Vec<_>, _>>()?;
+    let mut checked = check(path)?;
+    let mut findings = Vec::new();
+    let mut merged = None;
+    if let Some(base) = &options.base {
+        let mut base = check(base)?;
+        findings = judged(&mut base, options, &wanted);
+        findings.iter_mut().for_each(|finding| finding.path.insert_str(0, "base: "));
+        let (made, issues) = chain::check(base.report, &checked.report);
+        merged = made;
+        checked.report.issues.extend(issues);
+    }
+    Ok(conclude(checked, findings, merged, options, &wanted))
+}
+
+/// One bundle on its own.
+struct Checked {
+    report: validate::Report,
+    manifest: Signed,
+    conversations: u64,
+}
+
+fn check(path: &Path) -> Result<Checked, VerifyError> {
     let source = Source::at(path)?;
     let bundle = source.open(&Limits::default())?;
     let root = match bundle.list() {
         [entry] => match lone(&bundle, &entry.path)? {
             Lone::Store => Some(folder_of(&entry.path)),
             Lone::Document(issues) => {
-                return Ok(conclude(of_document(issues), Signed::Absent, options, wanted.as_ref(), 1));
+                let report = of_document(issues);
+                return Ok(Checked { report, manifest: Signed::Absent, conversations: 1 });
             }
             Lone::Other => None,
         },
@@ -141,7 +171,7 @@ pub fn path(path: &Path, options: &Options) -> Result<Report, VerifyError> {
             format!("cannot be checked: {}", unread.reason),
         ));
     }
-    Ok(conclude(report, manifest, options, wanted.as_ref(), conversations))
+    Ok(Checked { report, manifest, conversations })
 }
 
 fn key(text: &str) -> Result<PublicKey, VerifyError> {
@@ -265,29 +295,41 @@ fn unreadable(name: &str) -> impl Fn(io::Error) -> VerifyError + '_ {
     |source| VerifyError::Read { name: name.to_owned(), source }
 }
 
-fn conclude(
-    report: validate::Report,
-    manifest: Signed,
-    options: &Options,
-    wanted: Option<&PublicKey>,
-    conversations: u64,
-) -> Report {
-    let validate::Report { store, issues, checksum: _, signature } = report;
-    let mut findings: Vec<Finding> = issues.into_iter().map(finding).collect();
-    let signer = match &signature {
-        SignatureCheck::Valid { key } => Some(key.multibase()),
-        SignatureCheck::Invalid(_) | SignatureCheck::Absent | SignatureCheck::Unsupported(_) => None,
-    };
-    findings.extend(missing(&signature, options.strict));
-    findings.extend(wrong_signer(&signature, wanted));
-    let own = options.own_key.is_some() && options.own_key == signer;
-    if manifest == Signed::Absent && (wanted.is_some() || own) {
+/// Everything that is wrong with a bundle, by its rules and by what was asked of it.
+fn judged(checked: &mut Checked, options: &Options, wanted: &[PublicKey]) -> Vec<Finding> {
+    let signature = &checked.report.signature;
+    let mut findings: Vec<Finding> = checked.report.issues.drain(..).map(finding).collect();
+    findings.extend(missing(signature, options.strict));
+    findings.extend(wrong_signer(signature, wanted));
+    let own = options.own_key.is_some() && options.own_key == signer(signature);
+    if checked.manifest == Signed::Absent && (!wanted.is_empty() || own) {
         findings.push(error(
             "manifest",
             "satchel-manifest.json",
             "is missing, so relations and conversations are not signed",
         ));
     }
+    findings
+}
+
+fn signer(signature: &SignatureCheck) -> Option<String> {
+    match signature {
+        SignatureCheck::Valid { key } => Some(key.multibase()),
+        SignatureCheck::Invalid(_) | SignatureCheck::Absent | SignatureCheck::Unsupported(_) => None,
+    }
+}
+
+fn conclude(
+    mut checked: Checked,
+    of_base: Vec<Finding>,
+    merged: Option<Merged>,
+    options: &Options,
+    wanted: &[PublicKey],
+) -> Report {
+    let mut findings = judged(&mut checked, options, wanted);
+    findings.extend(of_base);
+    let Checked { report, manifest, conversations } = checked;
+    let validate::Report { store, issues: _, checksum: _, signature } = report;
     let worst = |finding: &Finding| finding.severity == Severity::Error || options.strict;
     let valid = !findings.iter().any(worst);
     let issues_found = findings.len();
@@ -297,11 +339,12 @@ fn conclude(
         valid,
         signature: state(&signature),
         manifest,
-        signer,
+        signer: signer(&signature),
         issues: findings,
         issues_found,
         memories: store.map_or(0, |store| store.memories.len() as u64),
         conversations,
+        merged,
     }
 }
 
@@ -325,12 +368,15 @@ fn missing(signature: &SignatureCheck, strict: bool) -> Option<Finding> {
     Some(Finding { severity, check: "R-18.1".into(), path: "$.signature".into(), message })
 }
 
-fn wrong_signer(signature: &SignatureCheck, wanted: Option<&PublicKey>) -> Option<Finding> {
-    let wanted = wanted?;
+fn wrong_signer(signature: &SignatureCheck, wanted: &[PublicKey]) -> Option<Finding> {
+    if wanted.is_empty() {
+        return None;
+    }
     match signature {
-        SignatureCheck::Valid { key } if key == wanted => None,
+        SignatureCheck::Valid { key } if wanted.contains(key) => None,
         SignatureCheck::Valid { key } => {
-            let message = format!("is of {}, not of {}", key.multibase(), wanted.multibase());
+            let wanted: Vec<String> = wanted.iter().map(PublicKey::multibase).collect();
+            let message = format!("is of {}, not of {}", key.multibase(), wanted.join(" or "));
             Some(error("signer", "$.signature", &message))
         }
         _ => Some(error("signer", "$.signature", "is not there to tell who signed")),

@@ -10,8 +10,8 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use satchel_daemon::{
     clock::{Clock, SystemClock},
-    export::{ExportRecord, ExportRequest, Exports, Format},
-    ingest::{ImportRequest, Imports, Phase, receipt::ImportRecord},
+    export::{ExportRecord, ExportRequest, Exports, Extent, Format},
+    ingest::{Apply, ImportRequest, Imports, Phase, receipt::ImportRecord},
     intake::Limits,
     plugins::Plugins,
 };
@@ -72,7 +72,13 @@ impl Archive {
     /// # Errors
     /// When the job cannot be started.
     pub fn import(&self, path: &Path) -> Result<Vec<ImportRecord>> {
-        self.run(ImportRequest { path: path.to_owned(), provider: None, again: false, dry_run: false })
+        self.run(ImportRequest {
+            path: path.to_owned(),
+            provider: None,
+            again: false,
+            dry_run: false,
+            apply: None,
+        })
     }
 
     /// Imports `path` even if it was imported before.
@@ -80,7 +86,36 @@ impl Archive {
     /// # Errors
     /// When the job cannot be started.
     pub fn import_again(&self, path: &Path) -> Result<Vec<ImportRecord>> {
-        self.run(ImportRequest { path: path.to_owned(), provider: None, again: true, dry_run: false })
+        self.run(ImportRequest {
+            path: path.to_owned(),
+            provider: None,
+            again: true,
+            dry_run: false,
+            apply: None,
+        })
+    }
+
+    /// Merges a PAM document and waits for the end, as a person who lets nothing pass.
+    ///
+    /// # Errors
+    /// When the job cannot be started.
+    pub fn apply(&self, path: &Path) -> Result<ImportRecord> {
+        self.apply_by(path, false, Apply::default())
+    }
+
+    /// Merges a PAM document by rules of one's own; whose the store is, it knows.
+    ///
+    /// # Errors
+    /// When the job cannot be started, or several documents are found.
+    pub fn apply_by(&self, path: &Path, dry_run: bool, rules: Apply) -> Result<ImportRecord> {
+        let apply = Some(Apply { owner: self.exports.owner()?, ..rules });
+        only(self.run(ImportRequest {
+            path: path.to_owned(),
+            provider: None,
+            again: false,
+            dry_run,
+            apply,
+        })?)
     }
 
     /// Runs any import.
@@ -108,8 +143,21 @@ impl Archive {
     /// # Errors
     /// When the export fails.
     pub fn export_as(&self, format: Format, output: &Path) -> Result<ExportRecord> {
+        self.export_extent(format, Extent::Full, output)
+    }
+
+    /// Writes the changes since the latest full export, or one that is named.
+    ///
+    /// # Errors
+    /// When the export fails.
+    pub fn export_changes(&self, base: Option<&str>, output: &Path) -> Result<ExportRecord> {
+        let base = base.map(str::to_owned);
+        self.export_extent(Format::Pam, Extent::Incremental { base }, output)
+    }
+
+    fn export_extent(&self, format: Format, extent: Extent, output: &Path) -> Result<ExportRecord> {
         let output = output.to_owned();
-        let request = ExportRequest { output, format, conversations: true, attachments: false };
+        let request = ExportRequest { output, format, conversations: true, attachments: false, extent };
         Ok(self.exports.create(&request)?)
     }
 

@@ -5,3 +5,4 @@ pub mod daemon;
 pub mod exports;
 pub mod generate;
 pub mod guests;
+pub mod nobody;

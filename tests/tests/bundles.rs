@@ -41,10 +41,8 @@ fn a_bundle_is_valid_as_a_folder_and_as_a_zip() -> Result<()> {
     for output in ["bundle", "bundle.zip"] {
         let path = folder.path().join(output);
         let made = archive.export(&path)?;
-        let report = verify::path(
-            &path,
-            &Options { signer: Some(made.signer.clone()), own_key: None, strict: false },
-        )?;
+        let report =
+            verify::path(&path, &Options { signers: vec![made.signer.clone()], ..Options::default() })?;
         assert!(report.valid, "{output}: {:?}", report.issues);
         assert_eq!((report.signature, report.manifest), (Signed::Valid, Signed::Valid));
         assert_eq!(report.signer.as_deref(), Some(made.signer.as_str()));
@@ -150,7 +148,7 @@ fn what_is_added_removed_or_swapped_is_found() -> Result<()> {
     let manifest = bundle.join("satchel-manifest.json");
     let whole = fs::read(&manifest)?;
     fs::remove_file(&manifest)?;
-    let with_signer = Options { signer: Some(made.signer), ..Options::default() };
+    let with_signer = Options { signers: vec![made.signer], ..Options::default() };
     refused("an orphaned signature")?;
     fs::remove_file(bundle.join("satchel-manifest.sig"))?;
     assert!(!verify::path(&bundle, &with_signer)?.valid, "a named signer's bundle needs its manifest");
@@ -165,9 +163,9 @@ fn another_signer_is_not_the_one_that_was_asked_for() -> Result<()> {
     archive(folder.path())?.export(&bundle)?;
     let other = tempfile::tempdir()?;
     let stranger = archive(other.path())?.export(&other.path().join("bundle"))?.signer;
-    let report = verify::path(&bundle, &Options { signer: Some(stranger), ..Options::default() })?;
+    let report = verify::path(&bundle, &Options { signers: vec![stranger], ..Options::default() })?;
     assert!(!report.valid && report.signature == Signed::Valid, "{report:?}");
-    assert!(verify::path(&bundle, &Options { signer: Some("zebra".into()), ..Options::default() }).is_err());
+    assert!(verify::path(&bundle, &Options { signers: vec!["zebra".into()], ..Options::default() }).is_err());
     Ok(())
 }
 

@@ -400,7 +400,12 @@ async fn a_bundle_is_checked_by_its_id_and_by_its_path() -> Result<()> {
     let valid = v1::SignatureState::Valid;
     let by_id = Some(v1::verify_export_request::Bundle::Id(made.id.clone()));
     for bundle in [by_id.clone(), by_path(&path)] {
-        let request = v1::VerifyExportRequest { bundle, signer: made.signer.clone(), strict: true };
+        let request = v1::VerifyExportRequest {
+            bundle,
+            signer: made.signer.clone(),
+            strict: true,
+            ..Default::default()
+        };
         let report = client.verify_export(request).await?.into_inner();
         assert!(report.valid && report.issues.is_empty() && report.issues_total == 0, "{report:?}");
         assert_eq!((report.signature(), report.manifest()), (valid, valid));
@@ -418,7 +423,7 @@ async fn a_bundle_is_checked_by_its_id_and_by_its_path() -> Result<()> {
     assert!(report.issues_total >= report.issues.len() as u64 && report.issues_total > 0);
 
     let mut check = async |bundle, signer: &str| {
-        let request = v1::VerifyExportRequest { bundle, signer: signer.to_owned(), strict: false };
+        let request = v1::VerifyExportRequest { bundle, signer: signer.to_owned(), ..Default::default() };
         refused(client.verify_export(request).await)
     };
     let invalid = (Code::InvalidArgument, "FIELD_INVALID".to_owned());

@@ -57,7 +57,7 @@ async fn a_long_file_shows_how_much_of_it_is_hashed_and_can_be_cancelled_meanwhi
     let dir = tempfile::tempdir()?;
     let archive = Archive::open(&dir.path().join("data"))?;
     let path = endless(dir.path())?;
-    let request = ImportRequest { path, provider: None, again: false, dry_run: false };
+    let request = ImportRequest { path, provider: None, again: false, dry_run: false, apply: None };
     let job = archive.imports.start(request)?;
     let mut view = archive.imports.subscribe(job).context("a job")?;
     view.wait_for(|view| view.phase == Phase::Hashing).await?;
@@ -294,8 +294,8 @@ fn a_truncated_file_gives_its_whole_records_and_says_where_it_ends() -> Result<(
 fn a_dry_run_says_what_an_import_would_do_and_stores_nothing() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let archive = Archive::open(&dir.path().join("data"))?;
-    let request =
-        ImportRequest { path: demo().join("claude-export"), provider: None, again: false, dry_run: true };
+    let path = demo().join("claude-export");
+    let request = ImportRequest { path, provider: None, again: false, dry_run: true, apply: None };
     let dry = only(archive.run(request)?)?;
     assert_eq!(archive.store.revision().get(), 0);
     let real = only(archive.import(&demo().join("claude-export"))?)?;
@@ -334,6 +334,7 @@ fn two_imports_at_once_count_each_its_own() -> Result<()> {
             provider: None,
             again: false,
             dry_run: false,
+            apply: None,
         })
     };
     let jobs = [start("chatgpt-export")?, start("claude-export")?];

@@ -4,7 +4,11 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::receipt::{Counts, ImportRecord, ImportStatus};
+use satchel_daemon::ingest::{
+    receipt::{Counts, ImportRecord, ImportStatus},
+    undo::{Turn, TurnRequest},
+};
+use satchel_host::CancelToken;
 use satchel_pam::record::Skip;
 use satchel_tests::{
     archive::{Archive, only},
@@ -70,6 +74,37 @@ fn it_is_so_for_claude_too() -> Result<()> {
     Ok(())
 }
 
+/// What one import read and another recalled is said by both: it stays when either is undone, and goes with the second.
+#[test]
+fn a_recalled_piece_is_said_by_both_imports() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (older, newer) = (dir.path().join("older"), dir.path().join("newer"));
+    chatgpt_later(&older, BYTES, 11, 0)?;
+    chatgpt_later(&newer, BYTES, 11, 4)?;
+    let alone = |export: &Path| -> Result<_> {
+        let dir = tempfile::tempdir()?;
+        let archive = Archive::open(dir.path())?;
+        archive.import(export)?;
+        archive.state()
+    };
+    let (only_older, only_newer) = (alone(&older)?, alone(&newer)?);
+    let archive = Archive::open(&dir.path().join("data"))?;
+    let first = only(archive.import(&older)?)?;
+    let second = only(archive.import(&newer)?)?;
+    ensure!(second.conversations.unchanged > 0, "{second:#?}");
+    turn(&archive, &first.id, Turn::Undo)?;
+    ensure!(archive.state()? == only_newer, "the newer export alone is left");
+    turn(&archive, &second.id, Turn::Undo)?;
+    ensure!(archive.state()?.conversations.is_empty(), "nothing is left");
+    let third = only(archive.import(&older)?)?;
+    ensure!(third.conversations.new == first.conversations.new, "it is read anew: {third:#?}");
+    ensure!(archive.state()? == only_older, "the older export alone is there");
+    turn(&archive, &second.id, Turn::Redo)?;
+    turn(&archive, &third.id, Turn::Undo)?;
+    ensure!(archive.state()? == only_newer, "the newer export alone is there again");
+    Ok(())
+}
+
 /// The same records in other files are known by their bytes, wherever they stand; what is odd in them is told again.
 #[test]
 fn every_sample_gives_the_same_beside_another_file() -> Result<()> {
@@ -99,6 +134,19 @@ fn facts(records: &[ImportRecord]) -> Vec<([Counts; 3], ImportStatus, Vec<Skip>)
     records.iter().map(|record| (counts(record), record.status, record.skipped.clone())).collect()
 }
 
+/// Undoes an import, or takes that back.
+fn turn(archive: &Archive, id: &str, turn: Turn) -> Result<()> {
+    let request = TurnRequest { id, turn, dry_run: false, expected: None };
+    archive.imports.turn(request, &CancelToken::new())?.context("there is no such import")?;
+    Ok(())
+}
+
 fn request(path: &Path, again: bool) -> satchel_daemon::ingest::ImportRequest {
-    satchel_daemon::ingest::ImportRequest { path: path.to_owned(), provider: None, again, dry_run: false }
+    satchel_daemon::ingest::ImportRequest {
+        path: path.to_owned(),
+        provider: None,
+        again,
+        dry_run: false,
+        apply: None,
+    }
 }

@@ -154,8 +154,13 @@ fn an_import_that_found_nothing_new_is_in_the_history_with_all_its_issues() -> R
 fn a_dry_run_is_known_as_long_as_its_job_is() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let archive = Archive::open(&dir.path().join("data"))?;
-    let request =
-        ImportRequest { path: demo().join("claude-export"), provider: None, again: false, dry_run: true };
+    let request = ImportRequest {
+        path: demo().join("claude-export"),
+        provider: None,
+        again: false,
+        dry_run: true,
+        apply: None,
+    };
     let shown = only(archive.run(request)?)?;
     assert_eq!(archive.imports.get(&shown.id)?, Some(shown));
     assert!(archive.imports.list(None, 10)?.items.is_empty());
@@ -187,7 +192,8 @@ fn a_job_that_breaks_off_by_a_bug_has_an_end_and_the_next_one_runs() -> Result<(
 }
 
 fn within_a_minute(archive: &Archive, path: &Path) -> Result<Vec<ImportRecord>> {
-    let request = ImportRequest { path: path.to_owned(), provider: None, again: false, dry_run: false };
+    let request =
+        ImportRequest { path: path.to_owned(), provider: None, again: false, dry_run: false, apply: None };
     let job = archive.imports.start(request)?;
     let mut view = archive.imports.subscribe(job).context("the job")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;

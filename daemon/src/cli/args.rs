@@ -110,7 +110,7 @@ pub enum Command {
     /// Look at conversations
     #[command(subcommand, after_help = examples::CONVERSATIONS)]
     Conversations(Conversations),
-    /// Write everything as a signed PAM 1.0 bundle
+    /// Write everything, or what changed, as a signed PAM 1.0 bundle
     ///
     /// The bundle stands whole at its place or not at all. It is plain and closed to other users (mode 0600).
     #[command(after_help = examples::EXPORT)]
@@ -123,6 +123,13 @@ pub enum Command {
     /// Works offline and needs no data directory. Exit code 1 when the bundle does not hold.
     #[command(after_help = examples::VERIFY)]
     Verify(VerifyArgs),
+    /// Merge a PAM bundle from anybody: a full export, or the changes since one
+    ///
+    /// By PAM's own rules: newer versions take the place of older ones, which stay in the history; what was retracted stays so;
+    /// nothing is deleted. Changes are refused unless the export that they build on is known here, and so are other people's
+    /// memories. Applying twice changes nothing.
+    #[command(after_help = examples::APPLY)]
+    Apply(ApplyArgs),
     /// The importers
     #[command(subcommand, after_help = examples::PLUGINS)]
     Plugins(Plugins),
@@ -323,6 +330,12 @@ pub struct ExportArgs {
     /// With the bytes of attachments; of pam only
     #[arg(long)]
     pub attachments: bool,
+    /// Only what changed since the last full export, which it adds to; of pam only
+    #[arg(long)]
+    pub incremental: bool,
+    /// The full export to add to: its id, or the first characters of it
+    #[arg(long, value_name = "EXPORT_ID", requires = "incremental")]
+    pub base: Option<String>,
 }
 
 /// In whose shapes an export is written.
@@ -378,12 +391,32 @@ pub struct VerifyArgs {
     /// A folder, a ZIP or a memory-store.json
     #[arg(value_hint = ValueHint::AnyPath)]
     pub path: PathBuf,
-    /// Accept only this signer: z6Mk… or did:key:z6Mk…
+    /// The full bundle that this incremental one adds to; it is checked too
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub base: Option<PathBuf>,
+    /// Accept only this signer: z6Mk… or did:key:z6Mk…; may be given several times
     #[arg(long, value_name = "KEY")]
-    pub signer: Option<String>,
+    pub signer: Vec<String>,
     /// Refuse a bundle whose signature is absent or of an unknown kind
     #[arg(long)]
     pub strict: bool,
+}
+
+/// `apply`.
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    /// A folder, a ZIP or a memory-store.json
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub path: PathBuf,
+    /// Show what would change, store nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Take it although it is somebody else's
+    #[arg(long)]
+    pub any_owner: bool,
+    /// Take it although its base is not known here, or its checksum or signature does not hold
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// `plugins …`.

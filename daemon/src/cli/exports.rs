@@ -1,7 +1,9 @@
 //! `export` and `exports …`.
 
+use indicatif::ProgressBar;
 use satchel_proto::v1::{
-    CreateExportRequest, Export, ExportFormat, ExportType, GetExportRequest, ListExportsRequest,
+    CreateExportRequest, Export, ExportFormat, ExportProgress, ExportType, GetExportRequest,
+    ListExportsRequest, MakeExportRequest, make_export_response::Told,
 };
 
 use super::{
@@ -21,7 +23,7 @@ use super::{
     words,
 };
 
-/// Writes a full export.
+/// Writes an export.
 ///
 /// # Errors
 /// As the daemon refuses.
@@ -33,17 +35,26 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &ExportArgs
         FormatWord::Pam => ExportFormat::Pam,
         FormatWord::Memu => ExportFormat::Memu,
     };
+    let kind = if args.incremental { ExportType::Incremental } else { ExportType::Full };
+    let base_export_id = match &args.base {
+        Some(given) => resolve(link, given).await?,
+        None => String::new(),
+    };
     let request = CreateExportRequest {
-        r#type: ExportType::Full.into(),
+        r#type: kind.into(),
+        base_export_id,
         output: text_of(output)?,
         without_conversations: args.no_conversations,
         attachments: args.attachments,
         format: format.into(),
     };
     let spinner = context.out.spinner("writing the export");
-    let answer = link.exports().create_export(request).await;
+    let made = make(link, request, &spinner).await;
     spinner.finish_and_clear();
-    let export = answer?.into_inner().export.unwrap_or_default();
+    let export = made?;
+    for line in remarks(&export) {
+        context.out.note(&line);
+    }
     if context.out.json {
         context.out.json(&json::admin::Export::new(&export))?;
         return Ok(Exit::Done);
@@ -51,6 +62,32 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &ExportArgs
     let text = written(&export, &context.calendar, context.out.look);
     context.out.print(&text)?;
     Ok(Exit::Done)
+}
+
+/// Makes the export and shows how far it is.
+async fn make(link: &Link, export: CreateExportRequest, spinner: &ProgressBar) -> Result<Export, CliError> {
+    let request = MakeExportRequest { export: Some(export) };
+    let mut told = link.exports().make_export(request).await?.into_inner();
+    let mut made = None;
+    while let Some(message) = told.message().await? {
+        match message.told {
+            Some(Told::Progress(progress)) => spinner.set_message(stage(&progress)),
+            Some(Told::Export(export)) => made = Some(export),
+            None => {}
+        }
+    }
+    made.ok_or_else(|| tonic::Status::unavailable("the daemon went away before the export was made").into())
+}
+
+/// How far it is, in words.
+fn stage(progress: &ExportProgress) -> String {
+    let ExportProgress { conversations, conversations_total, memories, memories_total } = *progress;
+    let (what, done, total) = if memories == 0 {
+        ("conversations", conversations, conversations_total)
+    } else {
+        ("memories", memories, memories_total)
+    };
+    format!("writing {what}: {} of {}", text::number(done), text::number(total.max(done)))
 }
 
 /// Runs one of the commands.
@@ -87,11 +124,7 @@ async fn fetch(link: &Link, page_size: i32, page_token: String) -> Result<Page<E
 }
 
 async fn show(context: &mut Context, link: &Link, given: &str) -> Result<Exit, CliError> {
-    let id = page::resolve("export", given, async |size, token| {
-        let page = fetch(link, size, token).await?;
-        Ok(Page { rows: page.rows.into_iter().map(|export| export.id).collect(), next: page.next })
-    })
-    .await?;
+    let id = resolve(link, given).await?;
     let export =
         link.exports().get_export(GetExportRequest { id }).await?.into_inner().export.unwrap_or_default();
     if context.out.json {
@@ -102,10 +135,26 @@ async fn show(context: &mut Context, link: &Link, given: &str) -> Result<Exit, C
     Ok(Exit::Done)
 }
 
+async fn resolve(link: &Link, given: &str) -> Result<String, CliError> {
+    page::resolve("export", given, async |size, token| {
+        let page = fetch(link, size, token).await?;
+        Ok(Page { rows: page.rows.into_iter().map(|export| export.id).collect(), next: page.next })
+    })
+    .await
+}
+
+/// What was done otherwise than asked, and what the export does not say.
+fn remarks(export: &Export) -> Vec<String> {
+    let reason = (!export.reason.is_empty()).then(|| format!("this is a full export: {}", export.reason));
+    let warnings = export.warnings.iter().map(|warning| format!("note: {warning}"));
+    reason.into_iter().chain(warnings).collect()
+}
+
 fn table(exports: &[Export], calendar: &Calendar) -> Table {
     let ids = text::ShortIds::new(exports.iter().map(|export| export.id.as_str()));
     let mut table = Table::new([
         Column::new("id"),
+        Column::new("type").spare(4),
         Column::new("format").spare(3),
         Column::new("made"),
         Column::right("memories"),
@@ -116,6 +165,7 @@ fn table(exports: &[Export], calendar: &Calendar) -> Table {
     for export in exports {
         table.row([
             Cell::painted(&ids.of(&export.id), Paint::Id),
+            Cell::new(&kind(export)),
             Cell::new(&words::export_format(export.format)),
             Cell::painted(&calendar.short(export.created_at.as_ref()), Paint::Dim),
             Cell::new(&text::number(export.memories)),
@@ -127,9 +177,18 @@ fn table(exports: &[Export], calendar: &Calendar) -> Table {
     table
 }
 
+/// `full`, `incremental`, and whether it came from elsewhere.
+fn kind(export: &Export) -> String {
+    let kind = words::export_type(export.r#type);
+    if export.applied { format!("{kind}, applied") } else { kind }
+}
+
 fn facts(export: &Export, calendar: &Calendar) -> Facts {
     let mut facts = Facts::new();
     facts.painted("export", &export.id, Paint::Id);
+    facts.add("type", &kind(export));
+    facts.add("base", &export.base_export_id);
+    facts.add("since", &export.since);
     facts.add("format", &words::export_format(export.format));
     facts.add("made", &calendar.minute(export.created_at.as_ref()));
     facts.add("where", &export.path);
@@ -189,6 +248,7 @@ mod tests {
     fn export() -> Export {
         Export {
             id: "a80c1122-0000-4000-8000-000000000001".to_owned(),
+            r#type: ExportType::Full.into(),
             format: ExportFormat::Pam.into(),
             memories: 9,
             withheld: 1,
@@ -210,6 +270,7 @@ mod tests {
 ✓ exported 9 memories, 3 conversations
 
 export         a80c1122-0000-4000-8000-000000000001
+type           full
 format         pam
 made           2026-03-12 11:20
 where          /home/ana/my backup.zip
@@ -244,11 +305,31 @@ signed by      z6Mkabc
     }
 
     #[test]
+    fn changes_name_their_base_and_what_they_cannot_say() {
+        let delta = Export {
+            r#type: ExportType::Incremental.into(),
+            base_export_id: "0b5e".to_owned(),
+            since: "2026-03-11T00:00:00Z".to_owned(),
+            warnings: vec!["1 memories were taken back".to_owned()],
+            ..export()
+        };
+        let shown = written(&delta, &time::fixed(), Look::plain(80));
+        assert!(
+            shown.contains("type           incremental\nbase           0b5e\nsince          2026-03-11"),
+            "{shown}"
+        );
+        assert_eq!(remarks(&delta), ["note: 1 memories were taken back"]);
+        let full = Export { reason: "there is no full export".to_owned(), ..export() };
+        assert_eq!(remarks(&full), ["this is a full export: there is no full export"]);
+        assert_eq!(kind(&Export { applied: true, ..delta }), "incremental, applied");
+    }
+
+    #[test]
     fn exports_are_listed() {
         let expected = "\
-ID        FORMAT  MADE        MEMORIES  CONVERSATIONS   SIZE  WHERE
-a80c1122  pam     40 min ago         9              3  48 kB  /home/ana/my backup.zip
+ID        TYPE  FORMAT  MADE        MEMORIES  CONVERSATIONS   SIZE  WHERE
+a80c1122  full  pam     40 min ago         9              3  48 kB  /home/ana/my backup.zip
 ";
-        assert_eq!(table(&[export()], &time::fixed()).render(Look::plain(90)), expected);
+        assert_eq!(table(&[export()], &time::fixed()).render(Look::plain(100)), expected);
     }
 }

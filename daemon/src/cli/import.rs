@@ -1,5 +1,6 @@
 //! `import`: starts jobs, follows them, prints what came of them.
 
+mod differences;
 mod pace;
 mod progress;
 pub(super) mod receipt;
@@ -10,23 +11,62 @@ use std::{
 };
 
 use satchel_proto::v1::{
-    CancelImportRequest, CreateImportRequest, Import, ImportJob, ImportStatus, JobState, WatchImportRequest,
-    import_service_client::ImportServiceClient,
+    ApplyRules, CancelImportRequest, CreateImportRequest, Import, ImportJob, ImportStatus, JobState,
+    WatchImportRequest, import_service_client::ImportServiceClient,
 };
 use tokio_stream::StreamExt;
 use tonic::transport::Channel;
 
 use self::progress::Progress;
-use super::{Context, args::ImportArgs, error::CliError, exit::Exit, json, link::Link};
+use super::{
+    Context,
+    args::{ApplyArgs, ImportArgs},
+    error::CliError,
+    exit::Exit,
+    json,
+    link::Link,
+};
 
 /// Jobs that are started before the first of them has ended: the daemon runs two at a time, the others wait for them.
 const STARTED_AHEAD: usize = 4;
+
+/// What is to be imported, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    paths: Vec<PathBuf>,
+    provider: String,
+    again: bool,
+    dry_run: bool,
+    apply: Option<ApplyRules>,
+}
+
+impl From<&ImportArgs> for Order {
+    fn from(args: &ImportArgs) -> Self {
+        let ImportArgs { paths, provider, dry_run, again } = args;
+        let provider = provider.clone().unwrap_or_default();
+        Self { paths: paths.clone(), provider, again: *again, dry_run: *dry_run, apply: None }
+    }
+}
+
+impl From<&ApplyArgs> for Order {
+    fn from(args: &ApplyArgs) -> Self {
+        let ApplyArgs { path, dry_run, any_owner, force } = args;
+        let apply = Some(ApplyRules { any_owner: *any_owner, force: *force });
+        let paths = vec![path.clone()];
+        Self { paths, provider: String::new(), again: false, dry_run: *dry_run, apply }
+    }
+}
 
 /// Imports every path and prints a receipt for each export that was found.
 ///
 /// # Errors
 /// A path that is not there, a daemon that refuses or goes away.
-pub(crate) async fn run(context: &mut Context, link: &Link, args: &ImportArgs) -> Result<Exit, CliError> {
+pub(crate) async fn run(
+    context: &mut Context,
+    link: &Link,
+    args: impl Into<Order>,
+) -> Result<Exit, CliError> {
+    let args = args.into();
     let paths = args.paths.iter().map(|path| absolute(context, path)).collect::<Result<Vec<_>, _>>()?;
     let mut work = Work { client: link.imports(), started: VecDeque::new(), cancelled: false };
     let mut imports = Vec::new();
@@ -36,7 +76,7 @@ pub(crate) async fn run(context: &mut Context, link: &Link, args: &ImportArgs) -
     loop {
         while work.started.len() < STARTED_AHEAD && !work.cancelled {
             let Some(path) = waiting.next() else { break };
-            work.start(path, args).await?;
+            work.start(path, &args).await?;
         }
         let Some(job) = work.started.pop_front() else { break };
         let ended = work.follow(job, context).await?;
@@ -109,12 +149,13 @@ struct Work {
 }
 
 impl Work {
-    async fn start(&mut self, path: &str, args: &ImportArgs) -> Result<(), CliError> {
+    async fn start(&mut self, path: &str, args: &Order) -> Result<(), CliError> {
         let request = CreateImportRequest {
             path: path.to_owned(),
-            provider: args.provider.clone().unwrap_or_default(),
+            provider: args.provider.clone(),
             again: args.again,
             dry_run: args.dry_run,
+            apply: args.apply,
         };
         self.started.extend(self.client.create_import(request).await?.into_inner().job);
         Ok(())

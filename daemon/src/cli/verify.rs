@@ -22,7 +22,8 @@ const SHOWN: usize = 30;
 /// # Errors
 /// When it cannot be read, or is no bundle at all.
 pub(crate) fn run(args: &VerifyArgs, own_key: Option<String>, out: &mut Out) -> Result<Exit, CliError> {
-    let options = Options { signer: args.signer.clone(), own_key, strict: args.strict };
+    let options =
+        Options { signers: args.signer.clone(), base: args.base.clone(), own_key, strict: args.strict };
     let spinner = out.spinner("checking");
     let checked = verify::path(&args.path, &options);
     spinner.finish_and_clear();
@@ -53,6 +54,15 @@ struct Verdict<'a> {
     issues_total: usize,
     memories: u64,
     conversations: u64,
+    /// Null without `--base`, or if the two do not fit.
+    merged: Option<Merged>,
+}
+
+/// What base and bundle make.
+#[derive(Debug, Serialize)]
+struct Merged {
+    memories: u64,
+    checksum: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -65,8 +75,17 @@ struct Issue<'a> {
 
 impl<'a> Verdict<'a> {
     fn new(report: &'a Report) -> Self {
-        let Report { valid, signature, manifest, signer, issues, issues_found, memories, conversations } =
-            report;
+        let Report {
+            valid,
+            signature,
+            manifest,
+            signer,
+            issues,
+            issues_found,
+            memories,
+            conversations,
+            merged,
+        } = report;
         Self {
             valid: *valid,
             signature: word(*signature),
@@ -76,6 +95,10 @@ impl<'a> Verdict<'a> {
             issues_total: *issues_found,
             memories: *memories,
             conversations: *conversations,
+            merged: merged.as_ref().map(|merged| Merged {
+                memories: merged.memories,
+                checksum: merged.checksum.map(|sum| sum.to_string()),
+            }),
         }
     }
 }
@@ -102,6 +125,10 @@ fn render(report: &Report, look: Look) -> String {
     facts.painted("signature", word(report.signature), paint(report.signature));
     facts.painted("manifest", word(report.manifest), paint(report.manifest));
     facts.maybe("signed by", report.signer.as_deref());
+    if let Some(merged) = &report.merged {
+        facts.add("with base", &text::count(merged.memories, "memory", "memories"));
+        facts.maybe("checksum", merged.checksum.map(|sum| sum.to_string()).as_deref());
+    }
     let mut out = format!("{mark} {verdict}: {what}\n\n{}", facts.render(look));
     out.push_str(&findings(report, look));
     out
@@ -185,6 +212,7 @@ mod tests {
             issues_found: 2,
             memories: 12,
             conversations: 1,
+            merged: None,
         }
     }
 

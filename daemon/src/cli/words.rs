@@ -3,8 +3,9 @@
 //! Enum values on the wire are named after the words, so that the word is the name without its prefix.
 
 use satchel_proto::v1::{
-    AttachmentKind, ExportFormat, ExportType, ExtractionMethod, ImportStatus, IssueKind, JobState,
-    MemoryStatus, MemoryType, PartKind, Permission, RecordKind, Role, SourceOrigin, SourceState, Visibility,
+    AttachmentKind, DifferenceKind, ExportFormat, ExportType, ExtractionMethod, ImportStatus, IssueKind,
+    JobState, MemoryStatus, MemoryType, PartKind, Permission, RecordKind, Role, SourceOrigin, SourceState,
+    Visibility,
 };
 
 /// A number that this program does not know: the daemon is newer.
@@ -53,8 +54,10 @@ words! {
     source_origin: SourceOrigin, "SOURCE_ORIGIN_";
     /// `idle`, `watching`, …
     source_state: SourceState, "SOURCE_STATE_";
-    /// `full`.
+    /// `full`, `incremental`.
     export_type: ExportType, "EXPORT_TYPE_";
+    /// `new`, `changed`, `kept`.
+    difference_kind: DifferenceKind, "DIFFERENCE_KIND_";
     /// `pam`, `memu`.
     export_format: ExportFormat, "EXPORT_FORMAT_";
 }

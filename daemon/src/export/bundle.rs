@@ -1,6 +1,6 @@
-//! Writes one full bundle: conversations, then the memory store that indexes them, then the signed manifest.
+//! Writes one bundle: conversations, then the memory store that indexes them, then the signed manifest.
 
-use std::{collections::BTreeMap, io::Write};
+use std::{cell::Cell, collections::BTreeMap, io::Write};
 
 use satchel_pam::{
     conversation,
@@ -11,11 +11,13 @@ use satchel_pam::{
     time::Timestamp,
 };
 use satchel_store::{
-    ConversationQuery, ConversationRecord, MemoryOrder, MemoryQuery, MemoryRecord, Revision, Store,
+    ConversationQuery, ConversationRecord, EmbeddingRecord, MemoryOrder, MemoryQuery, MemoryRecord,
+    RelationRecord, Revision, Store,
 };
 
 use super::{
-    ExportError, ExportRecord, ExportRequest, Format,
+    ExportError, ExportRecord, ExportRequest, FULL, Format, INCREMENTAL, Progress,
+    delta::Delta,
     keys::Signer,
     pages,
     target::{Target, Written},
@@ -41,6 +43,26 @@ pub(super) struct Job<'a> {
     /// Microseconds since the Unix epoch.
     pub(super) now: i64,
     pub(super) signer: &'a Signer,
+    /// Only what changed; none: all.
+    pub(super) delta: Option<Delta>,
+    /// Why all, if changes were asked for.
+    pub(super) reason: Option<String>,
+    pub(super) told: Told<'a>,
+}
+
+/// How far it is, and who hears of it.
+pub(super) struct Told<'a> {
+    pub(super) progress: Cell<Progress>,
+    pub(super) tell: &'a dyn Fn(Progress),
+}
+
+impl Told<'_> {
+    fn on(&self, step: impl FnOnce(&mut Progress)) {
+        let mut progress = self.progress.get();
+        step(&mut progress);
+        self.progress.set(progress);
+        (self.tell)(progress);
+    }
 }
 
 /// What the first look at the memories tells.
@@ -73,12 +95,13 @@ impl Job<'_> {
         }
         let manifest = self.manifest(&mut target)?;
         let bytes = target.publish()?;
+        let delta = self.delta.as_ref();
         Ok(ExportRecord {
             export_id: self.id.clone(),
-            export_type: "full".into(),
+            export_type: self.kind().into(),
             format: Format::Pam,
-            base_export_id: None,
-            since: None,
+            base_export_id: delta.map(|delta| delta.base.clone()),
+            since: delta.map(|delta| delta.since.to_string()),
             export_date: self.date().to_string(),
             at_micros: self.now,
             memories: integrity.total_memories,
@@ -91,18 +114,36 @@ impl Job<'_> {
             revision: self.revision.get(),
             path: self.place(),
             bytes,
+            with_conversations: self.request.conversations,
+            with_attachments: self.request.attachments,
+            base_revision: delta.map(|delta| delta.from.get()),
+            reason: self.reason.clone(),
+            warnings: delta.map(|delta| delta.unsaid.warnings()).unwrap_or_default(),
+            full_next: delta.is_some_and(|delta| delta.unsaid.any()),
+            applied: false,
+            scheduled: false,
         })
+    }
+
+    fn kind(&self) -> &'static str {
+        if self.delta.is_some() { INCREMENTAL } else { FULL }
     }
 
     pub(super) fn date(&self) -> Timestamp {
         Timestamp::saturating(self.now - self.now.rem_euclid(SECOND))
     }
 
-    /// Walks all memories of the revision in the order of their ids.
+    /// Walks the memories of the revision in the order of their ids: all, or those that changed and may leave.
     pub(super) fn each_memory(
         &self,
-        see: impl FnMut(MemoryRecord) -> Result<(), ExportError>,
+        mut see: impl FnMut(MemoryRecord) -> Result<(), ExportError>,
     ) -> Result<(), ExportError> {
+        if let Some(delta) = &self.delta {
+            for id in &delta.memories {
+                self.store.memory(id, Some(self.revision))?.map_or(Ok(()), &mut see)?;
+            }
+            return Ok(());
+        }
         let query = MemoryQuery { order: MemoryOrder::IdAscending, ..MemoryQuery::default() };
         pages(|after| Ok(self.store.memories(&query, after, PAGE, self.revision)?), see)
     }
@@ -115,6 +156,13 @@ impl Job<'_> {
 
     fn survey(&self) -> Result<Survey, ExportError> {
         let mut survey = Survey::default();
+        if let Some(delta) = &self.delta {
+            survey.withheld = delta.withheld;
+            for conversation in &delta.conversations {
+                survey.derived.insert(conversation.clone(), self.derived(conversation)?);
+            }
+            return Ok(survey);
+        }
         self.each_memory(|record| {
             if !record.memory.exportable() {
                 survey.withheld += 1;
@@ -128,25 +176,50 @@ impl Job<'_> {
         Ok(survey)
     }
 
+    /// The memories of a conversation that may leave, by id.
+    fn derived(&self, conversation: &str) -> Result<Vec<String>, ExportError> {
+        let query = MemoryQuery {
+            conversation: Some(conversation.to_owned()),
+            order: MemoryOrder::CreatedAscending,
+            ..MemoryQuery::default()
+        };
+        let mut derived = Vec::new();
+        pages(
+            |after| Ok(self.store.memories(&query, after, PAGE, self.revision)?),
+            |record| {
+                derived.extend(record.memory.exportable().then_some(record.memory.id));
+                Ok(())
+            },
+        )?;
+        derived.sort_unstable();
+        Ok(derived)
+    }
+
     fn conversations(
         &self,
         target: &mut Target,
         survey: &Survey,
         beside: &mut Beside,
     ) -> Result<(), ExportError> {
-        let query = ConversationQuery::default();
-        pages(
-            |after| Ok(self.store.conversations(&query, after, PAGE, self.revision)?),
-            |summary| {
-                let Some(record) = self.store.conversation(&summary.id, Some(self.revision))? else {
-                    return Ok(());
-                };
-                let path = format!("conversations/{}.json", ids::file_name(&summary.id));
-                target.file(&path, |out| self.conversation(&record, out))?;
-                beside.index.push(index_entry(&record, path, survey.derived.get(&summary.id)));
-                Ok(())
-            },
-        )?;
+        let mut write = |id: &str| {
+            let Some(record) = self.store.conversation(id, Some(self.revision))? else {
+                return Ok(());
+            };
+            let path = format!("conversations/{}.json", ids::file_name(id));
+            target.file(&path, |out| self.conversation(&record, out))?;
+            self.told.on(|progress| progress.conversations += 1);
+            beside.index.push(index_entry(&record, path, survey.derived.get(id)));
+            Ok(())
+        };
+        if let Some(delta) = &self.delta {
+            delta.conversations.iter().try_for_each(|id| write(id))?;
+        } else {
+            let query = ConversationQuery::default();
+            pages(
+                |after| Ok(self.store.conversations(&query, after, PAGE, self.revision)?),
+                |summary| write(&summary.id),
+            )?;
+        }
         beside.index.sort_by(|one, other| one.id.cmp(&other.id));
         Ok(())
     }
@@ -169,21 +242,42 @@ impl Job<'_> {
 
     fn embeddings(&self, target: &mut Target) -> Result<(), ExportError> {
         let failed = ExportError::write(&self.request.output);
-        let first = self.store.embeddings(None, 1)?;
-        if first.items.is_empty() {
+        if !self.any_embedding()? {
             return Ok(());
         }
         target.file("embeddings.json", |out| {
             let mut writer = embedding::Writer::new(out).map_err(&failed)?;
-            pages(
-                |after| Ok(self.store.embeddings(after, PAGE)?),
-                |record| {
-                    let leaves = self.leaves(&record.embedding.memory_id)?;
-                    if leaves { writer.embedding(&record.embedding).map_err(&failed) } else { Ok(()) }
-                },
-            )?;
+            self.each_embedding(|record| {
+                let leaves = self.leaves(&record.embedding.memory_id)?;
+                if leaves { writer.embedding(&record.embedding).map_err(&failed) } else { Ok(()) }
+            })?;
             writer.finish().map(drop).map_err(&failed)
         })?;
+        Ok(())
+    }
+
+    fn any_embedding(&self) -> Result<bool, ExportError> {
+        let Some(delta) = &self.delta else {
+            return Ok(!self.store.embeddings(None, 1)?.items.is_empty());
+        };
+        for memory in &delta.embedded {
+            if self.leaves(memory)? && !self.store.embeddings_of(memory)?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn each_embedding(
+        &self,
+        mut see: impl FnMut(EmbeddingRecord) -> Result<(), ExportError>,
+    ) -> Result<(), ExportError> {
+        let Some(delta) = &self.delta else {
+            return pages(|after| Ok(self.store.embeddings(after, PAGE)?), see);
+        };
+        for memory in &delta.embedded {
+            self.store.embeddings_of(memory)?.into_iter().try_for_each(&mut see)?;
+        }
         Ok(())
     }
 
@@ -196,6 +290,7 @@ impl Job<'_> {
         target.file("memory-store.json", |out| {
             let mut writer = store::Writer::new(out, self.header()).map_err(failed)?;
             self.each_memory(|record| {
+                self.told.on(|progress| progress.memories += 1);
                 if record.memory.exportable() {
                     writer.memory(&record.memory).map_err(failed)
                 } else {
@@ -226,18 +321,19 @@ impl Job<'_> {
         &self,
         mut see: impl FnMut(&satchel_pam::relation::Relation) -> Result<(), ExportError>,
     ) -> Result<(), ExportError> {
-        pages(
-            |after| Ok(self.store.relations(after, PAGE, self.revision)?),
-            |record| {
-                if !record.withdrawn
-                    && self.leaves(&record.relation.from)?
-                    && self.leaves(&record.relation.to)?
-                {
-                    see(&record.relation)?;
-                }
-                Ok(())
-            },
-        )
+        let mut show = |record: RelationRecord| {
+            let leaves = !record.withdrawn
+                && self.leaves(&record.relation.from)?
+                && self.leaves(&record.relation.to)?;
+            if leaves { see(&record.relation) } else { Ok(()) }
+        };
+        if let Some(delta) = &self.delta {
+            for id in &delta.relations {
+                self.store.relation(id, Some(self.revision))?.map_or(Ok(()), &mut show)?;
+            }
+            return Ok(());
+        }
+        pages(|after| Ok(self.store.relations(after, PAGE, self.revision)?), show)
     }
 
     fn header(&self) -> StoreHeader {
@@ -250,7 +346,9 @@ impl Job<'_> {
             export_id: Some(self.id.clone()),
             exported_by: Some(format!("satchel/{}", env!("CARGO_PKG_VERSION"))),
             export_date: Some(self.date()),
-            export_type: ExportType::Full,
+            export_type: if self.delta.is_some() { ExportType::Incremental } else { ExportType::Full },
+            base_export_id: self.delta.as_ref().map(|delta| delta.base.clone()),
+            since: self.delta.as_ref().map(|delta| delta.since),
             ..StoreHeader::new(owner)
         }
     }
@@ -278,13 +376,21 @@ impl Job<'_> {
 
     fn manifest(&self, target: &mut Target) -> Result<Written, ExportError> {
         let failed = ExportError::write(&self.request.output);
+        let delta = self.delta.as_ref();
         let manifest = Manifest {
             version: VERSION,
             export_id: self.id.clone(),
-            export_type: "full".into(),
-            base_export_id: None,
-            from_revision: 0,
+            export_type: self.kind().into(),
+            base_export_id: delta.map(|delta| delta.base.clone()),
+            since: delta.map(|delta| delta.since.to_string()),
+            from_revision: delta.map_or(0, |delta| delta.from.get() + 1),
             to_revision: self.revision.get(),
+            withdrawn_relations: delta
+                .map(|delta| delta.withdrawn_relations.iter().cloned().collect())
+                .unwrap_or_default(),
+            undone_conversations: delta
+                .map(|delta| delta.undone_conversations.iter().cloned().collect())
+                .unwrap_or_default(),
             filter: Filter {
                 conversations: self.request.conversations,
                 attachments: self.request.attachments,

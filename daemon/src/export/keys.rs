@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::ExportError;
+use crate::exported::ExportedError;
 
 const KEY_FILE: &str = "signing.json";
 /// Longest key file that is read, in bytes.
@@ -38,14 +39,24 @@ struct KeyFile {
     created_at: Timestamp,
 }
 
-/// Reads the key of the data directory, or makes one.
-pub(super) fn load_or_create(keys: &Path, now: i64) -> Result<Signer, ExportError> {
+/// Reads the key of the data directory, or makes one; for the `owner` that the store has already, if it has one.
+pub(super) fn load_or_create(
+    keys: &Path,
+    now: i64,
+    owner: impl FnOnce() -> Result<Option<String>, ExportedError>,
+) -> Result<Signer, ExportError> {
     let path = keys.join(KEY_FILE);
     match read(&path) {
         Ok(file) => open(&path, &file),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => create(keys, &path, now),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => create(keys, &path, now, owner()?),
         Err(source) => Err(ExportError::Key { path, problem: source.to_string() }),
     }
+}
+
+/// Whom the key belongs to; none before the first export.
+pub(super) fn owner(keys: &Path) -> Option<String> {
+    let path = keys.join(KEY_FILE);
+    Some(open(&path, &read(&path).ok()?).ok()?.owner)
 }
 
 /// The public keys that this data directory signs with, as multibase.
@@ -78,7 +89,7 @@ fn open(path: &Path, text: &str) -> Result<Signer, ExportError> {
     Ok(Signer { owner: file.owner, owner_since: file.created_at, key: SigningKey::from_bytes(&seed) })
 }
 
-fn create(keys: &Path, path: &Path, now: i64) -> Result<Signer, ExportError> {
+fn create(keys: &Path, path: &Path, now: i64, owner: Option<String>) -> Result<Signer, ExportError> {
     let failed = |source: io::Error| ExportError::Key { path: path.to_owned(), problem: source.to_string() };
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| failed(error.into()))?;
@@ -86,7 +97,7 @@ fn create(keys: &Path, path: &Path, now: i64) -> Result<Signer, ExportError> {
         version: 1,
         algorithm: "Ed25519".into(),
         seed: URL_SAFE_NO_PAD.encode(seed),
-        owner: Uuid::new_v4().to_string(),
+        owner: owner.unwrap_or_else(|| Uuid::new_v4().to_string()),
         created_at: Timestamp::saturating(now - now.rem_euclid(1_000_000)),
     };
     let text = serde_json::to_string_pretty(&file).map_err(|error| failed(error.into()))?;

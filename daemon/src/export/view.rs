@@ -42,7 +42,7 @@ pub(super) fn write(job: &Job<'_>) -> Result<ExportRecord, ExportError> {
     let bytes = target.publish()?;
     Ok(ExportRecord {
         export_id: job.id.clone(),
-        export_type: "full".into(),
+        export_type: super::FULL.into(),
         format: Format::Memu,
         base_export_id: None,
         since: None,
@@ -58,6 +58,14 @@ pub(super) fn write(job: &Job<'_>) -> Result<ExportRecord, ExportError> {
         revision: job.revision.get(),
         path: job.place(),
         bytes,
+        with_conversations: job.request.conversations,
+        with_attachments: false,
+        base_revision: None,
+        reason: None,
+        warnings: Vec::new(),
+        full_next: false,
+        applied: false,
+        scheduled: false,
     })
 }
 

@@ -1,12 +1,16 @@
 //! `ExportService`: makes, lists and hands out exports, and checks bundles.
 
 use std::{
+    cell::Cell,
     fs::File,
     io::{Read, Seek, SeekFrom},
     path::Path,
+    time::{Duration, Instant},
 };
 
-use satchel_proto::v1::{self, export_service_server::ExportService, verify_export_request::Bundle};
+use satchel_proto::v1::{
+    self, export_service_server::ExportService, make_export_response::Told, verify_export_request::Bundle,
+};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
@@ -15,10 +19,10 @@ use super::{
     Core,
     call::{absolute, bounded, fill, required},
     status::{Fault, Kind},
-    wire::export::{export_to_wire, format_from_wire, report_to_wire},
+    wire::export::{export_to_wire, format_from_wire, progress_to_wire, report_to_wire},
 };
 use crate::{
-    export::{ExportRecord, ExportRequest, Format},
+    export::{ExportRecord, ExportRequest, Extent, Format, Progress},
     verify,
 };
 
@@ -29,11 +33,18 @@ const CHUNKS_AHEAD: usize = 2;
 #[derive(Clone)]
 pub(super) struct Bundles(pub(super) Core);
 
+/// Messages of progress that wait for a slow reader; more are left out.
+const TOLD_AHEAD: usize = 4;
+/// Between two messages of progress.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
 type Download = ReceiverStream<Result<v1::DownloadExportResponse, Status>>;
+type Making = ReceiverStream<Result<v1::MakeExportResponse, Status>>;
 
 #[tonic::async_trait]
 impl ExportService for Bundles {
     type DownloadExportStream = Download;
+    type MakeExportStream = Making;
 
     async fn create_export(
         &self,
@@ -41,6 +52,15 @@ impl ExportService for Bundles {
     ) -> Result<Response<v1::CreateExportResponse>, Status> {
         let request = request.into_inner();
         self.0.answer(|core| create(core, request)).await
+    }
+
+    async fn make_export(&self, request: Request<v1::MakeExportRequest>) -> Result<Response<Making>, Status> {
+        let v1::MakeExportRequest { export } = request.into_inner();
+        let export = export.ok_or_else(|| Fault::field("export", "must be set"))?;
+        let (sender, receiver) = mpsc::channel(TOLD_AHEAD);
+        let (core, span) = (self.0.clone(), tracing::Span::current());
+        tokio::task::spawn_blocking(move || span.in_scope(|| make(&core, export, &sender)));
+        Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
     async fn get_export(
@@ -87,21 +107,68 @@ impl ExportService for Bundles {
 }
 
 fn create(core: &Core, request: v1::CreateExportRequest) -> Result<v1::CreateExportResponse, Fault> {
-    let v1::CreateExportRequest { r#type, output, without_conversations, attachments, format } = request;
-    match v1::ExportType::try_from(r#type) {
-        Ok(v1::ExportType::Unspecified | v1::ExportType::Full) => {}
-        Err(_) => return Err(Fault::field("type", format!("holds {type}, which is no known value"))),
-    }
+    let export = export_to_wire(core.exports.create(&wanted(request)?)?);
+    Ok(v1::CreateExportResponse { export: Some(export), header: Some(core.header()) })
+}
+
+/// Makes an export and tells of it; goes on when nobody listens any more.
+fn make(
+    core: &Core,
+    request: v1::CreateExportRequest,
+    sender: &mpsc::Sender<Result<v1::MakeExportResponse, Status>>,
+) {
+    let last = Cell::new(None::<Instant>);
+    let tell = |progress: Progress| {
+        if last.get().is_some_and(|last| last.elapsed() < TELL_EVERY) {
+            return;
+        }
+        last.set(Some(Instant::now()));
+        let told = Some(Told::Progress(progress_to_wire(progress)));
+        // One that reads too slowly, or not at all, hears of a later step.
+        drop(sender.try_send(Ok(v1::MakeExportResponse { told, header: None })));
+    };
+    let made = wanted(request).and_then(|request| Ok(core.exports.create_telling(&request, &tell)?));
+    let answer = made.map(|record| v1::MakeExportResponse {
+        told: Some(Told::Export(export_to_wire(record))),
+        header: Some(core.header()),
+    });
+    // Nobody to tell is no matter: the ledger has it.
+    drop(sender.blocking_send(answer.map_err(Status::from)));
+}
+
+fn wanted(request: v1::CreateExportRequest) -> Result<ExportRequest, Fault> {
+    let v1::CreateExportRequest {
+        r#type,
+        output,
+        without_conversations,
+        attachments,
+        format,
+        base_export_id,
+    } = request;
+    let extent = extent(r#type, base_export_id)?;
     absolute("output", &output)?;
     // Zero is what is sent by those who know no formats, and means PAM.
     let format = if format == 0 { Format::Pam } else { format_from_wire("format", format)? };
     if attachments && format != Format::Pam {
         return Err(Fault::field("attachments", "must be false, as this format has no attachments"));
     }
-    let request =
-        ExportRequest { output: output.into(), format, conversations: !without_conversations, attachments };
-    let export = export_to_wire(core.exports.create(&request)?);
-    Ok(v1::CreateExportResponse { export: Some(export), header: Some(core.header()) })
+    let conversations = !without_conversations;
+    Ok(ExportRequest { output: output.into(), format, conversations, attachments, extent })
+}
+
+fn extent(kind: i32, base: String) -> Result<Extent, Fault> {
+    let base = (!base.is_empty()).then_some(base);
+    match v1::ExportType::try_from(kind) {
+        Ok(v1::ExportType::Incremental) => {
+            base.as_deref().map_or(Ok(()), |base| bounded("base_export_id", base))?;
+            Ok(Extent::Incremental { base })
+        }
+        Ok(v1::ExportType::Unspecified | v1::ExportType::Full) if base.is_some() => {
+            Err(Fault::field("base_export_id", "must be empty, as a full export has no base"))
+        }
+        Ok(v1::ExportType::Unspecified | v1::ExportType::Full) => Ok(Extent::Full),
+        Err(_) => Err(Fault::field("type", format!("holds {kind}, which is no known value"))),
+    }
 }
 
 fn find(core: &Core, id: &str) -> Result<ExportRecord, Fault> {
@@ -138,7 +205,7 @@ fn open(core: &Core, id: &str, offset: u64) -> Result<(File, u64), Fault> {
 }
 
 fn check(core: &Core, request: v1::VerifyExportRequest) -> Result<v1::VerifyExportResponse, Fault> {
-    let v1::VerifyExportRequest { bundle, signer, strict } = request;
+    let v1::VerifyExportRequest { bundle, signer, strict, base_path } = request;
     let path = match bundle {
         Some(Bundle::Id(id)) => {
             let path = find(core, &id)?.path;
@@ -151,8 +218,11 @@ fn check(core: &Core, request: v1::VerifyExportRequest) -> Result<v1::VerifyExpo
         None => return Err(Fault::field("bundle", "must be an id or a path")),
     };
     bounded("signer", &signer)?;
-    let signer = (!signer.is_empty()).then_some(signer);
-    let options = verify::Options { signer, own_key: core.exports.signer(), strict };
+    let signers = if signer.is_empty() { Vec::new() } else { vec![signer] };
+    let base = (!base_path.is_empty()).then_some(base_path);
+    base.as_deref().map_or(Ok(()), |base| absolute("base_path", base))?;
+    let options =
+        verify::Options { signers, base: base.map(Into::into), own_key: core.exports.signer(), strict };
     let report =
         verify::path(Path::new(&path), &options).map_err(|error| Fault::unverified(&path, &error))?;
     Ok(v1::VerifyExportResponse { header: Some(core.header()), ..report_to_wire(report) })

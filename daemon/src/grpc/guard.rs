@@ -25,10 +25,11 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const MAX_REQUEST_ID_CHARS: usize = 64;
 /// Calls that work as long as their work takes. Of a stream only its beginning is bounded, but a folder must be packed
 /// before its download begins.
-const UNBOUNDED: [&str; 7] = [
+const UNBOUNDED: [&str; 8] = [
     "/satchel.v1.AdminService/CreateBackup",
     "/satchel.v1.AdminService/VerifyStore",
     "/satchel.v1.ExportService/CreateExport",
+    "/satchel.v1.ExportService/MakeExport",
     "/satchel.v1.ExportService/DownloadExport",
     "/satchel.v1.ExportService/VerifyExport",
     "/satchel.v1.ImportService/UndoImport",

@@ -23,7 +23,7 @@ use super::{
     },
 };
 use crate::ingest::{
-    ImportRequest, IngestError, JobView, Phase,
+    Apply, ImportRequest, IngestError, JobView, Phase,
     receipt::{ImportRecord, ImportStatus},
     undo::{Outcome, Turn, TurnRequest},
 };
@@ -222,13 +222,19 @@ impl Followed {
 }
 
 fn create(core: &Core, request: v1::CreateImportRequest) -> Result<v1::CreateImportResponse, Fault> {
-    let v1::CreateImportRequest { path, provider, again, dry_run } = request;
+    let v1::CreateImportRequest { path, provider, again, dry_run, apply } = request;
     if path.len() > MAX_PATH_BYTES || !std::path::Path::new(&path).is_absolute() {
         return Err(Fault::field("path", "must be an absolute path"));
     }
     bounded("provider", &provider)?;
     let provider = (!provider.is_empty()).then_some(provider);
-    let id = core.imports.start(ImportRequest { path: path.into(), provider, again, dry_run })?;
+    let apply = match apply {
+        Some(v1::ApplyRules { any_owner, force }) => {
+            Some(Apply { owner: core.exports.owner()?, any_owner, force })
+        }
+        None => None,
+    };
+    let id = core.imports.start(ImportRequest { path: path.into(), provider, again, dry_run, apply })?;
     let view = core.imports.subscribe(id).ok_or_else(|| Fault::missing(Kind::Import, id.to_string()))?;
     let job = job_to_wire(view.borrow().clone());
     Ok(v1::CreateImportResponse { job: Some(job), header: Some(core.header()) })

@@ -12,8 +12,8 @@ use tracing::error;
 
 use super::page::TokenError;
 use crate::{
-    backup::create::BackupError, export::ExportError, ingest::IngestError, intake::IntakeError,
-    plugins::PluginsError, verify::VerifyError, watch::WatchError,
+    backup::create::BackupError, export::ExportError, exported::ExportedError, ingest::IngestError,
+    intake::IntakeError, plugins::PluginsError, verify::VerifyError, watch::WatchError,
 };
 
 /// `ErrorInfo.domain` of all our errors.
@@ -343,13 +343,19 @@ impl From<Fault> for Status {
 impl From<IngestError> for Fault {
     fn from(error: IngestError) -> Self {
         match error {
-            IngestError::Store(error) => Self::Store(error),
+            IngestError::Store(error) | IngestError::Exported(ExportedError::Store(error)) => {
+                Self::Store(error)
+            }
             IngestError::UnknownProvider { .. } => Self::field("provider", format!("is not known: {error}")),
             IngestError::Busy => Self::Busy(error.to_string()),
             IngestError::Stopping => Self::ShuttingDown,
             IngestError::Refused(problem) => Self::ImportState { id: String::new(), problem },
+            IngestError::UndoneMeanwhile => {
+                Self::ImportState { id: String::new(), problem: error.to_string() }
+            }
             IngestError::Plugins(_)
             | IngestError::Intake(_)
+            | IngestError::Exported(_)
             | IngestError::Unencodable { .. }
             | IngestError::Panicked => Self::internal(error),
         }
@@ -415,7 +421,9 @@ impl From<BackupError> for Fault {
 impl From<ExportError> for Fault {
     fn from(error: ExportError) -> Self {
         match error {
-            ExportError::Store(error) => Self::Store(error),
+            ExportError::Store(error) | ExportError::Ledger(ExportedError::Store(error)) => {
+                Self::Store(error)
+            }
             ExportError::Occupied { path } => {
                 Self::OutputExists { path: path.to_string_lossy().into_owned() }
             }
@@ -426,8 +434,17 @@ impl From<ExportError> for Fault {
             ExportError::Write { path, source } => {
                 Self::OutputRefused { path: path.to_string_lossy().into_owned(), problem: source.to_string() }
             }
+            ExportError::UnknownBase { id } => Self::missing(Kind::Export, id),
+            ExportError::UnfitBase { id, problem } => {
+                Self::field("base_export_id", format!("names {id:?}, which {problem}"))
+            }
+            ExportError::NoIncrement => {
+                Self::field("type", "must be full in this format: only PAM knows incremental exports")
+            }
             ExportError::Gone { path, .. } => Self::BundleGone { path: path.to_string_lossy().into_owned() },
-            ExportError::Key { .. } | ExportError::Unencodable { .. } => Self::internal(error),
+            ExportError::Key { .. } | ExportError::Ledger(_) | ExportError::Unencodable { .. } => {
+                Self::internal(error)
+            }
         }
     }
 }

@@ -47,8 +47,13 @@ pub(super) fn unchanged(record: ImportRecord, earlier: &ImportRecord) -> ImportR
     }
 }
 
-/// Puts how the run ended into the receipt.
-pub(super) fn conclude(record: &mut ImportRecord, outcome: Result<Ended, IngestError>, source: &Source) {
+/// Puts how the run ended into the receipt; `changes`: it held what changed, which may be nothing.
+pub(super) fn conclude(
+    record: &mut ImportRecord,
+    outcome: Result<Ended, IngestError>,
+    source: &Source,
+    changes: bool,
+) {
     let changed = source.unchanged().err();
     match outcome {
         Ok(Ended::Done(summary)) => {
@@ -58,7 +63,7 @@ pub(super) fn conclude(record: &mut ImportRecord, outcome: Result<Ended, IngestE
                 (None, true) => ImportStatus::CompletedWithSkips,
                 (None, false) => ImportStatus::Completed,
             };
-            if record.status == ImportStatus::Completed && nothing(record) {
+            if record.status == ImportStatus::Completed && nothing(record) && !changes {
                 record.status = ImportStatus::CompletedWithSkips;
                 record.reason = Some("the export holds no conversation and no memory".into());
             }

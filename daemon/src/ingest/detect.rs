@@ -94,6 +94,9 @@ fn ask(plugins: &[Plugin], bundle: &Bundle, only: &[String], notes: &mut Vec<War
     let mut claims = Vec::new();
     for plugin in plugins {
         let info = plugin.info();
+        if bundle.stopped() {
+            break;
+        }
         if !wanted(only, &info.platform) {
             continue;
         }

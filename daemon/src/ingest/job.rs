@@ -20,11 +20,12 @@ use super::{
     detect::{Found, Reader, detect},
     ledger, leftover, memories, pam,
     receipt::{Counts, ImportRecord, ImportStatus},
-    run::{Run, Tail},
+    run::{Applied, Run, Tail},
     write::{Writer, conversation::import_of},
 };
 use crate::{
     chain,
+    exported::{self, ExportRecord, INCREMENTAL},
     intake::{Bundle, IntakeError, Source},
 };
 
@@ -50,18 +51,27 @@ impl Task {
     /// Runs the job to its end; whatever happens is told in the view.
     pub(super) fn go(&self) {
         self.show(|view| view.phase = Phase::Looking);
-        if let Err(error) = self.import() {
-            let moved = matches!(
-                error,
-                IngestError::Intake(IntakeError::Changed { .. } | IntakeError::Missing { .. })
-            );
-            self.changed.store(moved, Ordering::Relaxed);
-            let mut record = self.blank(&self.request.path.display().to_string());
-            record.status = ImportStatus::Failed;
-            record.reason = Some(chain(&error));
-            self.end(record);
+        match self.import() {
+            Ok(()) => {}
+            // Its readers were stopped, and that is all that they ran into.
+            Err(IngestError::Intake(_)) if self.cancel.cancelled() => self.cancelled(),
+            Err(error) => self.fail(&error),
         }
         self.show(|view| view.phase = Phase::Ended);
+    }
+
+    fn cancelled(&self) {
+        self.end(ImportRecord { status: ImportStatus::Cancelled, ..self.blank(&self.name()) });
+    }
+
+    fn fail(&self, error: &IngestError) {
+        let moved =
+            matches!(error, IngestError::Intake(IntakeError::Changed { .. } | IntakeError::Missing { .. }));
+        self.changed.store(moved, Ordering::Relaxed);
+        let mut record = self.blank(&self.request.path.display().to_string());
+        record.status = ImportStatus::Failed;
+        record.reason = Some(chain(error));
+        self.end(record);
     }
 
     /// Ends a job whose thread broke off by a bug.
@@ -77,14 +87,14 @@ impl Task {
 
     fn import(&self) -> Result<(), IngestError> {
         if self.cancel.cancelled() {
-            self.end(ImportRecord { status: ImportStatus::Cancelled, ..self.blank(&self.name()) });
+            self.cancelled();
             return Ok(());
         }
         let source = match &self.watched {
             Some(watched) => Source::below(&watched.root, &watched.name)?,
             None => Source::at(&self.request.path)?,
         };
-        let bundle = source.open(&self.inner.limits())?;
+        let bundle = source.open_until(&self.inner.limits(), &self.cancel)?;
         for damaged in bundle.unread().iter().filter(|unread| unread.archive) {
             let record = self.blank(&damaged.name);
             self.end(ImportRecord {
@@ -93,7 +103,11 @@ impl Task {
                 ..record
             });
         }
-        let (found, mut notes) = detect(&self.inner.plugins, &bundle, self.platforms())?;
+        let (found, mut notes) = detect(&self.inner.plugins, &bundle, &self.platforms())?;
+        if self.cancel.cancelled() {
+            self.cancelled();
+            return Ok(());
+        }
         if found.is_empty() {
             if bundle.unread().iter().all(|unread| !unread.archive) || !bundle.list().is_empty() {
                 // An importer that could not even look may have known the files.
@@ -114,10 +128,11 @@ impl Task {
     }
 
     /// Only these platforms' importers; empty: any.
-    fn platforms(&self) -> &[String] {
+    fn platforms(&self) -> Vec<String> {
         match &self.watched {
-            Some(watched) => &watched.providers,
-            None => self.request.provider.as_slice(),
+            Some(watched) => watched.providers.clone(),
+            None if self.request.apply.is_some() => vec![pam::PLATFORM.to_owned()],
+            None => self.request.provider.iter().cloned().collect(),
         }
     }
 
@@ -176,7 +191,9 @@ impl Task {
         let names = if lone { &[] } else { found.files.as_slice() };
         let identity = ledger::identity(&checksum, record.plugin.as_deref().unwrap_or_default(), names);
         record.source_checksum = Some(checksum);
+        // What is applied is merged again: its base may have come since, or it may have been read by an older version.
         if !self.request.again
+            && self.request.apply.is_none()
             && let Some(earlier) = ledger::earlier(&self.inner.store, &identity)?
             && earlier.status != ImportStatus::Undone
         {
@@ -203,7 +220,9 @@ impl Task {
             view.imports.push(record.clone());
         });
         let mut writer = self.writer(&record);
-        let outcome = self.run(found, files, &mut writer, &mut record).and_then(|(tail, ended)| {
+        let mut applied = None;
+        let outcome = self.run(found, files, &mut writer, &mut record).and_then(|(mut tail, ended)| {
+            applied = tail.applied.take();
             self.show(|view| view.phase = Phase::Settling);
             memories::settle(&self.inner.store, &mut writer, tail, &mut record)?;
             writer.remember_late(&mut record)?;
@@ -211,8 +230,9 @@ impl Task {
             Ok(ended)
         });
         drop(writer);
+        let changes = applied.as_ref().is_some_and(|applied| applied.record.export_type == INCREMENTAL);
         self.changed.store(source.unchanged().is_err(), Ordering::Relaxed);
-        conclude(&mut record, outcome, source);
+        conclude(&mut record, outcome, source, changes);
         if self.will_come_again() && record.status == ImportStatus::Failed {
             record.status = ImportStatus::Cancelled;
             record.reason = Some(CHANGED.to_owned());
@@ -224,9 +244,26 @@ impl Task {
             ledger::put(&self.inner.store, &record, Durability::Now)?;
             if done {
                 ledger::put_source(&self.inner.store, identity, &record)?;
+                applied.map_or(Ok(()), |applied| self.remember(*applied, &record))?;
             }
         }
         Ok(())
+    }
+
+    /// Puts a document that was merged into the ledger of exports, so that others may build on it.
+    fn remember(&self, applied: Applied, record: &ImportRecord) -> Result<(), IngestError> {
+        let store = &self.inner.store;
+        let now = self.inner.clock.now_micros();
+        let nobodys = self.request.apply.as_ref().is_some_and(|apply| apply.owner.is_none());
+        if nobodys && exported::owner(store)?.is_none() {
+            exported::put_owner(store, &applied.owner, now)?;
+        }
+        if exported::find(store, &applied.record.export_id)?.is_some() {
+            return Ok(());
+        }
+        let (revision, path, bytes) = (store.revision().get(), record.path.clone(), record.bytes);
+        let entry = ExportRecord { at_micros: now, revision, path, bytes, ..applied.record };
+        Ok(exported::put(store, &entry)?)
     }
 
     fn run(
@@ -248,7 +285,8 @@ impl Task {
                 Ok((tail, outcome.into()))
             }
             Reader::Pam(files) => {
-                pam::Run { store, bundle, files, cancel: &self.cancel, dry_run }.go(writer, record, &progress)
+                let (cancel, apply) = (&self.cancel, self.request.apply.as_ref());
+                pam::Run { store, bundle, files, cancel, dry_run, apply }.go(writer, record, &progress)
             }
         }
     }
@@ -307,6 +345,8 @@ impl Task {
             finished_at: None,
             elapsed_ms: 0,
             dry_run: self.request.dry_run,
+            differences: Vec::new(),
+            differences_found: 0,
         }
     }
 

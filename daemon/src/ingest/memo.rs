@@ -10,6 +10,8 @@ use satchel_store::{Change, LedgerWrite, Store};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::lineage::{self, Key, LineageError, Undone};
+
 /// Bytes of the length of a note.
 const LENGTH: usize = 4;
 
@@ -18,22 +20,51 @@ const LENGTH: usize = 4;
 pub(super) struct Account {
     /// The import that read it.
     pub(super) import: Uuid,
-    /// Its conversations, by our ids.
-    pub(super) conversations: Vec<String>,
+    /// What it said of conversations, one key for each.
+    #[serde(with = "hex_keys")]
+    pub(super) said: Vec<Key>,
     /// Messages in them.
     pub(super) messages: u64,
     /// Attachments whose bytes were stored.
     #[serde(default, skip_serializing_if = "is_none")]
     pub(super) attachments: u64,
-    /// Pieces of evidence.
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub(super) evidence: u64,
+    /// Its evidence.
+    #[serde(default, with = "hex_keys", skip_serializing_if = "Vec::is_empty")]
+    pub(super) evidence: Vec<Key>,
     /// Memories that the evidence speaks of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) memories: Vec<String>,
     /// Its newest time, microseconds since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) newest: Option<i64>,
+}
+
+/// Keys as one text of hex digits.
+mod hex_keys {
+    use std::fmt::Write as _;
+
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    use crate::lineage::Key;
+
+    pub(super) fn serialize<S: Serializer>(keys: &[Key], serializer: S) -> Result<S::Ok, S::Error> {
+        let mut text = String::with_capacity(keys.len() * 32);
+        for key in keys {
+            write!(text, "{:032x}", u128::from_be_bytes(*key)).map_err(serde::ser::Error::custom)?;
+        }
+        serializer.serialize_str(&text)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Key>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let (keys, rest) = text.as_bytes().as_chunks::<32>();
+        let one = |digits: &[u8; 32]| {
+            let digits = std::str::from_utf8(digits).ok()?;
+            u128::from_str_radix(digits, 16).ok().map(u128::to_be_bytes)
+        };
+        let keys: Option<Vec<Key>> = keys.iter().map(one).collect();
+        keys.filter(|_| rest.is_empty()).ok_or_else(|| D::Error::custom("is no list of keys"))
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -65,30 +96,37 @@ impl Known {
     }
 }
 
-/// The pieces that a store knows.
-pub(super) fn of(store: Store) -> Arc<dyn Memo> {
-    Arc::new(Stored(store))
+/// The pieces that a store knows. What an import read that was undone since has to be read again.
+///
+/// # Errors
+/// When the ledger does not read.
+pub(super) fn of(store: Store) -> Result<Arc<dyn Memo>, LineageError> {
+    let undone = lineage::undone(&store)?;
+    Ok(Arc::new(Stored { store, undone }))
 }
 
-struct Stored(Store);
+struct Stored {
+    store: Store,
+    undone: Undone,
+}
 
 impl Memo for Stored {
     fn recall(&self, digest: &[u8; 32]) -> Option<Remembered> {
-        let value = self.0.piece(digest).unwrap_or_else(|error| {
+        let value = self.store.piece(digest).unwrap_or_else(|error| {
             // What cannot be recalled is read.
             tracing::warn!(error = crate::chain(&error), "a known piece cannot be looked up");
             None
         });
-        split(&value?)
+        split(&value?).filter(|(_, account)| !self.undone.contains(&account.import)).map(|found| found.0)
     }
 }
 
-fn split(value: &[u8]) -> Option<Remembered> {
+fn split(value: &[u8]) -> Option<(Remembered, Account)> {
     let (length, rest) = value.split_at_checked(LENGTH)?;
     let length = usize::try_from(u32::from_be_bytes(length.try_into().ok()?)).ok()?;
     let (note, account) = rest.split_at_checked(length)?;
-    Account::read(account)?;
-    Some(Remembered { note: note.to_vec(), account: account.to_vec() })
+    let read = Account::read(account)?;
+    Some((Remembered { note: note.to_vec(), account: account.to_vec() }, read))
 }
 
 #[cfg(test)]
@@ -104,11 +142,12 @@ mod tests {
 
     #[test]
     fn note_and_account_come_back() {
-        let account = Account { messages: 3, conversations: vec!["c".into()], ..Account::default() };
+        let (said, evidence) = (vec![[7; 16]], vec![[0; 16], [255; 16]]);
+        let account = Account { messages: 3, said, evidence, ..Account::default() };
         let known = Known { digest: [1; 32], note: b"note".to_vec(), account: account.clone() };
         let read = value(&known).and_then(|value| split(&value));
-        assert_eq!(read.as_ref().map(|read| read.note.as_slice()), Some(b"note".as_slice()));
-        assert_eq!(read.and_then(|read| Account::read(&read.account)), Some(account));
+        assert_eq!(read.as_ref().map(|read| read.0.note.as_slice()), Some(b"note".as_slice()));
+        assert_eq!(read.map(|read| read.1), Some(account));
     }
 
     #[test]

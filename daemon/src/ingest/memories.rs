@@ -1,5 +1,6 @@
 //! Brings the store's memories in line with what follows from all evidence in it.
 
+mod known;
 pub(super) mod named;
 
 use std::{
@@ -16,12 +17,12 @@ use uuid::Uuid;
 
 use super::{
     IngestError,
-    receipt::ImportRecord,
+    receipt::{Difference, DifferenceKind, ImportRecord},
     run::{Normalised, Tail},
     write::{Writer, of_the_record},
 };
 use crate::{
-    lineage::{Counted, Key, Pages, Undone},
+    lineage::{Brought, Counted, Key, Pages, Undone},
     plan::evidence::{Derived, Document, Edge, Witness, add_edges, derive_with, name_successors, outranks},
 };
 
@@ -41,21 +42,36 @@ pub(super) fn settle(
         return Ok(());
     }
     writer.hold()?;
+    if known::settle(store, writer, &tail, record)? {
+        return Ok(());
+    }
     refuse_documents(store, writer, record)?;
     let mut fresh = (std::mem::take(&mut writer.witnesses), std::mem::take(&mut writer.documents));
-    let Tail { relations, embeddings, keys, drawn, vectors } = tail;
+    let Tail { relations, embeddings, keys, drawn, vectors, withdrawn, applied: _ } = tail;
     fresh.0.iter_mut().for_each(|witness| name_successors(witness, &keys));
     let mut evidence = Evidence::of(store, &writer.undone, fresh)?;
     let mut derived = evidence.derive();
     evidence.edges = named::named_edges(relations, &keys, record);
     evidence.edges.extend(named::drawn_edges(store, &derived, drawn, record)?);
+    let taken_back = named::taken_back(store, &derived, withdrawn)?;
+    let replayed: BTreeSet<String> = derived.relations.keys().cloned().collect();
     add_edges(&mut derived, evidence.known.edges.iter().chain(&evidence.edges));
+    for id in &taken_back {
+        derived.relations.remove(id);
+    }
     let touched = std::mem::take(&mut writer.touched);
-    let mut batches = Batches::default();
-    for change in evidence.changes(writer.origin.import.unwrap_or_default())? {
+    let mut batches =
+        Batches { by: Some(record.id.clone()), marked: known::marked(store)?, ..Batches::default() };
+    let again = std::mem::take(&mut writer.again);
+    for change in evidence.changes(writer.origin.import.unwrap_or_default(), again)? {
         batches.put(change, writer, record)?;
     }
-    evidence.documents.iter().for_each(|document| tell_of_later(&derived, document, record));
+    for document in &evidence.documents {
+        tell_of_later(store, &derived, document, record)?;
+    }
+    for id in taken_back {
+        batches.put(Change::WithdrawRelation(id), writer, record)?;
+    }
     for change in named::withdrawals(store, &derived, &evidence.documented())? {
         batches.put(change, writer, record)?;
     }
@@ -68,7 +84,7 @@ pub(super) fn settle(
             batches.put(change, writer, record)?;
         }
     }
-    for change in named::relation_changes(store, derived.relations)? {
+    for change in named::relation_changes(store, derived.relations, &replayed)? {
         batches.put(change, writer, record)?;
     }
     for change in named::embedding_changes(store, embeddings, &keys, record)? {
@@ -76,6 +92,9 @@ pub(super) fn settle(
     }
     for change in named::vector_changes(store, &known, vectors, record)? {
         batches.put(change, writer, record)?;
+    }
+    if batches.marked {
+        batches.batch.push(known::mark(""));
     }
     batches.commit(writer, record)?;
     writer.flush(record)
@@ -87,12 +106,12 @@ fn refuse_documents(
     writer: &mut Writer<'_>,
     record: &mut ImportRecord,
 ) -> Result<(), IngestError> {
-    for document in std::mem::take(&mut writer.documents) {
-        let change = Change::Memory(Box::new(document.memory));
+    for Document { memory, exported } in std::mem::take(&mut writer.documents) {
+        let change = Change::Memory(Box::new(memory));
         let refusal = store.accepts(std::slice::from_ref(&change)).err();
         let Change::Memory(memory) = change else { continue };
         match refusal {
-            None => writer.documents.push(Document { memory: *memory }),
+            None => writer.documents.push(Document { memory: *memory, exported }),
             Some(error) if of_the_record(&error) => {
                 writer.touched.remove(&memory.id);
                 let locator = format!("memory {:?}", memory.id);
@@ -106,12 +125,29 @@ fn refuse_documents(
 }
 
 /// A document may be older than what is known: it is kept, and the later stays shown.
-fn tell_of_later(derived: &Derived, document: &Document, record: &mut ImportRecord) {
-    let id = &document.memory.id;
-    if derived.memories.get(id).is_some_and(|shown| *shown != document.memory) {
-        let message = "another version of it is later or final and stays shown; this one is kept".to_owned();
-        record.warn(Warning { locator: format!("memory {id:?}"), message });
+fn tell_of_later(
+    store: &Store,
+    derived: &Derived,
+    document: &Document,
+    record: &mut ImportRecord,
+) -> Result<(), IngestError> {
+    let came = &document.memory;
+    let id = &came.id;
+    if derived.memories.get(id).is_none_or(|shown| shown == came) {
+        return Ok(());
     }
+    let message = "another version of it is later or final and stays shown; this one is kept".to_owned();
+    record.warn(Warning { locator: format!("memory {id:?}"), message });
+    if record.dry_run {
+        let held = store.memory(id, None)?.map(|stored| stored.memory);
+        record.differ(difference(DifferenceKind::Kept, held.as_ref(), came));
+    }
+    Ok(())
+}
+
+fn difference(kind: DifferenceKind, held: Option<&Memory>, came: &Memory) -> Difference {
+    let told = |memory: &Memory| (memory.status, memory.content.clone());
+    Difference { id: came.id.clone(), kind, held: held.map(told), came: told(came) }
 }
 
 /// All evidence that counts: as the store has it, and what the import adds.
@@ -150,12 +186,17 @@ impl Evidence {
                 document.encode().map_err(|_| IngestError::Unencodable { what: "a memory of a document" })?;
             reports.insert(key_of(&id), bytes);
         }
-        let mut versions: BTreeMap<&str, Vec<&Memory>> = BTreeMap::new();
-        for Document { memory } in &known.documents {
-            versions.entry(&memory.id).or_default().push(memory);
+        let mut versions: BTreeMap<&str, Vec<&Document>> = BTreeMap::new();
+        for document in &known.documents {
+            versions.entry(&document.memory.id).or_default().push(document);
         }
-        documents.retain(|Document { memory }| {
-            versions.get(memory.id.as_str()).is_none_or(|versions| !versions.contains(&memory))
+        documents.retain(|document| {
+            let versions = versions.get(document.memory.id.as_str()).map_or(&[][..], Vec::as_slice);
+            match versions.iter().find(|known| known.memory == document.memory) {
+                None => true,
+                // When it was exported last matters only beside another version.
+                Some(known) => versions.len() > 1 && known.exported < document.exported,
+            }
         });
         Ok(Self { known, fresh, reports, documents, edges: Vec::new() })
     }
@@ -171,13 +212,15 @@ impl Evidence {
     }
 
     /// What stores the evidence of `import`: first whose it is, so that none is ever nobody's, then what is not stored.
-    fn changes(&mut self, import: Uuid) -> Result<Vec<Change>, IngestError> {
+    /// It says what earlier imports said for it, `again`, too.
+    fn changes(&mut self, import: Uuid, again: Vec<Key>) -> Result<Vec<Change>, IngestError> {
         for edge in &self.edges {
             let (id, bytes) = edge.encode().map_err(|_| IngestError::Unencodable { what: "a relation" })?;
             self.reports.insert(key_of(&id), bytes);
         }
-        let mut pages = Pages::new(import);
-        let mut changes: Vec<Change> = self.reports.keys().filter_map(|key| pages.add(*key)).collect();
+        let mut pages = Pages::new(import, Brought::Evidence);
+        let keys = self.reports.keys().copied().chain(again);
+        let mut changes: Vec<Change> = keys.filter_map(|key| pages.add(key)).collect();
         changes.extend(pages.rest());
         let reports = std::mem::take(&mut self.reports).into_iter();
         let unknown = reports.filter(|(key, _)| !self.known.keys.contains(key));
@@ -217,6 +260,10 @@ fn memory_change(
 ) -> Result<Option<Change>, IngestError> {
     let stored = store.memory(id, None)?.filter(|stored| !stored.withdrawn);
     let same = stored.as_ref().is_some_and(|stored| stored.memory == memory);
+    if record.dry_run && !same && record.provider.as_deref() == Some(super::pam::PLATFORM) {
+        let kind = if stored.is_some() { DifferenceKind::Changed } else { DifferenceKind::New };
+        record.differ(difference(kind, stored.as_ref().map(|stored| &stored.memory), &memory));
+    }
     if touched.contains(id) || !same && without.memory(id) != Some(&memory) {
         let counts = &mut record.memories;
         counts.found += 1;
@@ -234,6 +281,10 @@ fn memory_change(
 struct Batches {
     batch: Vec<Change>,
     bytes: usize,
+    /// Who is to be named where more than one batch stores what belongs together.
+    by: Option<String>,
+    /// Whether the ledger says that what is stored is not all.
+    marked: bool,
 }
 
 impl Batches {
@@ -245,7 +296,11 @@ impl Batches {
     ) -> Result<(), IngestError> {
         self.bytes += weight(&change);
         self.batch.push(change);
-        if self.batch.len() == BATCH_CHANGES || self.bytes >= BATCH_BYTES {
+        if self.batch.len() >= BATCH_CHANGES || self.bytes >= BATCH_BYTES {
+            if let Some(by) = self.by.as_deref().filter(|_| !self.marked) {
+                self.batch.push(known::mark(by));
+                self.marked = true;
+            }
             self.commit(writer, record)?;
         }
         Ok(())

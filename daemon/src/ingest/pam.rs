@@ -7,6 +7,7 @@
 mod conversation;
 mod judge;
 mod memories;
+mod rules;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,20 +20,24 @@ use satchel_pam::{
     issue::Issue,
     parse::{self, LeftOut, Remains, StoreReading},
     record::{RecordKind, Skip, Warning},
-    store::{ExportType, IndexEntry, MemoryStore},
+    store::IndexEntry,
 };
 use satchel_store::Store;
 
+use self::rules::Told;
 use super::{
-    IngestError,
+    Apply, IngestError,
     conclude::Ended,
     receipt::ImportRecord,
-    run::{Normalised, Tail},
+    run::{Applied, Normalised, Tail},
     write::Writer,
 };
-use crate::intake::{
-    Bundle,
-    pam::{LONGEST, LONGEST_CONVERSATION, PamFiles, folder_of},
+use crate::{
+    intake::{
+        Bundle,
+        pam::{LONGEST, LONGEST_CONVERSATION, PamFiles, folder_of},
+    },
+    plan::evidence::Exported,
 };
 
 /// What stands for a platform, where people choose by it.
@@ -53,6 +58,8 @@ pub(super) struct Run<'a> {
     pub(super) files: &'a PamFiles,
     pub(super) cancel: &'a CancelToken,
     pub(super) dry_run: bool,
+    /// What a person lets pass who applies it; none: it is imported, whosever it is.
+    pub(super) apply: Option<&'a Apply>,
 }
 
 impl Run<'_> {
@@ -76,6 +83,7 @@ impl Run<'_> {
             ids: BTreeMap::new(),
             hashes: BTreeMap::new(),
             conversations: BTreeSet::new(),
+            exported: None,
         };
         let ended = reading.all()?;
         let tail = reading.tail;
@@ -99,6 +107,8 @@ struct Reading<'r, 'a, 'w> {
     hashes: BTreeMap<String, ContentHash>,
     /// Ids of the conversations that were read.
     conversations: BTreeSet<String>,
+    /// When the document that is read was exported.
+    exported: Option<Exported>,
 }
 
 impl Reading<'_, '_, '_> {
@@ -135,8 +145,18 @@ impl Reading<'_, '_, '_> {
         };
         let (reading, remains) = parse::salvage_store(&bytes);
         let Some(document) = &reading.document else { return Ok(Err(refusal(name, &reading.issues))) };
-        if let Some(reason) = incremental(document) {
+        if let Some(reason) = self.run.refused(document, &reading, &remains)? {
             return Ok(Err(reason));
+        }
+        self.exported = self.run.exported(document);
+        self.tail.applied = rules::record(document, &reading)
+            .map(|record| Box::new(Applied { record, owner: document.header.owner.id.clone() }));
+        match self.run.told(document, &reading) {
+            Ok(told) => self.take_back(name, told)?,
+            Err(problem) => {
+                let message = format!("what it lists as taken back is not followed: {problem}");
+                self.warn(format!("{}{}", self.run.files.root, crate::manifest::MANIFEST), message);
+            }
         }
         self.record.reason = Some(judge::summary(&reading, &remains));
         for warning in judge::warnings(name, &reading, &remains) {
@@ -150,6 +170,19 @@ impl Reading<'_, '_, '_> {
             Some(document) => self.memories(name, document, &remains).map(Ok),
             None => Ok(Ok(Vec::new())),
         }
+    }
+
+    /// Follows what was taken back where the export was made.
+    fn take_back(&mut self, name: &str, told: Told) -> Result<(), IngestError> {
+        let Told { withdrawn, undone, at } = told;
+        self.tail.withdrawn = withdrawn.into_iter().map(|id| (id, at)).collect();
+        for id in undone {
+            if self.run.store.conversation(&id, None)?.is_some() {
+                let message = "it was taken back where the export was made; it stays here".to_owned();
+                self.warn(format!("{name}: conversation {id:?}"), message);
+            }
+        }
+        Ok(())
     }
 
     /// Conversations of the index that came with no file.
@@ -237,19 +270,6 @@ fn refusal(name: &str, issues: &[Issue]) -> String {
     let said: Vec<String> =
         issues.iter().take(SAID).map(|issue| format!("{} {}", issue.path, issue.message)).collect();
     format!("{name:?} cannot be read as a PAM document: {}", said.join("; "))
-}
-
-/// What is said of an export that holds only changes.
-fn incremental(document: &MemoryStore) -> Option<String> {
-    let header = &document.header;
-    if header.export_type == ExportType::Full && header.base_export_id.is_none() {
-        return None;
-    }
-    let base = header.base_export_id.as_deref().unwrap_or("a base that it does not name");
-    Some(format!(
-        "it is an incremental export, the changes since the export {base:?}, and this version imports full exports only; \
-         nothing of it was read: make a full export where it comes from and import that"
-    ))
 }
 
 /// The file that a reference of a document means: relative to the bundle, or to the document itself.

@@ -92,7 +92,8 @@ mod tests {
     use super::*;
 
     fn job(id: Uuid, watched: bool, phase: Phase) -> Job {
-        let request = ImportRequest { path: "/a".into(), provider: None, again: false, dry_run: false };
+        let request =
+            ImportRequest { path: "/a".into(), provider: None, again: false, dry_run: false, apply: None };
         let watched =
             watched.then(|| WatchedImport { root: "/".into(), name: "a".into(), providers: Vec::new() });
         let view = JobView { id, path: "/a".into(), phase, done: 0, total: 0, imports: Vec::new() };

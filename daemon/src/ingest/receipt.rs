@@ -3,13 +3,44 @@
 //! **Invariant:** `found = new + updated + unchanged + skipped` for each kind (`receipts_balance` in `tests/`, counted by an
 //! independent reader).
 
-use satchel_pam::record::{RecordKind, Skip, Warning};
+use satchel_pam::{
+    memory::Status,
+    record::{RecordKind, Skip, Warning},
+};
 use serde::{Deserialize, Serialize};
 
 /// Skips that stand in the receipt itself; the rest is listed by `imports issues`.
 pub const LISTED_SKIPS: usize = 1_000;
 /// Warnings that stand in the receipt itself.
 pub const LISTED_WARNINGS: usize = 100;
+
+/// Differences that stand in the receipt of a dry run.
+pub const LISTED_DIFFERENCES: usize = 1_000;
+
+/// What a merge does to a memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DifferenceKind {
+    /// It is not held yet.
+    New,
+    /// It takes the place of the version that is held.
+    Changed,
+    /// The version that is held stays; the one that came is kept beside it.
+    Kept,
+}
+
+/// One memory as it is held, and as it would be or came.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// The memory.
+    pub id: String,
+    /// What becomes of it.
+    pub kind: DifferenceKind,
+    /// Status and content as held; none if it is new.
+    pub held: Option<(Status, String)>,
+    /// Status and content as it came.
+    pub came: (Status, String),
+}
 
 /// How an import ended, or where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +140,12 @@ pub struct ImportRecord {
     /// Whether nothing was to be stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
+    /// Of a dry run over PAM documents: the first [`LISTED_DIFFERENCES`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<Difference>,
+    /// How many there were.
+    #[serde(default)]
+    pub differences_found: u64,
 }
 
 impl ImportRecord {
@@ -136,6 +173,14 @@ impl ImportRecord {
         self.warnings_found += 1;
         if self.warnings.len() < LISTED_WARNINGS {
             self.warnings.push(warning);
+        }
+    }
+
+    /// Notes what would become of a memory.
+    pub fn differ(&mut self, difference: Difference) {
+        self.differences_found += 1;
+        if self.differences.len() < LISTED_DIFFERENCES {
+            self.differences.push(difference);
         }
     }
 

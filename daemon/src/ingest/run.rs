@@ -7,7 +7,7 @@ use std::{
 };
 
 use satchel_host::{
-    CancelToken, Emitted, Files, Limits, Plugin, RunError, Summary, Verdict,
+    CancelToken, Emitted, Files, Limits, Memo, Plugin, RunError, Summary, Verdict,
     channel::{self, Receiver, Sender, Weight},
 };
 use satchel_pam::{
@@ -26,6 +26,7 @@ use super::{
     write::Writer,
 };
 use crate::{
+    exported::ExportRecord,
     intake::Bundle,
     plan::evidence::{Document, Witness, memories_of},
 };
@@ -54,6 +55,8 @@ pub(super) enum Normalised {
     Skip(Skip),
     Warning(Warning),
     Stored,
+    /// A piece of the source begins.
+    Piece,
     /// A piece that is to be remembered.
     Known(Box<Known>),
     /// A piece that gives what it gave before.
@@ -70,12 +73,27 @@ pub(super) struct Tail {
     /// Those of PAM documents name memories by their ids.
     pub(super) drawn: Vec<Relation>,
     pub(super) vectors: Vec<Embedding>,
+    /// Relations that were withdrawn where the document comes from, and when that was said, in microseconds.
+    pub(super) withdrawn: Vec<(String, i64)>,
+    /// The document, for the ledger.
+    pub(super) applied: Option<Box<Applied>>,
+}
+
+/// A document that is merged.
+pub(super) struct Applied {
+    pub(super) record: ExportRecord,
+    /// Whose memories it holds.
+    pub(super) owner: String,
 }
 
 impl Tail {
     pub(super) fn is_empty(&self) -> bool {
-        let Self { relations, embeddings, keys: _, drawn, vectors } = self;
-        relations.is_empty() && embeddings.is_empty() && drawn.is_empty() && vectors.is_empty()
+        let Self { relations, embeddings, keys: _, drawn, vectors, withdrawn, applied: _ } = self;
+        relations.is_empty()
+            && embeddings.is_empty()
+            && drawn.is_empty()
+            && vectors.is_empty()
+            && withdrawn.is_empty()
     }
 }
 
@@ -85,7 +103,7 @@ impl Weight for Normalised {
             Self::Conversation(conversation) => conversation.weight,
             Self::Evidence(witnesses) => witnesses.len() * 1024,
             Self::Document(document) => document.memory.content.len() * 2 + 1024,
-            Self::Skip(_) | Self::Warning(_) | Self::Stored => 256,
+            Self::Skip(_) | Self::Warning(_) | Self::Stored | Self::Piece => 256,
             Self::Known(known) => known.note.len() + 512,
             Self::Again(_) => 512,
         }
@@ -108,11 +126,12 @@ impl Run<'_> {
             extractor: format!("{}/{}", self.plugin.info().name, self.plugin.info().version),
         };
         let (sender, receiver) = channel::bounded(QUEUE_BYTES);
+        let memo = if self.recall { Some(memo::of(self.store.clone())?) } else { None };
         let bytes = std::sync::atomic::AtomicU64::new(0);
         let total = self.bundle.bytes();
         thread::scope(|scope| {
             let shown = &bytes;
-            let reading = scope.spawn(move || self.read(&reader, &sender, shown));
+            let reading = scope.spawn(move || self.read(&reader, memo, &sender, shown));
             let written = write_all(&receiver, writer, record, &|record| {
                 progress(bytes.load(std::sync::atomic::Ordering::Relaxed), total, record);
             });
@@ -126,6 +145,7 @@ impl Run<'_> {
     fn read(
         self,
         reader: &Reader,
+        memo: Option<Arc<dyn Memo>>,
         sender: &Sender<Normalised>,
         bytes: &std::sync::atomic::AtomicU64,
     ) -> (Tail, Result<Summary, RunError>) {
@@ -142,7 +162,6 @@ impl Run<'_> {
             piece: None,
         };
         let files: Arc<dyn Files> = Arc::new(self.bundle.clone());
-        let memo = self.recall.then(|| memo::of(self.store.clone()));
         let (plugin, limits) = (self.plugin, self.limits);
         let outcome = plugin.run_knowing(files, self.format, limits, self.cancel, memo, &mut |emitted| {
             if let Emitted::Progress { done, .. } = &emitted {
@@ -211,7 +230,7 @@ impl Stage<'_> {
             Emitted::Warning(warning) => self.send(Normalised::Warning(warning)),
             Emitted::Piece => {
                 self.piece = Some(Account::default());
-                true
+                self.send(Normalised::Piece)
             }
             Emitted::Noted { digest, note } => match self.piece.take() {
                 Some(account) => self.send(Normalised::Known(Box::new(Known { digest, note, account }))),
@@ -244,6 +263,10 @@ impl Stage<'_> {
         let keeper = Keeper { store: self.store, bundle: self.bundle, dry_run: self.dry_run };
         let normalised =
             self.reader.conversation(record, &mut |file| keeper.keep(file, &locator, &mut notes));
+        if self.bundle.stopped() {
+            // Its attachments may have been cut off; importing again brings it whole.
+            return false;
+        }
         self.account(|account| account.newest = account.newest.max(newest));
         let sent = notes.into_iter().all(|note| {
             match note {
@@ -255,10 +278,7 @@ impl Stage<'_> {
         });
         sent && match normalised {
             Ok(conversation) => {
-                self.account(|account| {
-                    account.conversations.push(conversation.id.clone());
-                    account.messages += messages;
-                });
+                self.account(|account| account.messages += messages);
                 self.send(Normalised::Conversation(Box::new(conversation)))
             }
             Err(error) => {
@@ -280,13 +300,14 @@ impl Stage<'_> {
         });
         let witnesses: Vec<Witness> = witnesses.collect();
         self.account(|account| {
-            account.evidence += witnesses.len() as u64;
             account.memories.extend(witnesses.iter().flat_map(|witness| memories_of(&witness.claim)));
         });
         for item in witnesses.iter().flat_map(|witness| crate::plan::evidence::items_of(&witness.claim)) {
-            if let Some(key) = &item.key {
-                // Relations of another piece may name it.
+            if item.key.is_some() || item.superseded_by.is_some() {
+                // Another piece may name it, or be named by it.
                 self.piece = None;
+            }
+            if let Some(key) = &item.key {
                 self.tail.keys.insert(key.clone(), crate::plan::evidence::memory_id(item));
             }
         }

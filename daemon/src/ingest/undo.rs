@@ -6,7 +6,10 @@
 
 mod rows;
 
-use std::collections::BTreeSet;
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use satchel_host::CancelToken;
 use satchel_pam::conversation::ImportMetadata;
@@ -23,7 +26,7 @@ use super::{
     },
 };
 use crate::{
-    lineage::{self, Counted, Family, Part, UndoRecord, Undone},
+    lineage::{self, Brought, Counted, Family, Key, Part, UndoRecord, Undone},
     plan::{
         assemble::{self, Labels},
         evidence::Derived,
@@ -183,6 +186,10 @@ struct Run<'a> {
     /// The imports that count not, before and after.
     before: Undone,
     after: Undone,
+    /// What they alone said of conversations, as of the batch at hand.
+    left_out: [BTreeSet<Key>; 2],
+    /// For each part that counts the newest import that said it; looked up when it is needed.
+    newest: OnceCell<BTreeMap<Key, Uuid>>,
     writer: Writer<'a>,
     dry_run: bool,
     outcome: Outcome,
@@ -219,15 +226,22 @@ impl<'a> Run<'a> {
             cancelled: false,
         };
         let scratch = ImportRecord { revisions: None, ..record.clone() };
-        Ok(Self { inner, import, before, after, writer, dry_run, outcome, scratch })
+        let (left_out, newest) = ([BTreeSet::new(), BTreeSet::new()], OnceCell::new());
+        Ok(Self { inner, import, before, after, left_out, newest, writer, dry_run, outcome, scratch })
     }
 
     fn go(mut self, cancel: &CancelToken) -> Result<Outcome, IngestError> {
+        let brought = lineage::brought(&self.inner.store, Brought::Parts, self.import)?;
+        let brought: BTreeSet<Key> = brought.into_iter().collect();
         let mut after = None;
         loop {
             let page = Family::page(&self.inner.store, after.as_ref())?;
-            let ids: Vec<&String> =
-                page.items.iter().filter(|(_, family)| family.knows(self.import)).map(|(id, _)| id).collect();
+            let ids: Vec<&String> = page
+                .items
+                .iter()
+                .filter(|(_, family)| family.has_one_of(&brought))
+                .map(|(id, _)| id)
+                .collect();
             for some in ids.chunks(BATCH) {
                 if cancel.cancelled() {
                     return Ok(self.ended(true));
@@ -255,6 +269,8 @@ impl<'a> Run<'a> {
     /// One batch of conversations; nobody writes between the look at them and the commit.
     fn conversations(&mut self, ids: &[&String]) -> Result<(), IngestError> {
         self.writer.hold()?;
+        let left_out = |undone| lineage::left_out(&self.inner.store, Brought::Parts, undone);
+        self.left_out = [left_out(&self.before)?, left_out(&self.after)?];
         for id in ids {
             for change in self.changes(id)? {
                 if !self.dry_run {
@@ -270,7 +286,8 @@ impl<'a> Run<'a> {
         let store = &self.inner.store;
         let stored = store.conversation(id, None)?;
         let family = Family::of(store, id, stored.as_ref())?;
-        if family.parts.iter().all(|part| part.counts(&self.before) == part.counts(&self.after)) {
+        let [before, after] = &self.left_out;
+        if family.parts.iter().all(|part| part.counts(before) == part.counts(after)) {
             return Ok(Vec::new());
         }
         if family.of_rows() {
@@ -285,8 +302,8 @@ impl<'a> Run<'a> {
         stored: Option<ConversationRecord>,
         family: &Family,
     ) -> Result<Option<Change>, IngestError> {
-        let store = &self.inner.store;
-        let planned = replayed(store, id, family, |part| part.counts(&self.after))?;
+        let (store, [_, after]) = (&self.inner.store, &self.left_out);
+        let planned = replayed(store, id, family, |part| part.counts(after))?;
         let shown = stored.as_ref().filter(|stored| !stored.withdrawn);
         let effect = &mut self.outcome.conversations;
         match (planned, shown) {
@@ -303,7 +320,7 @@ impl<'a> Run<'a> {
                     effect.restored += 1;
                 }
                 let Some(stored) = &stored else { return Ok(None) };
-                let counted = family.parts.iter().rev().find(|part| part.counts(&self.after));
+                let counted = family.parts.iter().rev().find(|part| part.counts(after));
                 let by = counted.map(|part| self.brought_by(part)).transpose()?.flatten();
                 let import = by.or_else(|| stored.header.import_metadata.clone());
                 let platform = stored.header.provider.name.clone();
@@ -314,10 +331,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// How a part came here, by an import that counts.
+    /// How a part came here: by the newest import that counts and said it.
     fn brought_by(&self, part: &Part) -> Result<Option<ImportMetadata>, IngestError> {
-        let by = part.imports.iter().find(|by| !self.after.contains(*by));
-        let by = by.map(|by| ledger::get(&self.inner.store, &by.to_string())).transpose()?.flatten();
+        let store = &self.inner.store;
+        if self.newest.get().is_none() {
+            // Another import may have said it since; which of them is named is no matter.
+            drop(self.newest.set(lineage::newest(store, Brought::Parts, &self.after)?));
+        }
+        let by = self.newest.get().zip(part.key()).and_then(|(newest, key)| newest.get(&key));
+        let by = by.map(|by| ledger::get(store, &by.to_string())).transpose()?.flatten();
         Ok(by.as_ref().map(import_of))
     }
 
@@ -326,7 +348,8 @@ impl<'a> Run<'a> {
         self.writer.hold()?;
         let store = &self.inner.store;
         let was = Counted::of(store, &self.before)?.derive();
-        let now = Counted::of(store, &self.after)?.derive();
+        let counted = Counted::of(store, &self.after)?;
+        let (now, replayed) = (counted.derive(), counted.replayed());
         let mut changes = self.withdrawn(&was, &now)?;
         for (id, memory) in now.memories {
             let stored = store.memory(&id, None)?;
@@ -337,7 +360,7 @@ impl<'a> Run<'a> {
             }
             changes.push(Change::Memory(Box::new(memory)));
         }
-        let drawn = relation_changes(store, now.relations)?;
+        let drawn = relation_changes(store, now.relations, &replayed)?;
         self.outcome.relations.restored += drawn.len() as u64;
         changes.extend(drawn);
         if !self.dry_run {

@@ -18,7 +18,7 @@ use super::{
     run::Normalised,
 };
 use crate::{
-    lineage::{self, Undone},
+    lineage::{self, Brought, Key, Pages, Undone},
     plan::evidence::{Document, Witness, memories_of},
 };
 
@@ -37,6 +37,14 @@ pub(super) struct Writer<'a> {
     held: Option<MutexGuard<'a, ()>>,
     /// The imports whose word does not count, as of the time when the turn was taken.
     pub(super) undone: Undone,
+    /// What they alone said of conversations.
+    pub(super) left_out: BTreeSet<Key>,
+    /// What this import says of conversations, and not yet stored that it does.
+    said: Pages,
+    /// Of the piece at hand, if one is: the keys of what it said, and of its evidence.
+    piece: Option<[Vec<Key>; 2]>,
+    /// Keys of evidence that earlier imports read for this one.
+    pub(super) again: Vec<Key>,
     pub(super) origin: Origin,
     pub(super) import: ImportMetadata,
     pub(super) dry_run: bool,
@@ -65,11 +73,16 @@ impl<'a> Writer<'a> {
         import: ImportMetadata,
         dry_run: bool,
     ) -> Self {
+        let said = Pages::new(origin.import.unwrap_or_default(), Brought::Parts);
         Self {
             store,
             turn,
             held: None,
             undone: Undone::new(),
+            left_out: BTreeSet::new(),
+            said,
+            piece: None,
+            again: Vec::new(),
             origin,
             import,
             dry_run,
@@ -94,7 +107,7 @@ impl<'a> Writer<'a> {
                 self.groups(*conversation, record)?;
             }
             Normalised::Conversation(conversation) => self.conversation(*conversation, record)?,
-            Normalised::Evidence(witnesses) => self.evidence(witnesses),
+            Normalised::Evidence(witnesses) => self.evidence(witnesses)?,
             Normalised::Document(document) => {
                 self.evidence += 1;
                 self.touched.insert(document.memory.id.clone());
@@ -107,8 +120,9 @@ impl<'a> Writer<'a> {
             }
             Normalised::Warning(warning) => record.warn(warning),
             Normalised::Stored => record.attachments += 1,
+            Normalised::Piece => self.piece = Some([Vec::new(), Vec::new()]),
             Normalised::Known(known) => self.remember(*known)?,
-            Normalised::Again(account) => self.again(*account, record),
+            Normalised::Again(account) => self.again(*account, record)?,
         }
         if self.bytes >= BATCH_BYTES || self.pending.len() >= BATCH_CONVERSATIONS {
             self.flush(record)?;
@@ -116,26 +130,47 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Counts what an earlier import read: all of it is stored.
-    fn again(&mut self, account: Account, record: &mut ImportRecord) {
-        let Account { import: _, conversations, messages, attachments, evidence, memories, newest: _ } =
-            account;
+    /// Counts what an earlier import read: all of it is stored, and this import says it too.
+    fn again(&mut self, account: Account, record: &mut ImportRecord) -> Result<(), IngestError> {
+        self.hold()?;
+        if self.undone.contains(&account.import) {
+            return Err(IngestError::UndoneMeanwhile);
+        }
+        let Account { import: _, said, messages, attachments, evidence, memories, newest: _ } = account;
         for (counts, more) in
-            [(&mut record.conversations, conversations.len() as u64), (&mut record.messages, messages)]
+            [(&mut record.conversations, said.len() as u64), (&mut record.messages, messages)]
         {
             counts.found += more;
             counts.unchanged += more;
         }
         record.attachments += attachments;
-        self.evidence += evidence;
+        self.evidence += evidence.len() as u64;
         self.touched.extend(memories);
+        self.again.extend(evidence);
+        for key in said {
+            if self.says(key) {
+                self.flush(record)?;
+                self.hold()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that this import says it. True: a page is full, and should be stored soon.
+    pub(super) fn says(&mut self, key: Key) -> bool {
+        let page = self.said.add(key).filter(|_| !self.dry_run);
+        let full = page.is_some();
+        self.changes.extend(page);
+        full
     }
 
     /// Remembers a piece with the batch that stores its records; one with evidence when that is stored, at the end.
     fn remember(&mut self, mut known: Known) -> Result<(), IngestError> {
         let Some(import) = self.origin.import.filter(|_| !self.dry_run) else { return Ok(()) };
         known.account.import = import;
-        let late = known.account.evidence > 0;
+        let Some([said, evidence]) = self.piece.take() else { return Ok(()) };
+        (known.account.said, known.account.evidence) = (said, evidence);
+        let late = !known.account.evidence.is_empty();
         let change =
             known.change().map_err(|_| IngestError::Unencodable { what: "the account of a piece" })?;
         if late {
@@ -158,12 +193,17 @@ impl<'a> Writer<'a> {
 
     /// Keeps evidence for the end, so that it is stored together with the memories that follow from it, and no other import
     /// counts those as its own.
-    fn evidence(&mut self, witnesses: Vec<Witness>) {
+    fn evidence(&mut self, witnesses: Vec<Witness>) -> Result<(), IngestError> {
         for witness in witnesses {
             self.evidence += 1;
             self.touched.extend(memories_of(&witness.claim));
+            let (key, _) = witness.encode().map_err(|_| IngestError::Unencodable { what: "evidence" })?;
+            if let Some([_, evidence]) = &mut self.piece {
+                evidence.push(key);
+            }
             self.witnesses.push(witness);
         }
+        Ok(())
     }
 
     /// Takes a change into the batch.
@@ -181,6 +221,8 @@ impl<'a> Writer<'a> {
 
     /// Commits the batch. Durable when this returns.
     pub(super) fn flush(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
+        let page = self.said.rest().filter(|_| !self.dry_run);
+        self.changes.extend(page);
         let changes = std::mem::take(&mut self.changes);
         self.bytes = 0;
         self.pending.clear();
@@ -214,6 +256,7 @@ impl<'a> Writer<'a> {
         if self.held.is_none() {
             self.held = Some(self.turn.lock().unwrap_or_else(PoisonError::into_inner));
             self.undone = lineage::undone(self.store)?;
+            self.left_out = lineage::left_out(self.store, Brought::Parts, &self.undone)?;
         }
         Ok(())
     }

@@ -8,14 +8,14 @@ use std::{
     sync::Arc,
 };
 
-use satchel_host::{Entry, Files};
+use satchel_host::{CancelToken, Entry, Files};
 use satchel_pam::hash::Sha256Digest;
 
 use super::{
     IntakeError, Limits, Source,
     archive::{self, Listed, Packed, SharedFile},
     below,
-    entry::{self, Unpacked},
+    entry::{self, Stoppable, Unpacked},
     source, tree,
 };
 
@@ -52,11 +52,13 @@ pub struct Bundle {
     base: Arc<PathBuf>,
     limits: Limits,
     unpacked: Unpacked,
+    cancel: CancelToken,
 }
 
 impl Bundle {
-    pub(super) fn open(source: &Source, limits: &Limits) -> Result<Self, IntakeError> {
-        let mut builder = Builder { base: source.base.clone(), places: BTreeMap::new(), unread: Vec::new() };
+    pub(super) fn open(source: &Source, limits: &Limits, cancel: &CancelToken) -> Result<Self, IntakeError> {
+        let (base, cancel) = (source.base.clone(), cancel.clone());
+        let mut builder = Builder { base, places: BTreeMap::new(), unread: Vec::new(), cancel };
         if source.folder() {
             tree::walk(&source.path, limits, &mut builder)?;
             return Ok(builder.finish(limits));
@@ -79,6 +81,11 @@ impl Bundle {
         let entries =
             self.entries.iter().filter(|entry| wanted.contains(entry.path.as_str())).cloned().collect();
         Self { entries, unpacked: Unpacked::default(), unread: Vec::new(), ..self.clone() }
+    }
+
+    /// Whether nobody wants it any more.
+    pub fn stopped(&self) -> bool {
+        self.cancel.cancelled()
     }
 
     /// What could not be taken in.
@@ -117,13 +124,14 @@ impl Files for Bundle {
     }
 
     fn open(&self, path: &str, offset: u64) -> io::Result<Box<dyn Read + Send>> {
-        match self.places.get(path) {
+        let bytes = match self.places.get(path) {
             Some(Place::Plain(place)) => entry::plain(below::file(&self.base, place)?, offset),
             Some(Place::Packed(packed)) => entry::packed(packed, offset, &self.limits, &self.unpacked),
             None => {
                 Err(io::Error::new(io::ErrorKind::NotFound, format!("the export holds no file {path:?}")))
             }
-        }
+        }?;
+        Ok(Box::new(Stoppable { bytes, cancel: self.cancel.clone() }))
     }
 }
 
@@ -131,9 +139,18 @@ pub(super) struct Builder {
     pub(super) base: PathBuf,
     places: BTreeMap<String, (u64, Place)>,
     unread: Vec<Unread>,
+    cancel: CancelToken,
 }
 
 impl Builder {
+    /// Fails once nobody wants the bundle any more.
+    pub(super) fn go_on(&self, path: &Path) -> Result<(), IntakeError> {
+        if self.cancel.cancelled() {
+            return Err(IntakeError::Stopped { path: path.to_owned() });
+        }
+        Ok(())
+    }
+
     pub(super) fn unread(&mut self, name: String, reason: impl Into<String>) {
         self.unread.push(Unread { name, reason: reason.into(), archive: false });
     }
@@ -182,7 +199,9 @@ impl Builder {
                 Listed::Unread { name, reason } => self.unread(format!("{prefix}{name}"), reason),
                 Listed::File { name, packed } if outermost && category(&name) => {
                     let inner = format!("{prefix}{name}");
-                    let opened = spill(&packed, limits).map_err(IntakeError::read(Path::new(&inner)));
+                    let spilled = spill(&packed, limits, &self.cancel);
+                    self.go_on(path)?;
+                    let opened = spilled.map_err(IntakeError::read(Path::new(&inner)));
                     let added = opened.and_then(|file| {
                         self.archive(&format!("{inner}/"), file, Path::new(&inner), limits, false)
                     });
@@ -217,6 +236,7 @@ impl Builder {
             base: Arc::new(self.base),
             limits: limits.clone(),
             unpacked: Unpacked::default(),
+            cancel: self.cancel,
         }
     }
 }
@@ -236,9 +256,10 @@ fn category(name: &str) -> bool {
 }
 
 /// Unpacks an inner archive to a file without a name, for its directory stands at its end.
-fn spill(packed: &Packed, limits: &Limits) -> io::Result<SharedFile> {
+fn spill(packed: &Packed, limits: &Limits, cancel: &CancelToken) -> io::Result<SharedFile> {
     let mut file = tempfile::tempfile()?;
-    io::copy(&mut entry::packed(packed, 0, limits, &Unpacked::default())?, &mut file)?;
+    let bytes = entry::packed(packed, 0, limits, &Unpacked::default())?;
+    io::copy(&mut Stoppable { bytes, cancel: cancel.clone() }, &mut file)?;
     SharedFile::new(file)
 }
 

@@ -11,6 +11,7 @@ use std::{
 
 use crc32fast::Hasher;
 use flate2::read::DeflateDecoder;
+use satchel_host::CancelToken;
 
 use super::{Limits, RATIO_AFTER, archive::Packed};
 
@@ -21,6 +22,21 @@ const SKIP_CHUNK: usize = 64 << 10;
 /// The bytes that one run has unpacked so far.
 #[derive(Clone, Default)]
 pub(super) struct Unpacked(Arc<AtomicU64>);
+
+/// A reader that fails once nobody wants its bytes any more: a file may be large, and its disk slow.
+pub(super) struct Stoppable<R> {
+    pub(super) bytes: R,
+    pub(super) cancel: CancelToken,
+}
+
+impl<R: Read> Read for Stoppable<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.cancel.cancelled() {
+            return Err(io::Error::other("reading was stopped"));
+        }
+        self.bytes.read(buffer)
+    }
+}
 
 /// Reads a file of a folder from `offset` on.
 pub(super) fn plain(mut file: File, offset: u64) -> io::Result<Box<dyn Read + Send>> {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use rustix::fs::{FileType, Stat};
+use satchel_host::CancelToken;
 use satchel_pam::hash::Sha256Digest;
 use sha2::{Digest, Sha256};
 
@@ -81,7 +82,12 @@ impl Source {
 
     /// Opens it as a bundle of files.
     pub fn open(&self, limits: &Limits) -> Result<Bundle, IntakeError> {
-        Bundle::open(self, limits)
+        self.open_until(limits, &CancelToken::new())
+    }
+
+    /// Opens it as a bundle of files, whose readers fail at their next bytes once `cancel` was raised; so does the opening.
+    pub fn open_until(&self, limits: &Limits, cancel: &CancelToken) -> Result<Bundle, IntakeError> {
+        Bundle::open(self, limits, cancel)
     }
 
     /// Fails if the bytes may differ from those that were there when it was looked at.

@@ -29,6 +29,7 @@ pub(super) fn walk(root: &Path, limits: &Limits, builder: &mut Builder) -> Resul
         };
         for (name, kind) in children {
             let path = folder.join(&name);
+            builder.go_on(&path)?;
             let Some(name) = name.to_str().map(str::to_owned) else {
                 builder.unread(format!("{prefix}{}", name.to_string_lossy()), "its name is not UTF-8");
                 continue;

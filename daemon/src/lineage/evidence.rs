@@ -1,93 +1,11 @@
-//! Which evidence each import brought, in pages of bare keys: an export may bring a hundred thousand pieces.
+//! The evidence that counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use satchel_store::{Change, Ledger, Store};
-use uuid::Uuid;
+use satchel_store::Store;
 
-use super::{LineageError, PAGE, REST, Undone, decode, put};
+use super::{Brought, Key, LineageError, Undone, decode, left_out};
 use crate::plan::evidence::{Derived, Document, Edge, Witness, add_edges, derive_with, outranks};
-
-/// The key of a piece of evidence.
-pub type Key = [u8; 16];
-/// Keys of one page: some 28 KiB, which the engine holds in one value.
-const KEYS: usize = 1_800;
-
-/// The keys that an import brings, page by page.
-pub struct Pages {
-    import: Uuid,
-    page: u32,
-    keys: Vec<Key>,
-}
-
-impl Pages {
-    /// For the evidence of `import`.
-    #[must_use]
-    pub fn new(import: Uuid) -> Self {
-        Self { import, page: 0, keys: Vec::new() }
-    }
-
-    /// Takes a key; a full page is to be stored with it.
-    pub fn add(&mut self, key: Key) -> Option<Change> {
-        self.keys.push(key);
-        if self.keys.len() == KEYS { self.rest() } else { None }
-    }
-
-    /// What is left to be stored.
-    pub fn rest(&mut self) -> Option<Change> {
-        if self.keys.is_empty() {
-            return None;
-        }
-        let change = put(name(self.import, self.page), REST, self.keys.concat());
-        self.page += 1;
-        self.keys.clear();
-        Some(change)
-    }
-}
-
-fn name(import: Uuid, page: u32) -> String {
-    format!("evidence {import} {page}")
-}
-
-/// The evidence that `import` brought.
-///
-/// # Errors
-/// When the ledger does not read.
-pub fn brought(store: &Store, import: Uuid) -> Result<Vec<Key>, LineageError> {
-    let mut keys = Vec::new();
-    for page in 0.. {
-        let Some(entry) = store.ledger_get(Ledger::Lineage, &name(import, page))? else { break };
-        keys.extend_from_slice(entry.value.as_chunks::<16>().0);
-    }
-    Ok(keys)
-}
-
-/// The evidence that does not count: nobody brought it but imports that are `undone`.
-///
-/// # Errors
-/// When the ledger does not read.
-pub fn left_out(store: &Store, undone: &Undone) -> Result<BTreeSet<Key>, LineageError> {
-    let mut left_out = BTreeSet::new();
-    for import in undone {
-        left_out.extend(brought(store, *import)?);
-    }
-    let mut after = None;
-    while !left_out.is_empty() {
-        let page = store.ledger_list(Ledger::Import, after.as_ref(), PAGE)?;
-        for import in page.items.iter().filter_map(|entry| Uuid::parse_str(&entry.id).ok()) {
-            if !undone.contains(&import) {
-                for key in brought(store, import)? {
-                    left_out.remove(&key);
-                }
-            }
-        }
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
-    Ok(left_out)
-}
 
 /// The evidence that counts, all of it in memory.
 #[derive(Default)]
@@ -109,7 +27,7 @@ impl Counted {
     /// When store or ledger do not read.
     pub fn of(store: &Store, undone: &Undone) -> Result<Self, LineageError> {
         const WHAT: &str = "a stored piece of evidence";
-        let left_out = left_out(store, undone)?;
+        let left_out = left_out(store, Brought::Evidence, undone)?;
         let mut counted = Self::default();
         for record in store.evidence_all() {
             let record = record?;
@@ -129,6 +47,12 @@ impl Counted {
             }
         }
         Ok(counted)
+    }
+
+    /// The relations that follow from it without being named.
+    #[must_use]
+    pub fn replayed(&self) -> BTreeSet<String> {
+        derive_with(self.witnesses.values(), &self.documents).relations.into_keys().collect()
     }
 
     /// What follows from it.

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use satchel_store::{Change, Ledger, Store};
-use uuid::Uuid;
 
 use super::{Family, LineageError, REST, put};
 
@@ -107,15 +106,5 @@ impl Family {
         let before = self.shown.len();
         self.shown.extend(ids);
         before != self.shown.len()
-    }
-
-    /// Notes that `import` said what was said before, and tells whether that is news; none: nobody said it before.
-    pub fn heard(&mut self, digest: &str, import: Uuid) -> Option<bool> {
-        let part = self.parts.iter_mut().find(|part| part.digest == digest)?;
-        let news = !part.imports.contains(&import);
-        if news {
-            part.imports.push(import);
-        }
-        Some(news)
     }
 }

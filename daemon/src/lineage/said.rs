@@ -7,7 +7,7 @@ use satchel_store::{Change, ConversationRecord, Ledger, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{LineageError, Part, REST, decode, encode, put};
+use super::{Key, LineageError, Part, REST, decode, encode, put};
 use crate::plan::{
     assemble,
     body::{Body, Digest16, digest},
@@ -39,6 +39,12 @@ impl Said {
         let mut digest = Sha256Digest::of(&encode(&(id, report, sorted), WHAT)?).to_hex();
         digest.truncate(DIGITS);
         Ok(Self { digest, report: report.clone(), nodes })
+    }
+
+    /// The key under which an import brings it.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        key(&self.digest).unwrap_or_default()
     }
 }
 
@@ -87,6 +93,11 @@ impl Kept {
     pub fn change(&self, digest: &str) -> Result<Change, LineageError> {
         Ok(put(name(digest), REST, encode(self, WHAT)?))
     }
+}
+
+/// The bytes of a digest.
+pub(super) fn key(digest: &str) -> Option<Key> {
+    u128::from_str_radix(digest, 16).ok().map(u128::to_be_bytes)
 }
 
 fn name(digest: &str) -> String {

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::body::{Digest16, digest};
 
-pub use document::Document;
+pub use document::{Document, Exported};
 pub use edge::{Edge, add_edges};
 
 /// A piece of evidence as the store keeps it: keys resolved, times filled in.

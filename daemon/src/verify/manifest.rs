@@ -6,7 +6,6 @@ use satchel_host::Files as _;
 use satchel_pam::{
     hash::Sha256Digest,
     issue::Issue,
-    jcs,
     sign::{self, SignatureCheck},
     validate,
 };
@@ -15,7 +14,7 @@ use sha2::{Digest, Sha256};
 use super::{Signed, VerifyError, names, read};
 use crate::{
     intake::Bundle,
-    manifest::{MANIFEST, Manifest, SIGNATURE, VERSION},
+    manifest::{MANIFEST, Manifest, SIGNATURE},
 };
 
 /// Checks the manifest, if there is one, by the key of PAM's signature.
@@ -33,7 +32,7 @@ pub(super) fn check(
     }
     let bytes = read(bundle, &format!("{root}{MANIFEST}"))?;
     let mut issues = Vec::new();
-    match parse(&bytes) {
+    match Manifest::parse(&bytes) {
         Ok(manifest) => {
             issues.extend(files(bundle, root, &manifest, &names)?);
             issues.extend(export(&manifest, report));
@@ -45,21 +44,6 @@ pub(super) fn check(
     issues.extend(signed(&bytes, signature.as_deref(), report));
     let state = if issues.is_empty() { Signed::Valid } else { Signed::Invalid };
     Ok((state, issues))
-}
-
-fn parse(bytes: &[u8]) -> Result<Manifest, String> {
-    let value: serde_json::Value =
-        serde_json::from_slice(bytes).map_err(|error| format!("is not JSON: {error}"))?;
-    // One text for one content, so that nothing can hide in how it is written.
-    if jcs::to_vec(&value).ok().as_deref() != Some(bytes) {
-        return Err("is not in the canonical form of RFC 8785".into());
-    }
-    let manifest: Manifest =
-        serde_json::from_value(value).map_err(|error| format!("is no manifest: {error}"))?;
-    if manifest.version != VERSION {
-        return Err(format!("is of version {}, which a newer Satchel reads", manifest.version));
-    }
-    Ok(manifest)
 }
 
 fn files(
@@ -116,6 +100,12 @@ fn export(manifest: &Manifest, report: &validate::Report) -> Vec<Issue> {
     }
     if store.header.base_export_id != manifest.base_export_id {
         issues.push(wrong(MANIFEST, "names another base than the memory store"));
+    }
+    if store.header.since.map(|since| since.to_string()) != manifest.since {
+        issues.push(wrong(MANIFEST, "names another `since` than the memory store"));
+    }
+    if store.header.export_type.as_str() != manifest.export_type {
+        issues.push(wrong(MANIFEST, "names another type of export than the memory store"));
     }
     issues
 }

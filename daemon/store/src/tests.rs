@@ -14,6 +14,7 @@ mod map;
 mod model;
 mod modes;
 mod pages;
+mod pieces;
 mod power;
 mod script;
 mod small_disk;

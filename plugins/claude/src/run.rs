@@ -168,11 +168,11 @@ impl Run<'_> {
                 Ok(Some(note(&key, latest)))
             };
             let holds = |noted: &[u8]| match newest_of(noted, &key) {
-                Some(latest) => {
+                Ok(latest) => {
                     newest.set(newest.get().max(latest));
                     true
                 }
-                None => false,
+                Err(Stale) => false,
             };
             element.remembering(sink, holds, read)
         })?;
@@ -316,13 +316,14 @@ fn note(key: &str, newest: Option<i64>) -> Vec<u8> {
 }
 
 /// The newest time in a note, if that is about the same key.
-fn newest_of(note: &[u8], key: &str) -> Option<Option<i64>> {
-    let (noted, newest) = std::str::from_utf8(note).ok()?.rsplit_once(' ')?;
-    if noted != key {
-        return None;
-    }
-    if newest.is_empty() { Some(None) } else { newest.parse().ok().map(Some) }
+fn newest_of(note: &[u8], key: &str) -> Result<Option<i64>, Stale> {
+    let note = std::str::from_utf8(note).map_err(|_| Stale)?;
+    let newest = note.rsplit_once(' ').filter(|(noted, _)| *noted == key).ok_or(Stale)?.1;
+    if newest.is_empty() { Ok(None) } else { newest.parse().map(Some).map_err(|_| Stale) }
 }
+
+/// A note that is about something else.
+struct Stale;
 
 /// Emits what was found about memories.
 fn tell(found: &Found, sink: &mut Sink) -> Result<(), ImportError> {

@@ -1,6 +1,8 @@
 //! Reads one export, conversation by conversation.
 
-use satchel_importer::{Bundle, Element, ImportError, Importer as _, JsonArray, RecordKind, Sink, Summary};
+use satchel_importer::{
+    Bundle, Element, ImportError, Importer as _, JsonArray, RecordKind, Sink, Summary, natural_key,
+};
 
 use crate::{
     DeepSeek, detect,
@@ -17,9 +19,15 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
     }
     for export in &exports {
         let context = Context { version, account: export.account.as_deref() };
-        JsonArray::new(&export.path)
-            .pointer(export.pointer)
-            .each(bundle, sink, |element, sink| conversation(&element, &context, sink))?;
+        // All that a conversation depends on beside its own text.
+        let note = natural_key(&[context.account]).into_bytes();
+        JsonArray::new(&export.path).pointer(export.pointer).each(bundle, sink, |element, sink| {
+            element.remembering(
+                sink,
+                |noted| noted == note,
+                |sink| conversation(&element, &context, sink).map(|()| Some(note.clone())),
+            )
+        })?;
     }
     Ok(bundle.summary())
 }

@@ -150,8 +150,8 @@ impl Target {
         answer(sink::progress(done, total))
     }
 
-    pub(crate) fn recall(&mut self, piece: &[u8]) -> Result<Option<Vec<u8>>, ImportError> {
-        Ok(memo::recall(piece))
+    pub(crate) fn recall(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
+        memo::recall(piece)
     }
 
     pub(crate) fn again(&mut self) -> Answer {

@@ -260,10 +260,10 @@ impl Target {
         self.take([])
     }
 
-    pub(crate) fn recall(&mut self, piece: &[u8]) -> Result<Option<Vec<u8>>, ImportError> {
-        let Some(memo) = &mut self.memo else { return Ok(None) };
+    pub(crate) fn recall(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
+        let memo = self.memo.as_mut()?;
         memo.piece = Some((piece.to_vec(), self.lines.len()));
-        Ok(memo.known.get(piece).map(|(note, _)| note.clone()))
+        memo.known.get(piece).map(|(note, _)| note.clone())
     }
 
     /// A run that knows a piece collects what it gave before, so that runs can be compared.
@@ -282,7 +282,7 @@ impl Target {
                 memo.known.insert(piece, (note.to_vec(), lines));
             }
         }
-        Ok(())
+        self.take([])
     }
 
     fn take(&mut self, lines: impl IntoIterator<Item = Line>) -> Answer {

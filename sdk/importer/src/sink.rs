@@ -82,7 +82,7 @@ impl Sink {
         holds: impl FnOnce(&[u8]) -> bool,
         read: impl FnOnce(&mut Self) -> Result<Option<Vec<u8>>, ImportError>,
     ) -> Result<(), ImportError> {
-        if self.target.recall(piece)?.is_some_and(|note| holds(&note)) {
+        if self.target.recall(piece).is_some_and(|note| holds(&note)) {
             return self.target.again();
         }
         match read(self)? {

@@ -30,7 +30,8 @@ const READERS: usize = 8;
 /// How long reads are measured while nothing else happens.
 const IDLE: Duration = Duration::from_secs(5);
 
-fn import(program: &PathBuf, data: &Path, export: &Path) -> Result<(f64, Value)> {
+/// Imports by the command line: how long it took, and its receipt.
+pub(crate) fn import(program: &PathBuf, data: &Path, export: &Path) -> Result<(f64, Value)> {
     let words =
         ["--data-dir".as_ref(), data.as_os_str(), "--json".as_ref(), "import".as_ref(), export.as_os_str()];
     let cost = run(program, &words)?;

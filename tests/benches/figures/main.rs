@@ -1,9 +1,13 @@
 //! The figures of the README, each as a ratio to a peer measured in the same run: `make bench`.
 //!
 //! Sizes can be lowered for a quick look: `SATCHEL_BENCH_MB=20 make bench`. The official SDK's `pam` is the peer where it is
-//! installed (`pip install 'portable-ai-memory[cli]'`, or `PAM=/path/to/pam`).
+//! installed (`pip install 'portable-ai-memory[cli]'`, or `PAM=/path/to/pam`). `SATCHEL_BENCH_ONLY=always,load` measures these
+//! groups alone: `importers`, `program`, `daily`, `always`, `load`; `SATCHEL=/path/to/satchel` measures another build.
 
+mod always;
+mod client;
 mod daily;
+mod load;
 mod native;
 mod plugin;
 mod process;
@@ -27,27 +31,54 @@ fn main() -> Result<()> {
     if !std::env::args().any(|argument| argument == "--bench") {
         return Ok(());
     }
-    let megabytes: u64 =
-        std::env::var("SATCHEL_BENCH_MB").ok().and_then(|text| text.parse().ok()).unwrap_or(100);
     let folder = tempfile::tempdir()?;
-    let (chatgpt, claude) = (folder.path().join("chatgpt"), folder.path().join("claude"));
+    let (scratch, megabytes) = (folder.path(), number("SATCHEL_BENCH_MB", 100));
+    let groups: [(&str, Group); 5] = [
+        ("importers", importers),
+        ("program", programs),
+        ("daily", days),
+        ("always", always::all),
+        ("load", load::all),
+    ];
+    let only = std::env::var("SATCHEL_BENCH_ONLY").ok();
+    for (name, group) in groups {
+        if only.as_deref().is_none_or(|only| only.split(',').any(|one| one == name)) {
+            group(scratch, megabytes)?;
+        }
+    }
+    Ok(())
+}
+
+/// Some of the figures: a place for files, and the size of an export in MB.
+type Group = fn(&Path, u64) -> Result<()>;
+
+fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn programs(folder: &Path, megabytes: u64) -> Result<()> {
+    let (chatgpt, claude, large) = (folder.join("chatgpt"), folder.join("claude"), folder.join("large"));
     say(&format!("generating {megabytes} MB exports"));
     satchel_tests::generate::chatgpt(&chatgpt, megabytes * 1_000_000, 1)?;
     satchel_tests::generate::claude(&claude, megabytes * 1_000_000, 1)?;
-    importers(folder.path(), megabytes)?;
-    program::first_start(folder.path())?;
-    program::import("chatgpt", &chatgpt, folder.path())?;
-    program::import("claude", &claude, folder.path())?;
-    let large = folder.path().join("large");
+    program::first_start(folder)?;
+    program::import("chatgpt", &chatgpt, folder)?;
+    program::import("claude", &claude, folder)?;
     satchel_tests::generate::chatgpt(&large, megabytes * 5_000_000, 2)?;
-    program::import("chatgpt x5", &large, folder.path())?;
-    program::verify(folder.path(), megabytes * 1_000)?;
-    program::answer(folder.path())?;
-    daily::newer(folder.path(), megabytes * 1_000_000)?;
-    daily::newer(folder.path(), megabytes * 5_000_000)?;
-    daily::reads(folder.path(), megabytes * 5_000_000)?;
-    daily::reopen(folder.path(), megabytes * 10_000)?;
+    program::import("chatgpt x5", &large, folder)?;
+    program::verify(folder, megabytes * 1_000)?;
+    program::answer(folder)?;
+    for export in [chatgpt, claude, large] {
+        std::fs::remove_dir_all(export)?;
+    }
     Ok(())
+}
+
+fn days(folder: &Path, megabytes: u64) -> Result<()> {
+    daily::newer(folder, megabytes * 1_000_000)?;
+    daily::newer(folder, megabytes * 5_000_000)?;
+    daily::reads(folder, megabytes * 5_000_000)?;
+    daily::reopen(folder, megabytes * 10_000)
 }
 
 /// Each importer over its own format, one after the other, so that only one export lies on the disk.

@@ -2,10 +2,10 @@
 
 use std::{
     ffi::OsStr,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::mpsc,
-    thread,
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -13,6 +13,8 @@ use anyhow::{Context as _, Result, ensure};
 
 /// How often private memory is looked at.
 const SAMPLE: Duration = Duration::from_millis(50);
+/// The unit of processor time in `/proc`: 100 a second on every machine that Linux tells programs of.
+const TICK: Duration = Duration::from_millis(10);
 
 /// What a run of a program took.
 pub(crate) struct Cost {
@@ -24,8 +26,11 @@ pub(crate) struct Cost {
     pub(crate) output: Vec<u8>,
 }
 
-/// The program that was built beside this benchmark.
+/// The program that was built beside this benchmark, or the one that `SATCHEL` names.
 pub(crate) fn satchel() -> Result<PathBuf> {
+    if let Some(named) = std::env::var_os("SATCHEL") {
+        return Ok(named.into());
+    }
     let here = std::env::current_exe()?;
     let folder = here.parent().and_then(|deps| deps.parent()).context("no target folder")?;
     let program = folder.join("satchel");
@@ -44,15 +49,31 @@ pub(crate) fn pam() -> Option<PathBuf> {
 pub(crate) fn run<S: AsRef<OsStr>>(program: &PathBuf, arguments: &[S]) -> Result<Cost> {
     let start = Instant::now();
     let child = Command::new(program).args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-    let (ended, watch) = mpsc::channel::<()>();
-    let id = child.id();
-    let watching = thread::spawn(move || peak(id, &watch));
+    let memory = Memory::of(child.id());
     let output = child.wait_with_output()?;
     let seconds = start.elapsed().as_secs_f64();
-    drop(ended);
-    let private_mib = watching.join().map_err(|_| anyhow::anyhow!("the watcher broke off"))?;
+    let private_mib = memory.peak()?;
     ensure!(output.status.success(), "{program:?} ended with {}", output.status);
     Ok(Cost { seconds, private_mib, output: output.stdout })
+}
+
+/// Looks at the private memory of a process until it is asked for the highest.
+pub(crate) struct Memory {
+    ended: mpsc::Sender<()>,
+    watching: JoinHandle<u64>,
+}
+
+impl Memory {
+    fn of(id: u32) -> Self {
+        let (ended, watch) = mpsc::channel::<()>();
+        Self { ended, watching: thread::spawn(move || peak(id, &watch)) }
+    }
+
+    /// The highest `RssAnon` seen, in MiB.
+    pub(crate) fn peak(self) -> Result<u64> {
+        drop(self.ended);
+        self.watching.join().map_err(|_| anyhow::anyhow!("the watcher broke off"))
+    }
 }
 
 fn peak(id: u32, ended: &mpsc::Receiver<()>) -> u64 {
@@ -74,11 +95,21 @@ pub(crate) struct Daemon(Child);
 
 impl Daemon {
     /// Starts one and waits for its socket.
-    pub(crate) fn start(program: &PathBuf, data_dir: &std::path::Path) -> Result<Self> {
+    pub(crate) fn start(program: &PathBuf, data_dir: &Path) -> Result<Self> {
+        Self::start_with(program, data_dir, &[])
+    }
+
+    /// Starts one that watches `folder`.
+    pub(crate) fn watching(program: &PathBuf, data_dir: &Path, folder: &Path) -> Result<Self> {
+        Self::start_with(program, data_dir, &[OsStr::new("--watch"), folder.as_os_str()])
+    }
+
+    fn start_with(program: &PathBuf, data_dir: &Path, arguments: &[&OsStr]) -> Result<Self> {
         let child = Command::new(program)
             .arg("--data-dir")
             .arg(data_dir)
             .arg("serve")
+            .args(arguments)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
@@ -90,6 +121,25 @@ impl Daemon {
             thread::sleep(SAMPLE);
         }
         anyhow::bail!("the daemon did not start")
+    }
+
+    /// Begins to look at its private memory.
+    pub(crate) fn memory(&self) -> Memory {
+        Memory::of(self.0.id())
+    }
+
+    /// Its private memory now, in MiB.
+    pub(crate) fn private_mib(&self) -> Result<u64> {
+        Ok(private_kib(self.0.id()).context("the daemon is gone")? / 1024)
+    }
+
+    /// Processor time that it has used, of all threads that it ever had.
+    pub(crate) fn processor(&self) -> Result<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
+        // The name may hold spaces and brackets; after it come numbers, user and system time the 12th and 13th.
+        let (_, rest) = stat.rsplit_once(')').context("a process has a name")?;
+        let ticks = rest.split_whitespace().skip(11).take(2).map(str::parse::<u32>);
+        Ok(TICK * ticks.sum::<Result<u32, _>>()?)
     }
 }
 

@@ -167,7 +167,7 @@ fn products(folder: &Path) -> Result<()> {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name.starts_with("bundle-") {
-            let options = verify::Options { signer: None, own_key: None, strict: true };
+            let options = verify::Options { strict: true, ..verify::Options::default() };
             let report = verify::path(&path, &options)?;
             ensure!(report.valid, "{name}: {:?}", report.issues);
         } else if name.starts_with("backup-") {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use satchel_tests::archive::{Archive, demo};
 use serde_json::Value;
 
 fn run(python: &Path, arguments: &[&Path]) -> Result<Output> {
@@ -74,4 +75,45 @@ fn the_python_reference_verifies_our_bundle() -> Result<()> {
     let output = run(&python, &[&bundle])?;
     ensure!(output.status.code() == Some(1), "a changed conversation was accepted: {}", super::told(&output));
     Ok(())
+}
+
+/// A base and the changes since it, merged there, are what we export as the whole.
+#[test]
+fn the_python_reference_merges_our_changes_onto_their_base() -> Result<()> {
+    let Some(python) = super::python()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let archive = Archive::open(&folder.path().join("data"))?;
+    archive.import(&demo().join("chatgpt-export"))?;
+    let at = |name: &str| folder.path().join(name);
+    archive.export(&at("base"))?;
+    archive.import(&demo().join("claude-export"))?;
+    archive.export_changes(None, &at("early.zip"))?;
+    let generated = at("generated");
+    satchel_tests::generate::chatgpt(&generated, 300_000, 11)?;
+    archive.import(&generated)?;
+    let delta = archive.export_changes(None, &at("late"))?;
+    ensure!(delta.base_export_id.is_some(), "{delta:?}");
+    let whole = archive.export(&at("whole"))?;
+    for row in [vec![at("base"), at("late")], vec![at("base"), at("early.zip"), at("late"), at("late")]] {
+        let paths: Vec<&Path> = row.iter().map(PathBuf::as_path).collect();
+        let output = run(&python, &paths)?;
+        ensure!(output.status.success(), "{}", super::told(&output));
+        let found = report(&output)?;
+        ensure!(found["held"]["checksum"] == whole.checksum.as_str(), "{found}");
+        ensure!(found["documents"][1]["signature"] == "valid", "{found}");
+    }
+    let there = Archive::open(&at("there"))?;
+    for name in ["base", "early.zip", "late"] {
+        there.apply(&at(name))?;
+    }
+    ensure!(there.export(&at("again"))?.checksum == whole.checksum, "we merge otherwise");
+    let output = run(&python, &[&at("late")])?;
+    ensure!(told_refused(&report(&output)?), "{}", super::told(&output));
+    Ok(())
+}
+
+fn told_refused(found: &Value) -> bool {
+    found["problems"]
+        .as_array()
+        .is_some_and(|problems| problems.iter().any(|one| one == "refused: unknown_base"))
 }

@@ -114,6 +114,7 @@ fn pam_documents_photos_and_exports_in_one_folder_are_told_apart() -> Result<()>
         provider: Some(provider.to_owned()),
         again: true,
         dry_run: true,
+        apply: None,
     };
     assert_eq!(place.archive.run(request("pam"))?.len(), 2);
     assert_eq!(place.archive.run(request("chatgpt"))?.len(), 1);
@@ -123,7 +124,8 @@ fn pam_documents_photos_and_exports_in_one_folder_are_told_apart() -> Result<()>
 #[test]
 fn a_dry_run_counts_and_stores_nothing() -> Result<()> {
     let place = Place::new()?;
-    let request = ImportRequest { path: foreign(&place)?, provider: None, again: false, dry_run: true };
+    let request =
+        ImportRequest { path: foreign(&place)?, provider: None, again: false, dry_run: true, apply: None };
     let import = only(place.archive.run(request)?)?;
     balanced(&import)?;
     assert_eq!((import.memories.new, import.messages.new), (2, 3), "{import:?}");

@@ -72,7 +72,7 @@ fn a_bundle_and_the_exports_it_was_made_of_unite_in_either_order() -> Result<()>
 }
 
 #[test]
-fn an_incremental_export_is_refused_with_a_clear_word() -> Result<()> {
+fn an_incremental_export_without_its_base_is_refused_with_a_clear_word() -> Result<()> {
     let place = Place::new()?;
     let mut delta = store(&[memory("m", "Keeps bees")]);
     delta["export_type"] = "incremental".into();

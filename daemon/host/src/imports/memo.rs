@@ -1,9 +1,8 @@
 //! The import `memo`: tells the plugin what is known of a piece, and notes what came of it.
 
 use crate::{
-    bindings::satchel::importer::memo as wit,
+    bindings::satchel::importer::{memo as wit, sink::Verdict},
     delivery::Delivery,
-    emitted::Verdict,
     limits::KIB,
     memo::{Piece, digest_of},
     run::State,
@@ -23,30 +22,21 @@ impl wit::Host for State {
         Ok(note)
     }
 
-    fn again(&mut self) -> wasmtime::Result<wit::Verdict> {
+    fn again(&mut self) -> wasmtime::Result<Verdict> {
         let piece = self.recalling.as_mut().and_then(|recalling| recalling.piece.take());
         match piece.and_then(|piece| piece.account) {
-            Some(account) => self.tell(Delivery::Again(account)),
-            None => Ok(wit::Verdict::Proceed),
+            Some(account) => self.answer(Delivery::Again(account)),
+            None => Ok(Verdict::Proceed),
         }
     }
 
-    fn note(&mut self, note: Vec<u8>) -> wasmtime::Result<wit::Verdict> {
+    fn note(&mut self, note: Vec<u8>) -> wasmtime::Result<Verdict> {
         let piece = self.recalling.as_mut().and_then(|recalling| recalling.piece.take());
         match piece {
             Some(Piece { digest, .. }) if note.len() <= MAX_NOTE => {
-                self.tell(Delivery::Noted { digest, note })
+                self.answer(Delivery::Noted { digest, note })
             }
-            _ => Ok(wit::Verdict::Proceed),
-        }
-    }
-}
-
-impl State {
-    fn tell(&mut self, delivery: Delivery) -> wasmtime::Result<wit::Verdict> {
-        match self.emit(delivery)? {
-            Verdict::Proceed => Ok(wit::Verdict::Proceed),
-            Verdict::Stop => Ok(wit::Verdict::Stop),
+            _ => Ok(Verdict::Proceed),
         }
     }
 }

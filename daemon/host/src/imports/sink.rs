@@ -62,7 +62,7 @@ impl wit::Host for State {
 }
 
 impl State {
-    fn answer(&mut self, delivery: Delivery) -> wasmtime::Result<wit::Verdict> {
+    pub(super) fn answer(&mut self, delivery: Delivery) -> wasmtime::Result<wit::Verdict> {
         match self.emit(delivery)? {
             Verdict::Proceed => Ok(wit::Verdict::Proceed),
             Verdict::Stop => Ok(wit::Verdict::Stop),

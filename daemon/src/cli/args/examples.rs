@@ -168,6 +168,8 @@ Examples:
   satchel export --output ~/backup/memories.zip
   satchel export --output ~/backup/2026-03 --attachments
   satchel export --output memories.zip --no-conversations
+  satchel export --incremental --output ~/backup/2026-03-14.zip
+  satchel export --incremental --base a80c --output ~/backup/2026-03-14.zip
   satchel export --output ~/memu-files --format memu";
 
 pub(super) const EXPORTS: &str = "\
@@ -186,8 +188,15 @@ Example:
 pub(super) const VERIFY: &str = "\
 Examples:
   satchel verify ~/backup/memories.zip
+  satchel verify ~/backup/2026-03-14.zip --base ~/backup/memories.zip
   satchel verify --strict --signer z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK bundle/
   satchel verify --json memory-store.json | jq .valid";
+
+pub(super) const APPLY: &str = "\
+Examples:
+  satchel apply ~/backup/memories.zip
+  satchel apply --dry-run ~/backup/2026-03-14.zip
+  satchel apply --any-owner memory-store.json";
 
 pub(super) const PLUGINS: &str = "\
 Example:

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use satchel_proto::v1::{Import, ImportIssue, ImportStatus, RecordCounts, RecordKind};
 
+use super::differences::differences;
 use crate::cli::{
     look::{Look, Paint},
     table::{Cell, Column, Table},
@@ -30,6 +31,7 @@ pub(in crate::cli) fn render(import: &Import, calendar: &Calendar, look: Look) -
             text::append(&mut out, format_args!("  {line}\n"));
         }
     }
+    out.push_str(&differences(import, look));
     // Of what was imported before, the first receipt said it.
     if import.status() != ImportStatus::Unchanged {
         out.push_str(&skips(import, look));

@@ -21,9 +21,8 @@ pub(crate) struct Exports<'a> {
 pub(crate) struct Export<'a> {
     pub export_id: &'a str,
     pub export_type: String,
-    /// Always null: every export is full.
+    /// Of an incremental export, as `since`.
     pub base_export_id: Option<&'a str>,
-    /// Always null: every export is full.
     pub since: Option<&'a str>,
     pub memories: u64,
     pub conversations: u64,
@@ -38,6 +37,12 @@ pub(crate) struct Export<'a> {
     pub signer: Option<&'a str>,
     pub manifest_sha256: Option<&'a str>,
     pub format: String,
+    /// Why it is full although changes were asked for.
+    pub reason: Option<&'a str>,
+    /// What its changes cannot say.
+    pub warnings: &'a [String],
+    /// Made elsewhere and merged into this store.
+    pub applied: bool,
 }
 
 impl<'a> Export<'a> {
@@ -45,8 +50,8 @@ impl<'a> Export<'a> {
         Self {
             export_id: &export.id,
             export_type: words::export_type(export.r#type),
-            base_export_id: None,
-            since: None,
+            base_export_id: filled(&export.base_export_id),
+            since: filled(&export.since),
             memories: export.memories,
             conversations: export.conversations,
             relations: export.relations,
@@ -59,6 +64,9 @@ impl<'a> Export<'a> {
             signer: filled(&export.signer),
             manifest_sha256: filled(&export.manifest_sha256),
             format: words::export_format(export.format),
+            reason: filled(&export.reason),
+            warnings: &export.warnings,
+            applied: export.applied,
         }
     }
 }

@@ -56,6 +56,34 @@ pub(crate) struct Import<'a> {
     pub attachments: u64,
     pub started_at: Option<String>,
     pub finished_at: Option<String>,
+    /// Of a dry run over PAM documents, the first 1,000.
+    pub differences: Vec<Difference<'a>>,
+    pub differences_total: u64,
+}
+
+/// A memory that would change.
+#[derive(Debug, Serialize)]
+pub(crate) struct Difference<'a> {
+    pub id: &'a str,
+    /// `new`, `changed`, or `kept`: then the version that is held stays.
+    pub kind: String,
+    pub held_status: Option<&'a str>,
+    pub held_content: Option<&'a str>,
+    pub status: &'a str,
+    pub content: &'a str,
+}
+
+impl<'a> Difference<'a> {
+    fn new(difference: &'a v1::MemoryDifference) -> Self {
+        Self {
+            id: &difference.id,
+            kind: words::difference_kind(difference.kind),
+            held_status: filled(&difference.held_status),
+            held_content: filled(&difference.held_content),
+            status: &difference.status,
+            content: &difference.content,
+        }
+    }
 }
 
 impl<'a> Import<'a> {
@@ -85,6 +113,8 @@ impl<'a> Import<'a> {
             attachments: import.attachments,
             started_at: when(import.started_at.as_ref()),
             finished_at: when(import.finished_at.as_ref()),
+            differences: import.differences.iter().map(Difference::new).collect(),
+            differences_total: import.differences_total,
         }
     }
 }

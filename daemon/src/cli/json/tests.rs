@@ -80,6 +80,8 @@ fn an_import_has_the_keys_of_its_contract() {
             "attachments",
             "started_at",
             "finished_at",
+            "differences",
+            "differences_total",
         ]
     );
     assert_eq!(keys(&one.conversations), ["found", "new", "updated", "unchanged", "skipped"]);
@@ -239,6 +241,9 @@ fn exports_plugins_and_status_have_their_keys() {
             "signer",
             "manifest_sha256",
             "format",
+            "reason",
+            "warnings",
+            "applied",
         ]
     );
     assert_eq!((&json(&shown)["export_type"], &json(&shown)["since"]), (&"full".into(), &Value::Null));

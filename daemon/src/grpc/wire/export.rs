@@ -8,12 +8,9 @@ use super::{
     scalar::{cut, enum_pair, required_time_from_wire, time_to_wire},
 };
 use crate::{
-    export::{ExportRecord, Format},
+    export::{ExportRecord, FULL, Format, INCREMENTAL, Progress},
     verify::{Finding, Report, Signed},
 };
-
-/// The only type so far, as the ledger writes it.
-const FULL: &str = "full";
 
 /// Findings of one answer.
 const MAX_FINDINGS: usize = 1_000;
@@ -40,7 +37,8 @@ enum_pair!(severity_to_wire, severity_from_wire, Severity, v1::Severity, [
 /// Shows what came of checking a bundle: the first findings, long texts cut. The header is left empty.
 #[must_use]
 pub fn report_to_wire(report: Report) -> v1::VerifyExportResponse {
-    let Report { valid, signature, manifest, signer, issues, issues_found, memories, conversations } = report;
+    let Report { valid, signature, manifest, signer, issues, issues_found, memories, conversations, merged } =
+        report;
     v1::VerifyExportResponse {
         valid,
         signature: signed_to_wire(signature),
@@ -51,6 +49,11 @@ pub fn report_to_wire(report: Report) -> v1::VerifyExportResponse {
         issues_total: issues_found as u64,
         memories,
         conversations,
+        merged_memories: merged.as_ref().map(|merged| merged.memories),
+        merged_checksum: merged
+            .and_then(|merged| merged.checksum)
+            .map(|sum| sum.to_string())
+            .unwrap_or_default(),
     }
 }
 
@@ -64,15 +67,29 @@ fn finding_to_wire(finding: Finding) -> v1::VerifyIssue {
     }
 }
 
+/// Shows how far an export is.
+#[must_use]
+pub fn progress_to_wire(progress: Progress) -> v1::ExportProgress {
+    let Progress { memories, memories_total, conversations, conversations_total } = progress;
+    v1::ExportProgress { conversations, conversations_total, memories, memories_total }
+}
+
+/// Reads how far an export is.
+#[must_use]
+pub fn progress_from_wire(wire: v1::ExportProgress) -> Progress {
+    let v1::ExportProgress { conversations, conversations_total, memories, memories_total } = wire;
+    Progress { memories, memories_total, conversations, conversations_total }
+}
+
 /// Shows an export.
 #[must_use]
 pub fn export_to_wire(record: ExportRecord) -> v1::Export {
     let ExportRecord {
         export_id,
-        export_type: _,
+        export_type,
         format,
-        base_export_id: _,
-        since: _,
+        base_export_id,
+        since,
         export_date,
         at_micros,
         memories,
@@ -85,11 +102,19 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
         revision,
         path,
         bytes,
+        with_conversations,
+        with_attachments,
+        base_revision,
+        reason,
+        warnings,
+        full_next,
+        applied,
+        scheduled,
     } = record;
+    let kind = if export_type == INCREMENTAL { v1::ExportType::Incremental } else { v1::ExportType::Full };
     v1::Export {
         id: export_id,
-        // Incremental ones come with their base and their `since`.
-        r#type: v1::ExportType::Full.into(),
+        r#type: kind.into(),
         format: format_to_wire(format),
         revision,
         export_date,
@@ -103,13 +128,23 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
         signer,
         path,
         created_at: Some(time_to_wire(at_micros)),
+        base_export_id: base_export_id.unwrap_or_default(),
+        since: since.unwrap_or_default(),
+        warnings,
+        reason: reason.unwrap_or_default(),
+        applied,
+        base_revision,
+        full_next,
+        without_conversations: !with_conversations,
+        attachments: with_attachments,
+        scheduled,
     }
 }
 
 /// Reads an export.
 ///
 /// # Errors
-/// A type that is not full, an unknown format, and a missing time.
+/// An unknown type or format, and a missing time.
 pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
     let v1::Export {
         id,
@@ -127,16 +162,31 @@ pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
         signer,
         path,
         created_at,
+        base_export_id,
+        since,
+        warnings,
+        reason,
+        applied,
+        base_revision,
+        full_next,
+        without_conversations,
+        attachments,
+        scheduled,
     } = wire;
-    if r#type != i32::from(v1::ExportType::Full) {
-        return Err(WireError::new("type", format!("holds {type}, which is no known value")));
-    }
+    let export_type = match v1::ExportType::try_from(r#type) {
+        Ok(v1::ExportType::Full) => FULL,
+        Ok(v1::ExportType::Incremental) => INCREMENTAL,
+        Ok(v1::ExportType::Unspecified) | Err(_) => {
+            return Err(WireError::new("type", format!("holds {type}, which is no known value")));
+        }
+    };
+    let filled = |text: String| (!text.is_empty()).then_some(text);
     Ok(ExportRecord {
         export_id: id,
-        export_type: FULL.to_owned(),
+        export_type: export_type.to_owned(),
         format: format_from_wire("format", format)?,
-        base_export_id: None,
-        since: None,
+        base_export_id: filled(base_export_id),
+        since: filled(since),
         export_date,
         at_micros: required_time_from_wire("created_at", created_at)?,
         memories,
@@ -149,6 +199,14 @@ pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
         revision,
         path,
         bytes: size_bytes,
+        with_conversations: !without_conversations,
+        with_attachments: attachments,
+        base_revision,
+        reason: filled(reason),
+        warnings,
+        full_next,
+        applied,
+        scheduled,
     })
 }
 
@@ -182,6 +240,7 @@ mod tests {
             issues_found: 70_000,
             memories: 1,
             conversations: 2,
+            merged: None,
         };
         let wire = report_to_wire(report);
         assert_eq!((wire.issues.len(), wire.issues_total), (MAX_FINDINGS, 70_000));
@@ -190,18 +249,25 @@ mod tests {
 
     proptest! {
         #[test]
+        fn progress_comes_back(numbers in any::<[u64; 4]>()) {
+            let [memories, memories_total, conversations, conversations_total] = numbers;
+            let progress = Progress { memories, memories_total, conversations, conversations_total };
+            prop_assert_eq!(progress_from_wire(progress_to_wire(progress)), progress);
+        }
+
+        #[test]
         fn an_export_comes_back(
             texts in vec(".{0,12}", 6),
             numbers in any::<[u64; 6]>(),
-            memu in any::<bool>(),
+            flags in any::<[bool; 5]>(),
             at_micros in 0..4_000_000_000_000_000_i64,
         ) {
             let record = ExportRecord {
                 export_id: texts[0].clone(),
-                export_type: FULL.to_owned(),
-                format: if memu { Format::Memu } else { Format::Pam },
-                base_export_id: None,
-                since: None,
+                export_type: if flags[1] { FULL } else { INCREMENTAL }.to_owned(),
+                format: if flags[0] { Format::Memu } else { Format::Pam },
+                base_export_id: flags[1].then(|| format!("b{}", texts[0])),
+                since: flags[2].then(|| format!("s{}", texts[1])),
                 export_date: texts[1].clone(),
                 at_micros,
                 memories: numbers[0],
@@ -214,6 +280,14 @@ mod tests {
                 revision: numbers[4],
                 path: texts[5].clone(),
                 bytes: numbers[5],
+                with_conversations: flags[2],
+                with_attachments: flags[3],
+                base_revision: flags[1].then_some(numbers[0]),
+                reason: flags[3].then(|| format!("r{}", texts[2])),
+                warnings: texts[3..].to_vec(),
+                full_next: flags[4],
+                applied: flags[0],
+                scheduled: flags[3],
             };
             prop_assert_eq!(export_from_wire(export_to_wire(record.clone())), Ok(record));
         }

@@ -12,13 +12,15 @@ use crate::{
     grpc::call::PAGE_BYTES,
     ingest::{
         JobView, Phase,
-        receipt::{Counts, ImportRecord, ImportStatus},
+        receipt::{Counts, Difference, DifferenceKind, ImportRecord, ImportStatus},
         undo::Effect,
     },
 };
 
 /// Longest locator or reason in an answer, in bytes: a receipt lists a thousand of each.
 const MAX_TEXT_BYTES: usize = 1_024;
+/// Longest content of a memory that is shown as different, in bytes: likewise.
+const MAX_DIFFERENCE_BYTES: usize = 256;
 /// Longest reason of an import in an answer, in bytes.
 const MAX_REASON_BYTES: usize = 2_048;
 
@@ -31,6 +33,12 @@ enum_pair!(status_to_wire, status_from_wire, ImportStatus, v1::ImportStatus, [
     Failed => Failed,
     Cancelled => Cancelled,
     Undone => Undone,
+]);
+
+enum_pair!(difference_kind_to_wire, difference_kind_from_wire, DifferenceKind, v1::DifferenceKind, [
+    New => New,
+    Changed => Changed,
+    Kept => Kept,
 ]);
 
 enum_pair!(record_kind_to_wire, record_kind_from_wire, RecordKind, v1::RecordKind, [
@@ -122,6 +130,39 @@ pub fn warning_from_wire(wire: v1::ImportIssue) -> Result<Warning, WireError> {
     Ok(Warning { locator, message })
 }
 
+/// Shows what a merge does to a memory; long texts are cut.
+#[must_use]
+pub fn difference_to_wire(difference: Difference) -> v1::MemoryDifference {
+    let Difference { id, kind, held, came: (status, content) } = difference;
+    let (held_status, held_content) = match held {
+        Some((status, content)) => (status.to_string(), content),
+        None => (String::new(), String::new()),
+    };
+    v1::MemoryDifference {
+        id,
+        kind: difference_kind_to_wire(kind),
+        held_status,
+        held_content: cut(held_content, MAX_DIFFERENCE_BYTES),
+        status: status.to_string(),
+        content: cut(content, MAX_DIFFERENCE_BYTES),
+    }
+}
+
+/// Reads what a merge does to a memory.
+///
+/// # Errors
+/// An unknown kind or status.
+pub fn difference_from_wire(wire: v1::MemoryDifference) -> Result<Difference, WireError> {
+    let v1::MemoryDifference { id, kind, held_status, held_content, status, content } = wire;
+    let read = |field: &str, text: &str| {
+        text.parse().map_err(|_| WireError::new(field, format!("holds {text:?}, which is no status")))
+    };
+    let held =
+        if held_status.is_empty() { None } else { Some((read("held_status", &held_status)?, held_content)) };
+    let came = (read("status", &status)?, content);
+    Ok(Difference { id, kind: difference_kind_from_wire("kind", kind)?, held, came })
+}
+
 /// Shows a receipt; long texts are cut.
 #[must_use]
 pub fn import_to_wire(record: ImportRecord) -> v1::Import {
@@ -151,6 +192,8 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         finished_at,
         elapsed_ms,
         dry_run,
+        differences,
+        differences_found,
     } = record;
     v1::Import {
         id,
@@ -177,6 +220,8 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         plugin: plugin.unwrap_or_default(),
         attachments,
         bytes,
+        differences: differences.into_iter().map(difference_to_wire).collect(),
+        differences_total: differences_found,
     }
 }
 
@@ -211,6 +256,8 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         plugin,
         attachments,
         bytes,
+        differences,
+        differences_total,
     } = wire;
     let given = |text: String| (!text.is_empty()).then_some(text);
     Ok(ImportRecord {
@@ -239,6 +286,8 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         finished_at: optional_time_from_wire("finished_at", finished_at)?,
         elapsed_ms,
         dry_run,
+        differences: differences.into_iter().map(difference_from_wire).collect::<Result<_, _>>()?,
+        differences_found: differences_total,
     })
 }
 
@@ -246,7 +295,7 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
 #[must_use]
 pub fn light_import_to_wire(record: ImportRecord) -> v1::Import {
     let more_skipped = !record.skipped.is_empty() || record.issue_pages > 0;
-    let light = ImportRecord { skipped: Vec::new(), warnings: Vec::new(), ..record };
+    let light = ImportRecord { skipped: Vec::new(), warnings: Vec::new(), differences: Vec::new(), ..record };
     v1::Import { more_skipped, ..import_to_wire(light) }
 }
 

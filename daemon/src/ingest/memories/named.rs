@@ -38,15 +38,41 @@ pub(super) fn withdrawals(
     Ok(changes)
 }
 
-/// What stores `relations` where the store has them otherwise.
+/// Relations that were withdrawn where a document comes from. What follows from evidence here stands, and what was drawn after
+/// that was said.
+pub(super) fn taken_back(
+    store: &Store,
+    derived: &Derived,
+    withdrawn: Vec<(String, i64)>,
+) -> Result<Vec<String>, IngestError> {
+    let mut taken_back = Vec::new();
+    for (id, at) in withdrawn {
+        let stored = store.relation(&id, None)?;
+        let stands =
+            stored.is_some_and(|stored| !stored.withdrawn && stored.relation.created_at.micros() <= at);
+        if stands && !derived.relations.contains_key(&id) {
+            taken_back.push(id);
+        }
+    }
+    Ok(taken_back)
+}
+
+/// What stores `relations` where the store has them otherwise. One that was only ever named, not `replayed`, and then taken
+/// back stays so, unless it was an undo that took it.
 pub(in crate::ingest) fn relation_changes(
     store: &Store,
     relations: BTreeMap<String, Relation>,
+    replayed: &BTreeSet<String>,
 ) -> Result<Vec<Change>, IngestError> {
     let mut changes = Vec::new();
     for (id, relation) in relations {
-        let stored = store.relation(&id, None)?;
-        if stored.is_none_or(|stored| stored.withdrawn || stored.relation != relation) {
+        let Some(stored) = store.relation(&id, None)? else {
+            changes.push(Change::Relation(relation));
+            continue;
+        };
+        let same = stored.relation == relation;
+        let taken_back = same && !replayed.contains(&id) && stored.origin.reason != UNDONE;
+        if !same || stored.withdrawn && !taken_back {
             changes.push(Change::Relation(relation));
         }
     }
@@ -125,7 +151,7 @@ fn embedding_of(vector: EmbeddingRecord, memory: String) -> Embedding {
     }
 }
 
-/// Edges of PAM documents, with their ids; one that was withdrawn stays so.
+/// Edges of PAM documents, with their ids; one that was withdrawn stays so, unless it was drawn anew later.
 pub(super) fn drawn_edges(
     store: &Store,
     derived: &Derived,
@@ -148,7 +174,11 @@ pub(super) fn drawn_edges(
         }
         let stored = store.relation(&edge.id, None)?;
         // What an undo took away may come back by an import.
-        if stored.is_some_and(|stored| stored.withdrawn && stored.origin.reason != UNDONE) {
+        let anew = |known: &Relation| known.created_at.micros() < edge.created_at.micros();
+        let gone = stored.as_ref().is_some_and(|stored| {
+            stored.withdrawn && stored.origin.reason != UNDONE && !anew(&stored.relation)
+        });
+        if gone {
             refuse = Some("it was withdrawn here".to_owned());
         }
         match refuse {

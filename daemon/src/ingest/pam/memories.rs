@@ -79,7 +79,8 @@ impl Reading<'_, '_, '_> {
             );
         }
         self.hashes.insert(memory.id.clone(), memory.content_hash);
-        self.writer.take(Normalised::Document(Box::new(Document { memory })), self.record)
+        let document = Document { memory, exported: self.exported };
+        self.writer.take(Normalised::Document(Box::new(document)), self.record)
     }
 
     /// Some producers give one id to different memories. The second gets the id that its content would have here; false if

@@ -20,10 +20,10 @@ impl Run<'_> {
     pub(super) fn rows(&mut self, key: &str, mut family: Family) -> Result<Vec<Change>, IngestError> {
         let store = &self.inner.store;
         let Some(platform) = platform(store, &family)? else { return Ok(Vec::new()) };
-        let counts = |part: &Part| part.counts(&self.after);
+        let counts = |part: &Part| part.counts(&self.left_out[1]);
+        let parts: Vec<Part> = family.parts.iter().filter(|part| counts(part)).cloned().collect();
         let components = planned(&platform, counted(store, "", &family, counts)?)?;
         let steps = steps(store, &family, components)?;
-        let parts: Vec<Part> = family.parts.iter().filter(|part| counts(part)).cloned().collect();
         let (mut ids, mut changes) = (Vec::new(), Vec::new());
         for step in steps {
             let (component, stored) = match step {
@@ -45,7 +45,7 @@ impl Run<'_> {
             let by = last.map(|part| self.brought_by(part)).transpose()?.flatten();
             let import = by.or_else(|| stored.as_ref()?.header.import_metadata.clone()).unwrap_or_default();
             let labels = Labels { id: &id, platform: &platform, fallback: 0, import };
-            changes.push(write_of(planned, labels, stored.as_ref()));
+            changes.push(write_of(planned, labels, stored.as_deref()));
             ids.push(id);
         }
         if family.show(ids) {

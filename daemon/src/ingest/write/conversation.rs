@@ -44,7 +44,8 @@ impl Writer<'_> {
         let said = Said::of(&id, &report, &nodes)?;
         let planned = self.united(&id, report, nodes, &before)?;
         let (messages, changed) = (planned.messages, planned.changed);
-        let lineage = self.lineage(&id, said, &planned, before.family, before.stored.as_ref())?;
+        let key = said.key();
+        let lineage = Self::lineage(&id, said, &planned, before.family, before.stored.as_ref())?;
         let mut change = None;
         if changed {
             let import = import.unwrap_or_else(|| self.import.clone());
@@ -64,6 +65,10 @@ impl Writer<'_> {
             (false, true) => record.conversations.updated += 1,
             (false, false) => record.conversations.unchanged += 1,
         }
+        self.says(key);
+        if let Some([said, _]) = &mut self.piece {
+            said.push(key);
+        }
         let changes: Vec<Change> = change.into_iter().chain(lineage).collect();
         if !self.dry_run && !changes.is_empty() {
             self.changes.extend(changes);
@@ -82,12 +87,12 @@ impl Writer<'_> {
         before: &Before,
     ) -> Result<Planned, IngestError> {
         let shown = before.stored.as_ref().filter(|stored| !stored.withdrawn);
-        if !before.family.has_undone(&self.undone) {
+        if !before.family.has_left_out(&self.left_out) {
             let mut bodies = StoredBodies { store: self.store, record: shown, loaded: None };
             return unite(report, nodes, shown.map(assemble::known), &mut |message| bodies.get(message));
         }
         // An undo that is not over may have left what is stored as it was.
-        let mut parts = counted(self.store, id, &before.family, |part| part.counts(&self.undone))?;
+        let mut parts = counted(self.store, id, &before.family, |part| part.counts(&self.left_out))?;
         parts.push((report, nodes));
         let planned = unite_all(parts).map_err(|_| IngestError::Unencodable { what: "a stored message" })?;
         let mut planned = planned.ok_or(IngestError::Unencodable { what: "a conversation" })?;
@@ -95,35 +100,24 @@ impl Writer<'_> {
         Ok(planned)
     }
 
-    /// What notes that this import said it.
+    /// What keeps what was said, if nobody said it before.
     fn lineage(
-        &self,
         id: &str,
         said: Said,
         planned: &Planned,
         mut family: Family,
         stored: Option<&ConversationRecord>,
     ) -> Result<Vec<Change>, IngestError> {
-        let import = self.origin.import.unwrap_or_default();
+        if family.parts.iter().any(|part| part.digest == said.digest) {
+            return Ok(Vec::new());
+        }
+        let now = stored.map_or(0, |stored| stored.version) + u32::from(planned.changed);
+        let version = planned.sole.then_some(now);
+        family.parts.push(Part { digest: said.digest.clone(), version, home: None });
         let mut changes = Vec::new();
-        if let Some(part) = family.parts.iter_mut().find(|part| part.digest == said.digest) {
-            if part.imports.contains(&import) {
-                return Ok(changes);
-            }
-            part.imports.push(import);
-        } else {
-            let now = stored.map_or(0, |stored| stored.version) + u32::from(planned.changed);
-            let version = planned.sole.then_some(now);
-            family.parts.push(Part {
-                digest: said.digest.clone(),
-                imports: vec![import],
-                version,
-                home: None,
-            });
-            if version.is_none() {
-                let digest = said.digest.clone();
-                changes.push(Kept::of(said, planned, now)?.change(&digest)?);
-            }
+        if version.is_none() {
+            let digest = said.digest.clone();
+            changes.push(Kept::of(said, planned, now)?.change(&digest)?);
         }
         changes.push(family.change(id)?);
         Ok(changes)

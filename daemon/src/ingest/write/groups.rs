@@ -1,7 +1,6 @@
 //! Conversations grouped from rows without ids: all that was said of the rows decides which conversations they come to.
 
 use satchel_store::{Change, ConversationRecord, Store};
-use uuid::Uuid;
 
 use super::{
     Writer,
@@ -10,7 +9,7 @@ use super::{
 };
 use crate::{
     ingest::{IngestError, normalise::Conversation, receipt::ImportRecord},
-    lineage::{Clan, Family, Kept, Part, Said},
+    lineage::{Clan, Family, Kept, Key, Part, Said},
     plan::{
         assemble::{self, Labels},
         conversation::Tally,
@@ -34,7 +33,7 @@ pub(in crate::ingest) enum Step {
     /// It is shown as `component`.
     Show {
         component: Box<Component>,
-        stored: Option<ConversationRecord>,
+        stored: Option<Box<ConversationRecord>>,
         /// Whether that differs from what is stored.
         changed: bool,
     },
@@ -55,7 +54,7 @@ pub(in crate::ingest) fn steps(
         }
     }
     for component in components {
-        let stored = store.conversation(&component.id, None)?;
+        let stored = store.conversation(&component.id, None)?.map(Box::new);
         let shown = stored.as_ref().filter(|stored| !stored.withdrawn);
         let changed = shown.is_none_or(|shown| !assemble::known(shown).shows(&component.planned.known()));
         steps.push(Step::Show { component: Box::new(component), stored, changed });
@@ -79,6 +78,8 @@ fn pointed(mut stored: ConversationRecord, components: &[Component]) -> Conversa
 /// What an import changes, and counts.
 #[derive(Default)]
 struct Told {
+    /// Of what it says.
+    key: Key,
     changes: Vec<Change>,
     messages: Tally,
     /// Whether nothing was shown of the conversation.
@@ -113,6 +114,7 @@ impl Writer<'_> {
         messages.new += new;
         messages.updated += updated;
         messages.unchanged += found - new - updated;
+        self.says(told.key);
         if !(self.dry_run || told.changes.is_empty() && lineage.is_empty()) {
             self.bytes += told.changes.iter().map(weight).sum::<usize>();
             self.pending.extend(clan.keys().chain(&clan.family.shown).chain([&id]).cloned());
@@ -140,22 +142,18 @@ impl Writer<'_> {
     }
 
     /// What becomes of what is shown, and of the lineage, when this import says `conversation`.
-    fn told(&self, conversation: Conversation, clan: &mut Clan) -> Result<(Told, Vec<Change>), IngestError> {
+    fn told(&mut self, conversation: Conversation, clan: &mut Clan) -> Result<(Told, Vec<Change>), IngestError> {
         let Conversation { id, platform, import, report, nodes, .. } = conversation;
         let said = Said::of(&id, &report, &nodes)?;
-        let by = self.origin.import.unwrap_or_default();
-        let counts = |part: &Part| part.counts(&self.undone);
-        let (mut told, mut lineage) = (Told::default(), Vec::new());
-        if clan.family.parts.iter().any(|part| part.digest == said.digest && counts(part))
-            && !clan.family.has_undone(&self.undone)
-        {
-            let news = clan.family.heard(&said.digest, by) == Some(true);
-            return Ok((told, if news { clan.changes()? } else { lineage }));
+        let (mut told, mut lineage) = (Told { key: said.key(), ..Told::default() }, Vec::new());
+        let known = clan.family.parts.iter().any(|part| part.digest == said.digest);
+        if known && !clan.family.has_left_out(&self.left_out) {
+            return Ok((told, lineage));
         }
-        let mut parts = counted(self.store, "", &clan.family, counts)?;
+        let mut parts = counted(self.store, "", &clan.family, |part| part.counts(&self.left_out))?;
         let last = parts.len();
         parts.push((report, nodes));
-        let mut said = clan.family.heard(&said.digest, by).is_none().then_some(said);
+        let mut said = (!known).then_some(said);
         let import = import.unwrap_or_else(|| self.import.clone());
         for step in steps(self.store, &clan.family, planned(&platform, parts)?)? {
             let (component, stored, changed) = match step {
@@ -172,13 +170,13 @@ impl Writer<'_> {
                 told.fresh = component.parts.len() == 1 && !shown;
                 if let Some(said) = said.take() {
                     let now = stored.as_ref().map_or(0, |stored| stored.version) + u32::from(changed);
-                    lineage.extend(noted(&mut clan.family, said, &component, now, by)?);
+                    lineage.extend(noted(&mut clan.family, said, &component, now)?);
                 }
             }
             if changed {
                 let Component { id, planned, .. } = *component;
                 let labels = Labels { id: &id, platform: &platform, fallback: 0, import: import.clone() };
-                told.changes.push(write_of(planned, labels, stored.as_ref()));
+                told.changes.push(write_of(planned, labels, stored.as_deref()));
             }
         }
         lineage.extend(clan.changes()?);
@@ -192,11 +190,10 @@ fn noted(
     said: Said,
     component: &Component,
     now: u32,
-    by: Uuid,
 ) -> Result<Option<Change>, IngestError> {
     let (digest, home) = (said.digest.clone(), Some(component.id.clone()));
     let version = component.planned.sole.then_some(now);
-    family.parts.push(Part { digest: digest.clone(), imports: vec![by], version, home });
+    family.parts.push(Part { digest: digest.clone(), version, home });
     if version.is_some() {
         return Ok(None);
     }

@@ -1,14 +1,16 @@
 //! Memories that came in PAM documents, whole and with their ids: the other kind of evidence.
 //!
 //! Every version that any document brought is kept. Which one is shown follows from all of them, whatever the order in which
-//! they came (`the_order_of_documents_never_matters`): one that was retracted stays so; else the one that changed last. Where
-//! exports of providers speak of the same memory, the one that changed last is shown.
+//! they came (`the_order_of_documents_never_matters`): one that was retracted stays so; else the one that changed last, and of
+//! those that changed at once, the one that was exported last. Where exports of providers speak of the same memory, the one that
+//! changed last is shown, and a retraction by either is final.
 
 use std::collections::BTreeMap;
 
 use satchel_pam::{
     hash::Sha256Digest,
     ids,
+    lifecycle::changed_at,
     memory::{Memory, Status},
     time::Timestamp,
 };
@@ -28,6 +30,24 @@ pub struct Document {
     /// The memory.
     #[serde(rename = "document")]
     pub memory: Memory,
+    /// When the document was exported, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exported: Option<Exported>,
+}
+
+/// When a document was exported; the later is the greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Exported {
+    /// PAM `export_date`, in microseconds; it counts whole seconds.
+    pub at: i64,
+    /// Which is later in one second: the revision that Satchel's manifest names; without one, changes come after a whole.
+    pub revision: u64,
+}
+
+/// What the evidence's id is made of: one version of a memory, whichever documents hold it.
+#[derive(Serialize)]
+struct Version<'a> {
+    document: &'a Memory,
 }
 
 impl Document {
@@ -42,55 +62,51 @@ impl Document {
     /// None in practice: every field is text, a number or a list of such.
     pub fn encode(&self) -> serde_json::Result<(String, Vec<u8>)> {
         let bytes = serde_json::to_vec(self)?;
-        let version = Sha256Digest::of(&bytes).to_hex();
+        let version = Sha256Digest::of(&serde_json::to_vec(&Version { document: &self.memory })?).to_hex();
         Ok((ids::evidence_id(KIND, Some(&self.memory.id), &version).to_string(), bytes))
     }
 }
 
 /// Unites the memories of `documents` with what is derived from exports.
 pub(super) fn add<'a>(derived: &mut Derived, documents: impl IntoIterator<Item = &'a Document>) {
-    let mut shown: BTreeMap<&str, &Memory> = BTreeMap::new();
-    for Document { memory } in documents {
-        let known = shown.entry(&memory.id).or_insert(memory);
-        if wins(memory, known) {
-            *known = memory;
+    let mut shown: BTreeMap<&str, &Document> = BTreeMap::new();
+    for document in documents {
+        let known = shown.entry(&document.memory.id).or_insert(document);
+        if wins(document, known) {
+            *known = document;
         }
     }
-    for (id, memory) in shown {
-        let older = derived.memories.get(id).is_none_or(|known| later(memory, known));
-        if older {
+    for (id, Document { memory, .. }) in shown {
+        if derived.memories.get(id).is_none_or(|known| outlasts(memory, known)) {
             derived.memories.insert(id.to_owned(), memory.clone());
         }
     }
 }
 
-/// Of two documents, a retraction wins (PAM rule 7.3: it is final), then what is later.
-fn wins(one: &Memory, other: &Memory) -> bool {
-    let retracted = |memory: &Memory| memory.status == Status::Retracted;
-    match (retracted(one), retracted(other)) {
-        (true, false) => true,
-        (false, true) => false,
-        _ => later(one, other),
-    }
-}
-
-/// Whether `one` changed after `other`; of two changed at once the greater text is taken for the later.
-fn later(one: &Memory, other: &Memory) -> bool {
-    let text = |memory: &Memory| serde_json::to_string(memory).unwrap_or_default();
-    match changed_at(one).cmp(&changed_at(other)) {
-        std::cmp::Ordering::Equal => one != other && text(one) > text(other),
+/// Of two documents, a retraction wins (PAM rule 7.3: it is final), then what changed later, then what was exported later; of
+/// two that are alike in all of this the greater text.
+fn wins(one: &Document, other: &Document) -> bool {
+    let rank = |document: &Document| {
+        let (retracted, changed) = rank(&document.memory);
+        (retracted, changed, document.exported)
+    };
+    let text = |document: &Document| serde_json::to_string(&document.memory).unwrap_or_default();
+    match rank(one).cmp(&rank(other)) {
+        std::cmp::Ordering::Equal => one.memory != other.memory && text(one) > text(other),
         order => order.is_gt(),
     }
 }
 
-/// When a memory last changed, or was last seen at its provider; microseconds.
-fn changed_at(memory: &Memory) -> i64 {
+/// Whether a document counts before what the exports of providers say; what we have the evidence of stays otherwise.
+fn outlasts(document: &Memory, derived: &Memory) -> bool {
+    rank(document) > rank(derived)
+}
+
+/// Whether a memory is retracted, when it last changed by PAM, and when it was last seen at its provider; microseconds.
+fn rank(memory: &Memory) -> (bool, (i64, Option<i64>)) {
     let seen = memory.metadata.get("satchel").and_then(|own| own.get("last_seen")).and_then(Value::as_str);
-    let reinforced = memory.confidence.as_ref().and_then(|confidence| confidence.last_reinforced);
-    [memory.temporal.updated_at, reinforced, seen.and_then(|text| Timestamp::parse(text).ok())]
-        .into_iter()
-        .flatten()
-        .fold(memory.temporal.created_at.micros(), |last, time| last.max(time.micros()))
+    let seen = seen.and_then(|text| Timestamp::parse(text).ok()).map(Timestamp::micros);
+    (memory.status == Status::Retracted, (changed_at(memory), seen))
 }
 
 #[cfg(test)]
@@ -129,7 +145,7 @@ mod tests {
             embedding_ref: None,
             metadata: serde_json::Map::new(),
         };
-        Document { memory }
+        Document { memory, exported: None }
     }
 
     fn shown(documents: &[Document]) -> Vec<String> {
@@ -144,6 +160,35 @@ mod tests {
         assert_eq!(shown(&[late.clone(), early.clone()]), ["archived late"]);
         let gone = memory("m", "gone", Status::Retracted, 0);
         assert_eq!(shown(&[late, gone, early]), ["retracted gone"]);
+    }
+
+    #[test]
+    fn of_two_that_changed_at_once_the_later_export_is_shown_and_a_version_has_one_id() {
+        let (one, other) = (memory("m", "z", Status::Active, 1), memory("m", "a", Status::Active, 1));
+        let dated = |document: &Document, revision| Document {
+            exported: Some(Exported { at: 0, revision }),
+            ..document.clone()
+        };
+        assert_eq!(shown(&[dated(&one, 5), dated(&other, 6)]), ["active a"]);
+        assert_eq!(shown(&[dated(&other, 6), dated(&one, 7), dated(&other, 5)]), ["active z"]);
+        assert_eq!(dated(&one, 5).encode().unwrap().0, one.encode().unwrap().0);
+    }
+
+    #[test]
+    fn a_retraction_in_a_document_or_by_a_provider_is_final() {
+        let derived = |status, at| {
+            let mut derived = derive_with(&[], &[memory("m", "derived", status, at)]);
+            add(&mut derived, &[memory("m", "document", Status::Active, 5)]);
+            derived.memories["m"].content.clone()
+        };
+        assert_eq!(derived(Status::Retracted, 0), "derived");
+        assert_eq!(
+            (derived(Status::Active, 4).as_str(), derived(Status::Active, 5).as_str()),
+            ("document", "derived")
+        );
+        let mut later = derive_with(&[], &[memory("m", "derived", Status::Active, 9)]);
+        add(&mut later, &[memory("m", "document", Status::Retracted, 5)]);
+        assert_eq!(later.memories["m"].status, Status::Retracted);
     }
 
     #[test]
@@ -182,14 +227,17 @@ mod tests {
     proptest! {
         #[test]
         fn the_order_of_documents_never_matters(
-            versions in prop::collection::vec((0_u8..3, 0_u8..3, 0_usize..5, 0_i64..3), 1..8),
+            versions in prop::collection::vec((0_u8..3, 0_u8..3, 0_usize..5, 0_i64..3, prop::option::of(0_i64..3)), 1..8),
             turn in 0_usize..8,
         ) {
             const STATUS: [Status; 5] =
                 [Status::Active, Status::Superseded, Status::Deprecated, Status::Retracted, Status::Archived];
             let documents: Vec<Document> = versions
                 .into_iter()
-                .map(|(id, content, status, at)| memory(&id.to_string(), &content.to_string(), STATUS[status], at))
+                .map(|(id, content, status, at, exported)| {
+                    let document = memory(&id.to_string(), &content.to_string(), STATUS[status], at);
+                    Document { exported: exported.map(|at| Exported { at, revision: 1 }), ..document }
+                })
                 .collect();
             let mut turned = documents.clone();
             turned.rotate_left(turn % documents.len());

@@ -7,9 +7,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use super::*;
+use super::{course::MAX_TRIES, *};
 use crate::watch::{
     events::{Deaf, Hints},
+    memory::{Known, Verdict},
+    queue::{Outcome, Refused},
     settle::Hold,
 };
 

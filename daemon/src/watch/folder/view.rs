@@ -2,7 +2,7 @@
 
 use std::{ffi::OsStr, io, path::Path};
 
-use super::{Ears, Folder, MAX_TRIES};
+use super::{Ears, Folder, course::MAX_TRIES};
 use crate::watch::{
     events::Deaf,
     memory::Verdict,
@@ -148,19 +148,14 @@ impl Folder {
         view.reading = self.busy.iter().map(|(name, busy)| notice(name, "", Some(&busy.job))).collect();
         view.waiting =
             self.settle.waiting().take(NAMED).map(|(name, wait)| notice(name, &wait.words(), None)).collect();
-        for (name, known) in &self.known {
-            match &known.verdict {
-                Verdict::Imported => view.imported += 1,
-                Verdict::Unrecognised { .. } => view.unrecognised += 1,
-                Verdict::Cancelled => {}
-                Verdict::Failed { reason, tries, .. } if !self.busy.contains_key(name) => {
-                    view.failed_total += 1;
-                    if view.failed.len() < NAMED {
-                        let again = (*tries < MAX_TRIES).then(|| self.retries.get(name).copied()).flatten();
-                        view.failed.push(Notice { again, ..notice(name, reason, None) });
-                    }
-                }
-                Verdict::Failed { .. } => {}
+        (view.imported, view.unrecognised) = (self.known.imported(), self.known.unrecognised());
+        for (name, known) in self.known.failed().filter(|(name, _)| !self.busy.contains_key(*name)) {
+            view.failed_total += 1;
+            if let Verdict::Failed { reason, tries, .. } = &known.verdict
+                && view.failed.len() < NAMED
+            {
+                let again = (*tries < MAX_TRIES).then(|| self.retries.get(name).copied()).flatten();
+                view.failed.push(Notice { again, ..notice(name, reason, None) });
             }
         }
         let deaf = match &self.ears {

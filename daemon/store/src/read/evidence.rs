@@ -23,6 +23,14 @@ impl Store {
         value.map(|value| self.evidence_record(id, &value)).transpose()
     }
 
+    /// Whether there is a piece of evidence under this id.
+    ///
+    /// # Errors
+    /// What the engine refuses.
+    pub fn has_evidence(&self, id: [u8; 16]) -> Result<bool, StoreError> {
+        Ok(self.engine().get(&keys::object(keys::EVIDENCE, id))?.is_some())
+    }
+
     /// Walks all evidence in the order of its ids, a bounded piece of it in memory. What is written meanwhile may or may not show.
     #[must_use]
     pub fn evidence_all(&self) -> EvidenceIter<'_> {
@@ -54,6 +62,20 @@ impl Store {
             Ok(rows.push(key, self.embedding_record(value)?))
         })?;
         Ok(rows.page())
+    }
+
+    /// Returns the vectors of a memory, one of each model.
+    ///
+    /// # Errors
+    /// What engine or journal refuse.
+    pub fn embeddings_of(&self, memory: &str) -> Result<Vec<EmbeddingRecord>, StoreError> {
+        let mut found = Vec::new();
+        let prefix = keys::object(keys::EMBEDDING, keys::id16(memory));
+        engine::walk::<StoreError>(self.engine(), &prefix, None, |_, value| {
+            found.push(self.embedding_record(value)?);
+            Ok(true)
+        })?;
+        Ok(found)
     }
 
     fn embedding_record(&self, value: &[u8]) -> Result<EmbeddingRecord, StoreError> {

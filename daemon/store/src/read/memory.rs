@@ -28,6 +28,15 @@ impl Store {
         if value.id == id { self.memory_at(value, at) } else { Ok(None) }
     }
 
+    /// Whether a memory with this id is shown now.
+    ///
+    /// # Errors
+    /// What the engine refuses.
+    pub fn shows_memory(&self, id: &str) -> Result<bool, StoreError> {
+        let value = self.memory_value(keys::id16(id))?;
+        Ok(value.is_some_and(|value| value.id == id && !value.withdrawn))
+    }
+
     /// Returns all versions of a memory, the first one first. They are kept for ever.
     ///
     /// # Errors

@@ -1,6 +1,9 @@
 //! Whether an importer that recalls pieces gives what one that reads them gives.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use satchel_pam::record::Line;
 use serde_json::Value;
@@ -18,8 +21,8 @@ pub(super) fn check<T: Importer>(fixtures: &[PathBuf]) -> Result<(), FixtureErro
     Ok(())
 }
 
-fn one<T: Importer>(fixture: &PathBuf, memos: &mut BTreeMap<String, Memo>) -> Result<(), FixtureError> {
-    let failed = |source| FixtureError::Detect { path: fixture.clone(), source };
+fn one<T: Importer>(fixture: &Path, memos: &mut BTreeMap<String, Memo>) -> Result<(), FixtureError> {
+    let failed = |source| FixtureError::Detect { path: fixture.to_owned(), source };
     let bundle = Bundle::from_folder(&fixture.join("input")).map_err(failed)?;
     for detection in T::detect(&bundle).map_err(failed)? {
         let files = bundle.only(&detection.files);
@@ -32,7 +35,7 @@ fn one<T: Importer>(fixture: &PathBuf, memos: &mut BTreeMap<String, Memo>) -> Re
         let difference = first_difference(&unplaced(&plain.into_lines()), &unplaced(&lines))
             .or_else(|| (error != expected).then(|| format!("{error:?} instead of {expected:?}")));
         if let Some(difference) = difference {
-            return Err(FixtureError::Recalls { path: fixture.clone(), difference });
+            return Err(FixtureError::Recalls { path: fixture.to_owned(), difference });
         }
     }
     Ok(())

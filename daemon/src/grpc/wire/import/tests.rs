@@ -41,6 +41,19 @@ fn status() -> impl Strategy<Value = ImportStatus> {
     ])
 }
 
+fn differences(any: bool) -> Vec<Difference> {
+    use satchel_pam::memory::Status;
+    let came = (Status::Retracted, "c".repeat(MAX_DIFFERENCE_BYTES));
+    let held = Some((Status::Active, "h".to_owned()));
+    let one = |kind, held| Difference { id: "m".to_owned(), kind, held, came: came.clone() };
+    let all = vec![
+        one(DifferenceKind::New, None),
+        one(DifferenceKind::Changed, held.clone()),
+        one(DifferenceKind::Kept, held),
+    ];
+    if any { all } else { Vec::new() }
+}
+
 fn record() -> impl Strategy<Value = ImportRecord> {
     let texts = (vec(".{0,12}", 4), vec(option::of(".{1,12}"), 5));
     let times = (0..4_000_000_000_000_000_i64, option::of(0..4_000_000_000_000_000_i64));
@@ -76,6 +89,8 @@ fn record() -> impl Strategy<Value = ImportRecord> {
                 finished_at,
                 elapsed_ms,
                 dry_run,
+                differences: differences(revisions.is_some()),
+                differences_found: elapsed_ms,
             }
         },
     )
@@ -128,6 +143,8 @@ fn long_receipt() -> ImportRecord {
         finished_at: None,
         elapsed_ms: 0,
         dry_run: false,
+        differences: vec![differences(true).remove(1); 1_000],
+        differences_found: 2_000,
     }
 }
 

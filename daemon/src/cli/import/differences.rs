@@ -1,0 +1,92 @@
+//! What a merge would do to memories, as a person reads it.
+
+use satchel_proto::v1::{DifferenceKind, Import};
+
+use crate::cli::{
+    look::{Look, Paint},
+    text,
+};
+
+/// Memories that are shown one by one; the rest is counted.
+const DIFFERENCES: usize = 40;
+
+/// What would become of memories: new ones, changed ones as they are and as they would be, and those that stay against what came.
+pub(super) fn differences(import: &Import, look: Look) -> String {
+    if import.differences.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("\n  what would change\n");
+    for one in import.differences.iter().take(DIFFERENCES) {
+        let line = |mark: &str, paint, status: &str, content: &str| {
+            let words = text::one_line(&format!("{status}: {content}"));
+            let words = text::fit(&words, look.text_columns().saturating_sub(6)).into_owned();
+            format!("    {} {words}\n", look.paint(paint, mark))
+        };
+        let held = |mark, paint| line(mark, paint, &one.held_status, &one.held_content);
+        let came = |mark, paint| line(mark, paint, &one.status, &one.content);
+        match one.kind() {
+            DifferenceKind::New | DifferenceKind::Unspecified => out.push_str(&came("+", Paint::Good)),
+            DifferenceKind::Changed => out.push_str(&(held("-", Paint::Bad) + &came("+", Paint::Good))),
+            DifferenceKind::Kept => out.push_str(&(held("=", Paint::Plain) + &came("!", Paint::Warn))),
+        }
+    }
+    let shown = import.differences.len().min(DIFFERENCES) as u64;
+    let rest = import.differences_total.saturating_sub(shown);
+    if rest > 0 {
+        text::append(
+            &mut out,
+            format_args!("    … {}; --json lists more\n", text::count(rest, "more memory", "more memories")),
+        );
+    }
+    let mut note = |wanted: DifferenceKind, words: &str| {
+        if import.differences.iter().any(|one| one.kind() == wanted) {
+            text::append(&mut out, format_args!("  {}\n", look.paint(Paint::Dim, words)));
+        }
+    };
+    note(DifferenceKind::Kept, "= stays, as it is later or final; ! is kept beside it, as a version");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use satchel_proto::v1::MemoryDifference;
+
+    use super::*;
+
+    fn difference(kind: DifferenceKind, held: &str, came: &str) -> MemoryDifference {
+        let status = |content: &str| if content.is_empty() { String::new() } else { "active".to_owned() };
+        MemoryDifference {
+            id: "m".to_owned(),
+            kind: kind.into(),
+            held_status: status(held),
+            held_content: held.to_owned(),
+            status: status(came),
+            content: came.to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_is_new_changed_or_stays_is_told_apart() {
+        let import = Import {
+            differences: vec![
+                difference(DifferenceKind::New, "", "Has a \u{1b}[2Jgarden"),
+                difference(DifferenceKind::Changed, "Keeps bees", "Keeps bees and hens"),
+                difference(DifferenceKind::Kept, "Lives in Graz", "Lives in Linz"),
+            ],
+            differences_total: 5,
+            ..Import::default()
+        };
+        let expected = "
+  what would change
+    + active: Has a \\u{1b}[2Jgarden
+    - active: Keeps bees
+    + active: Keeps bees and hens
+    = active: Lives in Graz
+    ! active: Lives in Linz
+    … 2 more memories; --json lists more
+  = stays, as it is later or final; ! is kept beside it, as a version
+";
+        assert_eq!(differences(&import, Look::plain(80)), expected);
+        assert_eq!(differences(&Import::default(), Look::plain(80)), "");
+    }
+}

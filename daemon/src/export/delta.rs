@@ -1,0 +1,203 @@
+//! What changed since a base, off the change feed: the cost follows the change, not the store.
+//!
+//! A delta is cumulative: it holds whatever changed since its base, so that base and latest delta make the whole. Ids of what
+//! changed are held in memory, the records are not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use satchel_pam::{
+    lifecycle::changed_at,
+    memory::{Memory, Status},
+    time::Timestamp,
+};
+use satchel_store::{ChangeKind, ChangeOp, ChangePosition, Revision, Store};
+
+use super::{ExportError, ExportRecord};
+
+/// Changes that are read off the feed at once.
+const FEED_PAGE: usize = 1_000;
+/// Microseconds that `since` lies before the first change: readers that ask for what is later than `since` must see it.
+const BEFORE: i64 = 1_000;
+
+/// What changed from a base to a revision.
+pub(super) struct Delta {
+    /// The full export that it adds to.
+    pub(super) base: String,
+    /// The base's revision.
+    pub(super) from: Revision,
+    /// PAM `since`.
+    pub(super) since: Timestamp,
+    /// Memories of every status that may leave.
+    pub(super) memories: BTreeSet<String>,
+    pub(super) conversations: BTreeSet<String>,
+    pub(super) relations: BTreeSet<String>,
+    /// Memories whose vectors changed, or were not to leave before.
+    pub(super) embedded: BTreeSet<String>,
+    pub(super) withdrawn_relations: BTreeSet<String>,
+    pub(super) undone_conversations: BTreeSet<String>,
+    /// Memories that must not leave.
+    pub(super) withheld: u64,
+    pub(super) unsaid: Unsaid,
+}
+
+/// What happened since the base, and cannot be said by adding to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Unsaid {
+    /// Memories that were exported once and must not be any more.
+    private: u64,
+    /// Memories that were taken back.
+    undone: u64,
+    /// Memories that were retracted in the base and stand again: readers keep a retraction.
+    revived: u64,
+    /// Memories whose base version has a later time: readers keep the later.
+    older: u64,
+    /// Relations that were withdrawn, and conversations that were undone: the manifest lists them, and only Satchel reads it.
+    listed: u64,
+}
+
+/// The last thing that happened to each record.
+type Last = BTreeMap<(ChangeKind, String), ChangeOp>;
+
+impl Delta {
+    /// Finds out what changed after `base` up to `to`.
+    pub(super) fn since(store: &Store, base: &ExportRecord, to: Revision) -> Result<Self, ExportError> {
+        let from = Revision::new(base.revision);
+        let mut delta = Self {
+            base: base.export_id.clone(),
+            from,
+            since: Timestamp::EPOCH,
+            memories: BTreeSet::new(),
+            conversations: BTreeSet::new(),
+            relations: BTreeSet::new(),
+            embedded: BTreeSet::new(),
+            withdrawn_relations: BTreeSet::new(),
+            undone_conversations: BTreeSet::new(),
+            withheld: 0,
+            unsaid: Unsaid::default(),
+        };
+        let base_date =
+            Timestamp::parse(&base.export_date).map_err(|_| ExportError::Unencodable { what: "a date" })?;
+        let mut first = base_date.micros();
+        for ((kind, id), op) in feed(store, from, to)? {
+            match (kind, op) {
+                (ChangeKind::Memory, op) => {
+                    if let Some(changed) = delta.memory(store, id, op, to)? {
+                        first = first.min(changed.saturating_sub(BEFORE));
+                    }
+                }
+                (ChangeKind::Conversation, ChangeOp::Withdrawn) => {
+                    delta.undone_conversations.insert(id);
+                }
+                (ChangeKind::Conversation, _) => {
+                    delta.conversations.insert(id);
+                }
+                (ChangeKind::Relation, ChangeOp::Withdrawn) => {
+                    delta.withdrawn_relations.insert(id);
+                }
+                (ChangeKind::Relation, _) => {
+                    delta.relations.insert(id);
+                }
+                (ChangeKind::Embedding, _) => {
+                    delta.embedded.insert(id);
+                }
+                (_, _) => return Err(ExportError::Unencodable { what: "a change of an unknown kind" }),
+            }
+        }
+        delta.since = Timestamp::saturating(first);
+        delta.unsaid.listed = (delta.withdrawn_relations.len() + delta.undone_conversations.len()) as u64;
+        Ok(delta)
+    }
+
+    /// Takes a memory that changed; answers when, if it may leave.
+    fn memory(
+        &mut self,
+        store: &Store,
+        id: String,
+        op: ChangeOp,
+        to: Revision,
+    ) -> Result<Option<i64>, ExportError> {
+        let now = store.memory(&id, Some(to))?.filter(|_| op != ChangeOp::Withdrawn);
+        let before = store.memory(&id, Some(self.from))?.filter(|record| !record.withdrawn);
+        let before = before.map(|record| record.memory);
+        let told = before.filter(Memory::exportable);
+        let Some(now) = now.map(|record| record.memory) else {
+            // It may have come and gone since the base; then an earlier delta may have told it.
+            self.unsaid.undone += 1;
+            return Ok(None);
+        };
+        if !now.exportable() {
+            self.withheld += 1;
+            if told.is_some() || left_since(store, &id, self.from)? {
+                self.unsaid.private += 1;
+            }
+            return Ok(None);
+        }
+        match &told {
+            Some(told) if told.status == Status::Retracted && now.status != Status::Retracted => {
+                self.unsaid.revived += 1;
+            }
+            // A retraction counts whenever it was.
+            Some(told) if now.status != Status::Retracted && changed_at(&now) < changed_at(told) => {
+                self.unsaid.older += 1;
+            }
+            Some(_) => {}
+            None => {
+                // What hangs on it may have been there before it, and could not leave without it.
+                let edges = store.relations_of(&id, Some(to))?;
+                self.relations.extend(edges.into_iter().map(|edge| edge.relation.id));
+                self.embedded.insert(id.clone());
+            }
+        }
+        self.memories.insert(id);
+        Ok(Some(changed_at(&now)))
+    }
+
+    /// Records that it holds.
+    pub(super) fn len(&self) -> u64 {
+        (self.memories.len() + self.conversations.len()) as u64
+    }
+}
+
+impl Unsaid {
+    /// Whether only a full export says all.
+    pub(super) fn any(self) -> bool {
+        self != Self::default()
+    }
+
+    /// What people are told.
+    pub(super) fn warnings(self) -> Vec<String> {
+        let Self { private, undone, revived, older, listed } = self;
+        let told = [
+            (private, "memories must not be exported any more, and stay with whoever has the base"),
+            (undone, "memories were taken back, and stay with whoever has the base"),
+            (revived, "memories that were retracted stand again, and readers keep the retraction"),
+            (older, "memories have an earlier time of change than in the base, and readers keep the later"),
+            (listed, "relations or conversations were taken back; only Satchel's manifest says it"),
+        ];
+        let warning =
+            |(count, what): (u64, &str)| format!("{count} {what}; the next export will be a full one");
+        told.into_iter().filter(|(count, _)| *count > 0).map(warning).collect()
+    }
+}
+
+fn feed(store: &Store, from: Revision, to: Revision) -> Result<Last, ExportError> {
+    let mut last = Last::new();
+    let mut after = ChangePosition::after(from);
+    while after.revision <= to {
+        let entries = store.changes_since(after, FEED_PAGE)?;
+        let Some(end) = entries.last() else { break };
+        after = end.position;
+        for entry in entries.into_iter().filter(|entry| entry.position.revision <= to) {
+            last.insert((entry.kind, entry.id), entry.op);
+        }
+    }
+    Ok(last)
+}
+
+/// Whether a memory had a version since the base that may have left with an earlier delta.
+fn left_since(store: &Store, id: &str, from: Revision) -> Result<bool, ExportError> {
+    let versions = store.memory_versions(id)?;
+    Ok(versions
+        .iter()
+        .any(|record| !record.withdrawn && record.revision > from && record.memory.exportable()))
+}

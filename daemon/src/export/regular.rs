@@ -1,0 +1,148 @@
+//! Makes the exports of a schedule, and removes those that are no longer needed.
+
+use std::{collections::BTreeSet, fs, io, path::PathBuf};
+
+use satchel_pam::time::Timestamp;
+use uuid::Uuid;
+
+use super::{ExportError, ExportRecord, ExportRequest, Exports, Extent, FULL, Format};
+use crate::{exported, schedule::Regular};
+
+/// Exports of a schedule that are looked at: a year of daily ones, and more than any retention keeps.
+const REMEMBERED: usize = 400;
+
+impl Exports {
+    /// Makes the export of a schedule if one is due, and removes what it no longer needs. None: none is due.
+    ///
+    /// # Errors
+    /// As [`Exports::create`], and when an older one cannot be removed.
+    pub fn regular(&self, plan: &Regular) -> Result<Option<ExportRecord>, ExportError> {
+        let made = self.scheduled()?;
+        let now = self.0.clock.now_micros();
+        if !plan.schedule.due(made.first().map(|record| record.at_micros), now) {
+            return Ok(None);
+        }
+        let request = ExportRequest {
+            output: plan.folder.join(name(now)),
+            format: Format::Pam,
+            conversations: true,
+            attachments: false,
+            extent: Extent::Incremental { base: None },
+        };
+        let record = self.write(&request, true, &|_| {})?;
+        let made: Vec<ExportRecord> = std::iter::once(record.clone()).chain(made).collect();
+        for old in superfluous(&made, plan.keep) {
+            remove(plan, old)?;
+        }
+        Ok(Some(record))
+    }
+
+    /// The newest exports that a schedule made, newest first.
+    fn scheduled(&self) -> Result<Vec<ExportRecord>, ExportError> {
+        let mut found = Vec::new();
+        exported::each(&self.0.store, |record| {
+            found.extend(record.scheduled.then_some(record));
+            found.len() < REMEMBERED
+        })?;
+        Ok(found)
+    }
+}
+
+/// A name that sorts by time, and that no two exports share.
+fn name(now: i64) -> String {
+    let date = Timestamp::saturating(now - now.rem_euclid(1_000_000)).to_string();
+    let mut tail = Uuid::new_v4().to_string();
+    tail.truncate(4);
+    format!("satchel-{}-{tail}.zip", date.replace(':', "").trim_end_matches('Z'))
+}
+
+/// Removes the file of an export from the folder of the schedule: what was moved elsewhere is the person's.
+fn remove(plan: &Regular, old: &ExportRecord) -> Result<(), ExportError> {
+    let path = PathBuf::from(&old.path);
+    let folder = fs::canonicalize(&plan.folder).map_err(ExportError::write(&plan.folder))?;
+    if path.parent() != Some(folder.as_path()) {
+        return Ok(());
+    }
+    match fs::remove_file(&path) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(ExportError::Write { path, source }),
+        _ => Ok(()),
+    }
+}
+
+/// Which of the exports that a schedule made may be removed, newest first given: of each full one only the newest increment is
+/// kept, and of the full ones the newest `keep`.
+fn superfluous(made: &[ExportRecord], keep: usize) -> Vec<&ExportRecord> {
+    let (mut fulls, mut grown) = (BTreeSet::new(), BTreeSet::new());
+    let mut kept = Vec::new();
+    for record in made.iter().filter(|record| record.export_type == FULL) {
+        if fulls.len() < keep.max(1) {
+            fulls.insert(record.export_id.as_str());
+            kept.push(record.export_id.as_str());
+        }
+    }
+    for record in made.iter().filter(|record| record.export_type != FULL) {
+        let base = record.base_export_id.as_deref().unwrap_or_default();
+        // One whose base was removed is of no use; one whose base was made by hand is.
+        let stands = fulls.contains(base) || made.iter().all(|other| other.export_id != base);
+        if stands && grown.insert(base) {
+            kept.push(record.export_id.as_str());
+        }
+    }
+    made.iter().filter(|record| !kept.contains(&record.export_id.as_str())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exported::INCREMENTAL;
+
+    fn record(id: &str, base: Option<&str>) -> ExportRecord {
+        ExportRecord {
+            export_id: id.into(),
+            export_type: if base.is_some() { INCREMENTAL } else { FULL }.into(),
+            format: Format::Pam,
+            base_export_id: base.map(str::to_owned),
+            since: None,
+            export_date: String::new(),
+            at_micros: 0,
+            memories: 0,
+            relations: 0,
+            conversations: 0,
+            withheld: 0,
+            checksum: String::new(),
+            manifest_sha256: String::new(),
+            signer: String::new(),
+            revision: 0,
+            path: String::new(),
+            bytes: 0,
+            with_conversations: true,
+            with_attachments: false,
+            base_revision: None,
+            reason: None,
+            warnings: Vec::new(),
+            full_next: false,
+            applied: false,
+            scheduled: true,
+        }
+    }
+
+    #[test]
+    fn the_newest_full_exports_stay_each_with_its_newest_increment() {
+        let made = [
+            record("g", Some("f")),
+            record("f", None),
+            record("e", Some("c")),
+            record("d", Some("c")),
+            record("c", None),
+            record("b", Some("a")),
+            record("a", None),
+            record("h", Some("made by hand")),
+        ];
+        let gone =
+            |keep| superfluous(&made, keep).iter().map(|one| one.export_id.as_str()).collect::<Vec<_>>();
+        assert_eq!(gone(3), ["d"]);
+        assert_eq!(gone(2), ["d", "b", "a"]);
+        assert_eq!(gone(0), gone(1));
+        assert_eq!(gone(1), ["e", "d", "c", "b", "a"]);
+    }
+}

@@ -1,0 +1,78 @@
+//! The way out for an import that says nothing about memories that is not known: nothing is derived anew.
+//!
+//! What is shown follows from all evidence, so evidence that is stored already changes nothing, as long as what followed from
+//! it was stored too. A mark in the ledger says that it was not: it is set with the first of several batches, and taken away
+//! with the last.
+
+use satchel_store::{Change, Ledger, LedgerWrite, Store};
+
+use super::Batches;
+use crate::{
+    ingest::{IngestError, receipt::ImportRecord, run::Tail, write::Writer},
+    lineage::{Brought, Key, Pages},
+};
+
+/// The mark; its value is the import that set it, or nothing.
+const SETTLING: &str = "settling memories";
+
+/// Sets the mark, or takes it away.
+pub(super) fn mark(by: &str) -> Change {
+    let (ledger, id, value) = (Ledger::Setting, SETTLING.to_owned(), by.as_bytes().to_vec());
+    Change::Ledger(LedgerWrite::Entry { ledger, id, at_micros: 0, value })
+}
+
+/// Whether an import died before all that followed from its evidence was stored.
+pub(super) fn marked(store: &Store) -> Result<bool, IngestError> {
+    let mark = store.ledger_get(Ledger::Setting, SETTLING)?;
+    Ok(mark.is_some_and(|mark| !mark.value.is_empty()))
+}
+
+/// Counts what the import says and notes that it does, if all of it is known; else false, and nothing is done.
+pub(super) fn settle(
+    store: &Store,
+    writer: &mut Writer<'_>,
+    tail: &Tail,
+    record: &mut ImportRecord,
+) -> Result<bool, IngestError> {
+    if !tail.is_empty() || !writer.documents.is_empty() || !writer.undone.is_empty() {
+        return Ok(false);
+    }
+    if marked(store)? {
+        return Ok(false);
+    }
+    let Some(mut keys) = stored_keys(store, writer)? else { return Ok(false) };
+    for id in std::mem::take(&mut writer.touched) {
+        if store.shows_memory(&id)? {
+            record.memories.found += 1;
+            record.memories.unchanged += 1;
+        }
+    }
+    writer.witnesses.clear();
+    keys.append(&mut writer.again);
+    let mut pages = Pages::new(writer.origin.import.unwrap_or_default(), Brought::Evidence);
+    let mut batches = Batches::default();
+    for key in keys {
+        if let Some(page) = pages.add(key) {
+            batches.put(page, writer, record)?;
+        }
+    }
+    if let Some(page) = pages.rest() {
+        batches.put(page, writer, record)?;
+    }
+    batches.commit(writer, record)?;
+    writer.flush(record)?;
+    Ok(true)
+}
+
+/// The keys of the import's evidence, if every piece is stored.
+fn stored_keys(store: &Store, writer: &Writer<'_>) -> Result<Option<Vec<Key>>, IngestError> {
+    let mut keys = Vec::with_capacity(writer.witnesses.len());
+    for witness in &writer.witnesses {
+        let (key, _) = witness.encode().map_err(|_| IngestError::Unencodable { what: "evidence" })?;
+        if !store.has_evidence(key)? {
+            return Ok(None);
+        }
+        keys.push(key);
+    }
+    Ok(Some(keys))
+}

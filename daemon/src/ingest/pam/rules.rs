@@ -1,0 +1,168 @@
+//! Whether a document may be merged: whose it is, what it builds on, whether it is as its producer wrote it (PAM 1.0 §16.3).
+
+use std::{cell::RefCell, io::Read as _};
+
+use satchel_host::Files as _;
+use satchel_pam::{
+    merge::{self, Ledger},
+    parse::{ChecksumReading, Remains, StoreReading},
+    sign::{self, SignatureCheck},
+    store::{ExportType, MemoryStore},
+    time::Timestamp,
+};
+
+use super::Run;
+use crate::{
+    exported::{self, ExportRecord, Format},
+    ingest::IngestError,
+    manifest::{MANIFEST, Manifest, SIGNATURE},
+    plan::evidence::Exported,
+};
+
+/// Longest manifest that is read, in bytes: one line for each file of a bundle.
+const LONGEST_MANIFEST: u64 = 256 << 20;
+
+/// What a manifest says beside PAM.
+#[derive(Debug, Default)]
+pub(in crate::ingest) struct Told {
+    /// Relations that were withdrawn where the export was made.
+    pub(in crate::ingest) withdrawn: Vec<String>,
+    /// Conversations that were taken back there.
+    pub(in crate::ingest) undone: Vec<String>,
+    /// When that was said, in microseconds: what is drawn later stands.
+    pub(in crate::ingest) at: i64,
+}
+
+impl Run<'_> {
+    /// Why the document is not merged.
+    pub(super) fn refused(
+        &self,
+        document: &MemoryStore,
+        reading: &StoreReading,
+        remains: &Remains,
+    ) -> Result<Option<String>, IngestError> {
+        let failed = RefCell::new(None);
+        let export = |id: &str| {
+            exported::find(self.store, id).unwrap_or_else(|error| {
+                failed.replace(Some(error));
+                None
+            })
+        };
+        let kind = |id: &str| export(id).and_then(|record| record.export_type.parse::<ExportType>().ok());
+        let owner = self.apply.and_then(|apply| apply.owner.as_deref());
+        let force = self.apply.is_some_and(|apply| apply.force);
+        let any_owner = self.apply.is_none_or(|apply| apply.any_owner);
+        let footing = merge::check_base(&document.header, Ledger { owner, export: &kind }, any_owner, force);
+        if let Some(error) = failed.into_inner() {
+            return Err(error.into());
+        }
+        let hint = match &footing {
+            Err(merge::BaseError::Owner { .. }) => "; --any-owner takes it nevertheless",
+            Err(_) if self.apply.is_some() => "; --force takes it nevertheless",
+            _ => "",
+        };
+        Ok(match footing {
+            Err(error) => Some(format!("{error}{hint}")),
+            Ok(_) if self.apply.is_some() && !force => unproven(reading, remains),
+            Ok(_) => None,
+        })
+    }
+
+    /// What the manifest says, if it is of the signer of the document; why it is not followed otherwise.
+    pub(super) fn told(&self, document: &MemoryStore, reading: &StoreReading) -> Result<Told, String> {
+        let Some(bytes) = self.beside(MANIFEST)? else { return Ok(Told::default()) };
+        let manifest = Manifest::parse(&bytes)?;
+        let Manifest { withdrawn_relations: withdrawn, undone_conversations: undone, export_id, .. } =
+            manifest;
+        if withdrawn.is_empty() && undone.is_empty() {
+            return Ok(Told::default());
+        }
+        if document.header.export_id.as_ref() != Some(&export_id) {
+            return Err("it is about another export".to_owned());
+        }
+        let SignatureCheck::Valid { key } = sign::verify(&reading.signed) else {
+            return Err("the memory store has no valid signature to name its key".to_owned());
+        };
+        let signature = self.beside(SIGNATURE)?.and_then(|text| String::from_utf8(text).ok());
+        let signature = signature.ok_or_else(|| "it is not signed".to_owned())?;
+        sign::verify_bytes(&key, &bytes, signature.trim_end_matches('\n'))
+            .map_err(|error| error.to_string())?;
+        let at = document.header.export_date.map_or(0, Timestamp::micros);
+        Ok(Told { withdrawn, undone, at })
+    }
+
+    /// When the document was exported.
+    pub(super) fn exported(&self, document: &MemoryStore) -> Option<Exported> {
+        let at = document.header.export_date?.micros();
+        let manifest = self.beside(MANIFEST).ok().flatten().and_then(|bytes| Manifest::parse(&bytes).ok());
+        let own = manifest.filter(|manifest| document.header.export_id.as_ref() == Some(&manifest.export_id));
+        let after = u64::from(document.header.export_type == ExportType::Incremental);
+        Some(Exported { at, revision: own.map_or(after, |manifest| manifest.to_revision) })
+    }
+
+    fn beside(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
+        let path = format!("{}{name}", self.files.root);
+        if !self.files.beside.contains(&path) {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        let opened =
+            self.bundle.open(&path, 0).map_err(|error| format!("{path:?} cannot be read: {error}"))?;
+        let read = opened.take(LONGEST_MANIFEST).read_to_end(&mut bytes);
+        read.map_err(|error| format!("{path:?} cannot be read: {error}"))?;
+        Ok(Some(bytes))
+    }
+}
+
+/// What of a document does not hold.
+fn unproven(reading: &StoreReading, remains: &Remains) -> Option<String> {
+    let problem = if remains.broken.is_some() {
+        "the document breaks off before its end".to_owned()
+    } else if let ChecksumReading::Mismatch { .. } | ChecksumReading::NotCanonical(_) = &reading.checksum {
+        "its checksum does not fit its memories".to_owned()
+    } else if let SignatureCheck::Invalid(problem) = sign::verify(&reading.signed) {
+        format!("its signature is not valid: {problem}")
+    } else {
+        return None;
+    };
+    Some(format!("{problem}; `satchel verify` says more, --force takes it nevertheless"))
+}
+
+/// What the ledger is to keep of a document that was merged; none without an id to know it by. The caller fills in when, where
+/// and to which revision.
+pub(super) fn record(document: &MemoryStore, reading: &StoreReading) -> Option<ExportRecord> {
+    let header = &document.header;
+    let export_id = header.export_id.clone().filter(|id| !id.is_empty())?;
+    let signer = match sign::verify(&reading.signed) {
+        SignatureCheck::Valid { key } => key.multibase(),
+        SignatureCheck::Invalid(_) | SignatureCheck::Absent | SignatureCheck::Unsupported(_) => String::new(),
+    };
+    let checksum = document.integrity.as_ref().map(|integrity| integrity.checksum.to_string());
+    Some(ExportRecord {
+        export_id,
+        export_type: header.export_type.as_str().to_owned(),
+        format: Format::Pam,
+        base_export_id: header.base_export_id.clone(),
+        since: header.since.map(|since| since.to_string()),
+        export_date: header.export_date.map(|date| date.to_string()).unwrap_or_default(),
+        at_micros: 0,
+        memories: document.memories.len() as u64,
+        relations: document.relations.len() as u64,
+        conversations: document.conversations_index.len() as u64,
+        withheld: 0,
+        checksum: checksum.unwrap_or_default(),
+        manifest_sha256: String::new(),
+        signer,
+        revision: 0,
+        path: String::new(),
+        bytes: 0,
+        with_conversations: true,
+        with_attachments: false,
+        base_revision: None,
+        reason: None,
+        warnings: Vec::new(),
+        full_next: false,
+        applied: true,
+        scheduled: false,
+    })
+}

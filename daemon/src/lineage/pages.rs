@@ -1,0 +1,137 @@
+//! What each import brought, in pages of bare keys: an export may bring a hundred thousand conversations and pieces of evidence,
+//! and most of them are those of the export before.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use satchel_store::{Change, Ledger, Store};
+use uuid::Uuid;
+
+use super::{LineageError, PAGE, REST, Undone, put};
+
+/// The key of a piece of evidence, or of what was said of a conversation.
+pub type Key = [u8; 16];
+/// Keys of one page: some 28 KiB, which the engine holds in one value.
+const KEYS: usize = 1_800;
+
+/// What there are keys of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Brought {
+    /// What was said of conversations.
+    Parts,
+    /// Evidence.
+    Evidence,
+}
+
+/// The keys that an import brings, page by page.
+pub struct Pages {
+    import: Uuid,
+    kind: Brought,
+    page: u32,
+    keys: Vec<Key>,
+}
+
+impl Pages {
+    /// For what `import` brings of one kind.
+    #[must_use]
+    pub fn new(import: Uuid, kind: Brought) -> Self {
+        Self { import, kind, page: 0, keys: Vec::new() }
+    }
+
+    /// Takes a key; a full page is to be stored with it.
+    pub fn add(&mut self, key: Key) -> Option<Change> {
+        self.keys.push(key);
+        if self.keys.len() == KEYS { self.rest() } else { None }
+    }
+
+    /// What is left to be stored.
+    pub fn rest(&mut self) -> Option<Change> {
+        if self.keys.is_empty() {
+            return None;
+        }
+        let change = put(self.kind.page(self.import, self.page), REST, self.keys.concat());
+        self.page += 1;
+        self.keys.clear();
+        Some(change)
+    }
+}
+
+impl Brought {
+    fn page(self, import: Uuid, page: u32) -> String {
+        let kind = match self {
+            Self::Parts => "parts",
+            Self::Evidence => "evidence",
+        };
+        format!("{kind} {import} {page}")
+    }
+}
+
+/// What `import` brought.
+///
+/// # Errors
+/// When the ledger does not read.
+pub fn brought(store: &Store, kind: Brought, import: Uuid) -> Result<Vec<Key>, LineageError> {
+    let mut keys = Vec::new();
+    for page in 0.. {
+        let Some(entry) = store.ledger_get(Ledger::Lineage, &kind.page(import, page))? else { break };
+        keys.extend_from_slice(entry.value.as_chunks::<16>().0);
+    }
+    Ok(keys)
+}
+
+/// What does not count: nobody brought it but imports that are `undone`.
+///
+/// # Errors
+/// When the ledger does not read.
+pub fn left_out(store: &Store, kind: Brought, undone: &Undone) -> Result<BTreeSet<Key>, LineageError> {
+    let mut left_out = BTreeSet::new();
+    for import in undone {
+        left_out.extend(brought(store, kind, *import)?);
+    }
+    if left_out.is_empty() {
+        return Ok(left_out);
+    }
+    each_import(store, |import| {
+        if !undone.contains(&import) {
+            for key in brought(store, kind, import)? {
+                left_out.remove(&key);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(left_out)
+}
+
+/// The newest import that brought each of what counts.
+///
+/// # Errors
+/// When the ledger does not read.
+pub fn newest(store: &Store, kind: Brought, undone: &Undone) -> Result<BTreeMap<Key, Uuid>, LineageError> {
+    let mut newest = BTreeMap::new();
+    each_import(store, |import| {
+        if !undone.contains(&import) {
+            for key in brought(store, kind, import)? {
+                newest.entry(key).or_insert(import);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(newest)
+}
+
+/// All imports, newest first.
+fn each_import(
+    store: &Store,
+    mut each: impl FnMut(Uuid) -> Result<(), LineageError>,
+) -> Result<(), LineageError> {
+    let mut after = None;
+    loop {
+        let page = store.ledger_list(Ledger::Import, after.as_ref(), PAGE)?;
+        for import in page.items.iter().filter_map(|entry| Uuid::parse_str(&entry.id).ok()) {
+            each(import)?;
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! A daemon that is always on: how soon an export is there, what it costs at rest, what it takes on the disk.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_tests::generate;
+use serde_json::Value;
+
+use crate::{
+    RUNS,
+    client::Client,
+    daily::import,
+    median, megabytes, native, number,
+    process::{Daemon, run, satchel},
+    say,
+};
+
+/// How long a file must stay as it is before it is imported, as it is unless the configuration says otherwise.
+const SETTLE: Duration = Duration::from_secs(3);
+/// Files that are dropped at once, and then lie there.
+const FILES: u64 = 10_000;
+/// Newer exports after the first.
+const MONTHS: u64 = 10;
+
+pub(crate) fn all(folder: &Path, megabytes: u64) -> Result<()> {
+    arrival(folder)?;
+    flood(folder, number("SATCHEL_BENCH_FILES", FILES))?;
+    months(folder, megabytes * 1_000_000)
+}
+
+/// From the moment that a 1 MB export lies whole in a watched folder to the moment that its conversations can be asked for.
+fn arrival(scratch: &Path) -> Result<()> {
+    let program = satchel()?;
+    let (made, inbox, data) = (scratch.join("made"), scratch.join("inbox"), scratch.join("arriving"));
+    fs::create_dir(&inbox)?;
+    let daemon = Daemon::watching(&program, &data, &inbox)?;
+    let client = Client::of(&data)?;
+    client.until(|_| true)?;
+    let (mut times, mut expected) = (Vec::new(), 0);
+    // The first compiles the importers.
+    for turn in 0..=RUNS as u64 {
+        expected += generate::chatgpt(&made, 1_000_000, 20 + turn)?.conversations;
+        fs::rename(made.join("conversations.json"), inbox.join(format!("conversations-{turn:03}.json")))?;
+        let start = Instant::now();
+        while client.conversations()? < expected {
+            thread::sleep(Duration::from_millis(1));
+        }
+        times.push(start.elapsed().saturating_sub(SETTLE).as_secs_f64() * 1e3);
+    }
+    drop(daemon);
+    say(&format!(
+        "a 1 MB export in a watched folder can be asked for {:.0} ms after it has settled, which takes {} s",
+        median(times.split_off(1)),
+        SETTLE.as_secs()
+    ));
+    remove([&made, &inbox, &data])
+}
+
+/// Many exports at once, another import meanwhile; then nothing happens for some minutes.
+fn flood(scratch: &Path, files: u64) -> Result<()> {
+    let program = satchel()?;
+    let (made, inbox, data) = (scratch.join("made"), scratch.join("inbox"), scratch.join("flooded"));
+    let (all, own) = (scratch.join("all"), scratch.join("own"));
+    [&inbox, &all].into_iter().try_for_each(fs::create_dir)?;
+    for file in 0..files {
+        generate::chatgpt(&made, 2, 1_000 + file)?;
+        fs::rename(made.join("conversations.json"), all.join(format!("conversations-{file:05}.json")))?;
+    }
+    generate::chatgpt(&own, 1_000_000, 7)?;
+    let size = megabytes(&all)?;
+    let daemon = Daemon::watching(&program, &data, &inbox)?;
+    let client = Client::of(&data)?;
+    client.until(|_| true)?;
+    let memory = daemon.memory();
+    let start = Instant::now();
+    for file in fs::read_dir(&all)? {
+        let file = file?;
+        fs::rename(file.path(), inbox.join(file.file_name()))?;
+    }
+    client.until(|source| source.imported > files / 10)?;
+    let (meanwhile, _) = import(&program, &data, &own)?;
+    let behind = files - client.source()?.imported;
+    let longest = client.until(|source| source.imported == files)?;
+    let seconds = start.elapsed().as_secs_f64();
+    say(&format!(
+        "{files} exports of {size:.0} MB dropped at once into a watched folder: imported in {seconds:.0} s, private memory \
+         {} MiB, never more than {longest:.2} s without one; a 1 MB import of somebody else, with {behind} still to come: \
+         {meanwhile:.2} s",
+        memory.peak()?
+    ));
+    drop(client);
+    rest("after that import", &daemon, Duration::from_secs(20))?;
+    drop(daemon);
+    let daemon = Daemon::watching(&program, &data, &inbox)?;
+    Client::of(&data)?.until(|source| source.imported == files)?;
+    rest("started anew", &daemon, Duration::from_secs(60 * number("SATCHEL_BENCH_MINUTES", 10)))?;
+    drop(daemon);
+    remove([&made, &inbox, &data, &all, &own])
+}
+
+fn rest(when: &str, daemon: &Daemon, time: Duration) -> Result<()> {
+    let before = daemon.processor()?;
+    let memory = daemon.memory();
+    thread::sleep(time);
+    let share = (daemon.processor()?.saturating_sub(before)).as_secs_f64() / time.as_secs_f64();
+    say(&format!(
+        "at rest with these files, {when}: {:.3} % of a processor over {:.1} minutes, private memory {} MiB",
+        share * 1e2,
+        time.as_secs_f64() / 60.0,
+        memory.peak()?
+    ));
+    Ok(())
+}
+
+/// What the first import and ten newer versions take on the disk, and how fast the database is built again from that.
+fn months(scratch: &Path, bytes: u64) -> Result<()> {
+    let program = satchel()?;
+    let (export, data) = (scratch.join("monthly"), scratch.join("kept"));
+    let mut first = 0.0;
+    for month in 0..=MONTHS {
+        generate::chatgpt_later(&export, bytes, 8, month)?;
+        import(&program, &data, &export)?;
+        if month == 0 {
+            first = kept(&data)?;
+            say(&format!(
+                "on disk: {:.2} bytes for each of a {:.0} MB export ({:.0} MB)",
+                first / megabytes(&export)?,
+                megabytes(&export)?,
+                first
+            ));
+        }
+    }
+    let last = kept(&data)?;
+    say(&format!(
+        "on disk after {MONTHS} more versions, each 2 % newer: {last:.0} MB, {:.2} times the first; {:.2} bytes for each of the \
+         newest",
+        last / first,
+        last / megabytes(&export)?
+    ));
+    let words = ["--data-dir".as_ref(), data.as_os_str(), "--json".as_ref(), "rebuild".as_ref()];
+    let cost = run(&program, &words)?;
+    let answer: Value = serde_json::from_slice(&cost.output)?;
+    let figure = |name: &str| answer[name].as_f64().with_context(|| format!("no {name} in {answer}"));
+    ensure!(figure("revision")? > 0.0, "nothing was built: {answer}");
+    say(&format!(
+        "the database built again from a journal of {:.0} MB: {:.1} s, {:.0} MB/s, private memory {} MiB",
+        figure("journal_bytes")? / 1e6,
+        figure("elapsed_ms")? / 1e3,
+        figure("bytes_per_second")? / 1e6,
+        cost.private_mib
+    ));
+    remove([&export, &data])
+}
+
+/// MB that a data directory takes on the disk, without the compiled importers.
+#[expect(clippy::cast_precision_loss, reason = "sizes of files")]
+fn kept(data: &Path) -> Result<f64> {
+    let folders = fs::read_dir(data)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    let mut blocks = 0;
+    for folder in folders.iter().filter(|path| path.is_dir() && !path.ends_with("cache")) {
+        for file in native::files(folder)? {
+            blocks += fs::metadata(file)?.blocks();
+        }
+    }
+    // A block is 512 bytes, whatever the file system's own are.
+    Ok(blocks as f64 * 512.0 / 1e6)
+}
+
+fn remove<'a>(folders: impl IntoIterator<Item = &'a std::path::PathBuf>) -> Result<()> {
+    folders
+        .into_iter()
+        .filter(|folder| folder.exists())
+        .try_for_each(|folder| Ok(fs::remove_dir_all(folder)?))
+}

@@ -1,0 +1,122 @@
+//! A client that asks a daemon over its socket, for a program that waits.
+
+use std::{
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_proto::v1::{
+    self, ImportJob, ImportPhase, Source, admin_service_client::AdminServiceClient,
+    import_service_client::ImportServiceClient,
+};
+use tokio::runtime::Runtime;
+use tonic::transport::Channel;
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(2);
+/// Nothing that is measured takes longer.
+const PATIENCE: Duration = Duration::from_hours(2);
+
+/// A connection.
+pub(crate) struct Client {
+    runtime: Runtime,
+    channel: Channel,
+}
+
+/// How a job went, seen from outside.
+pub(crate) struct Followed {
+    pub(crate) job: ImportJob,
+    pub(crate) seconds: f64,
+    /// Longest time in which nothing moved, and in which phase that was.
+    pub(crate) silence: (f64, ImportPhase),
+}
+
+impl Client {
+    pub(crate) fn of(data: &Path) -> Result<Self> {
+        let runtime = Runtime::new()?;
+        let channel = runtime.block_on(satchel_daemon::connect::connect(data))?;
+        Ok(Self { runtime, channel })
+    }
+
+    fn imports(&self) -> ImportServiceClient<Channel> {
+        ImportServiceClient::new(self.channel.clone())
+    }
+
+    /// The watched folder.
+    pub(crate) fn source(&self) -> Result<Source> {
+        let answer = self.runtime.block_on(self.imports().list_sources(v1::ListSourcesRequest {}))?;
+        answer.into_inner().sources.into_iter().next().context("a watched folder")
+    }
+
+    /// Waits until the watched folder stands as `wanted`; the longest time in which the number of imported files stayed, too.
+    pub(crate) fn until(&self, wanted: impl Fn(&Source) -> bool) -> Result<f64> {
+        let (begun, mut longest) = (Instant::now(), 0_f64);
+        let (mut imported, mut moved) = (0, Instant::now());
+        loop {
+            let source = self.source()?;
+            if source.imported != imported {
+                (imported, moved) = (source.imported, Instant::now());
+            }
+            longest = longest.max(moved.elapsed().as_secs_f64());
+            if source.scanned && wanted(&source) {
+                return Ok(longest);
+            }
+            ensure!(begun.elapsed() < PATIENCE, "it never came: {source:?}");
+            thread::sleep(LOOK);
+        }
+    }
+
+    pub(crate) fn conversations(&self) -> Result<u64> {
+        let mut admin = AdminServiceClient::new(self.channel.clone());
+        Ok(self.runtime.block_on(admin.get_stats(v1::GetStatsRequest {}))?.into_inner().conversations)
+    }
+
+    /// Begins an import and answers its job.
+    pub(crate) fn begin(&self, path: &Path) -> Result<String> {
+        let path = path.to_str().context("a path of text")?.to_owned();
+        let request = v1::CreateImportRequest { path, ..v1::CreateImportRequest::default() };
+        let answer = self.runtime.block_on(self.imports().create_import(request))?;
+        Ok(answer.into_inner().job.context("a job")?.id)
+    }
+
+    /// Asks a job to stop.
+    pub(crate) fn cancel(&self, job: &str) -> Result<()> {
+        let request = v1::CancelImportRequest { id: job.to_owned() };
+        self.runtime.block_on(self.imports().cancel_import(request))?;
+        Ok(())
+    }
+
+    /// Follows a job until it is over, or `enough`.
+    pub(crate) fn follow(&self, job: &str, enough: impl Fn(&ImportJob) -> bool) -> Result<Followed> {
+        let start = Instant::now();
+        let request = v1::WatchImportRequest { id: job.to_owned(), min_interval: None };
+        self.runtime.block_on(async {
+            let mut views = self.imports().watch_import(request).await?.into_inner();
+            let (mut last, mut seen, mut moved) = (None, None, Instant::now());
+            let mut silence = (0.0, ImportPhase::Unspecified);
+            while let Some(view) = views.message().await? {
+                let job = view.job.context("a job")?;
+                let progress = job.progress;
+                if progress != seen {
+                    let still = moved.elapsed().as_secs_f64();
+                    if still > silence.0 {
+                        silence = (still, seen.map_or(ImportPhase::Unspecified, |seen| seen.phase()));
+                    }
+                    (seen, moved) = (progress, Instant::now());
+                }
+                let over = enough(&job);
+                last = Some(job);
+                if over {
+                    break;
+                }
+            }
+            Ok(Followed {
+                job: last.context("news of the job")?,
+                seconds: start.elapsed().as_secs_f64(),
+                silence,
+            })
+        })
+    }
+}

@@ -1,0 +1,162 @@
+//! Exports of many gigabytes: what they take, whether others go on meanwhile, how soon they stop.
+
+use std::{
+    fs::{self, File},
+    io::{BufWriter, Write as _},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_proto::v1::{ImportJob, ImportPhase, JobState};
+use satchel_tests::generate::{self, Dice};
+use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
+
+use crate::{
+    client::{Client, Followed},
+    daily::import,
+    number,
+    process::{Daemon, satchel},
+    say,
+};
+
+/// MB of the lone `conversations.json`.
+const JSON_MB: u64 = 2_000;
+/// MB of the archive: a tenth of conversations, the rest pictures.
+const ZIP_MB: u64 = 5_000;
+/// Conversations of one file in the archive, in MB.
+const SHARD_MB: u64 = 100;
+/// Bytes of a picture.
+const PICTURE: usize = 450_000;
+/// What stands before the id of a picture in a conversation.
+const POINTER: &str = "sediment://";
+/// Letters of such an id.
+const POINTED: usize = "file_00000000-0000-4000-8000-000000000000".len();
+/// Between two imports of somebody else.
+const PAUSE: Duration = Duration::from_secs(2);
+
+pub(crate) fn all(folder: &Path, _: u64) -> Result<()> {
+    let megabytes = number("SATCHEL_BENCH_JSON_MB", JSON_MB);
+    let export = folder.join("huge");
+    generate::chatgpt(&export, megabytes * 1_000_000, 11)?;
+    heavy(&format!("conversations.json of {megabytes} MB"), &export.join("conversations.json"), folder)?;
+    fs::remove_dir_all(&export)?;
+    let megabytes = number("SATCHEL_BENCH_ZIP_MB", ZIP_MB);
+    let export = folder.join("huge.zip");
+    archive(&export, megabytes * 1_000_000, folder)?;
+    heavy(&format!("ZIP of {megabytes} MB"), &export, folder)?;
+    Ok(fs::remove_file(&export)?)
+}
+
+/// An export as a ZIP: conversations in shards, packed, and the pictures that they name, which do not pack.
+fn archive(path: &Path, bytes: u64, scratch: &Path) -> Result<()> {
+    let mut zip = ZipWriter::new(BufWriter::with_capacity(1 << 20, File::create(path)?));
+    let (packed, shards) = (SimpleFileOptions::default(), (bytes / 10_000_000 / SHARD_MB).max(1));
+    let (made, mut names) = (scratch.join("shard"), Vec::new());
+    for shard in 0..shards {
+        generate::chatgpt(&made, SHARD_MB * 1_000_000, 100 + shard)?;
+        let text = fs::read_to_string(made.join("conversations.json"))?;
+        zip.start_file(format!("conversations-{shard:03}.json"), packed)?;
+        zip.write_all(text.as_bytes())?;
+        names.extend(text.split(POINTER).skip(1).filter_map(|rest| Some(rest.get(..POINTED)?.to_owned())));
+    }
+    let mut dice = Dice::new(12);
+    let stored = packed.compression_method(CompressionMethod::Stored);
+    let mut picture = Vec::with_capacity(PICTURE);
+    for name in names.iter().take(usize::try_from(bytes / 10 * 9)? / PICTURE) {
+        picture.clear();
+        picture.extend(b"\x89PNG\r\n\x1a\n");
+        while picture.len() < PICTURE {
+            picture.extend(dice.throw().to_le_bytes());
+        }
+        zip.start_file(format!("{name}-photo.png"), stored)?;
+        zip.write_all(&picture)?;
+    }
+    zip.finish()?.flush()?;
+    Ok(fs::remove_dir_all(&made)?)
+}
+
+/// Imports it, after it was stopped twice on the way, while somebody else imports little exports.
+fn heavy(label: &str, export: &Path, scratch: &Path) -> Result<()> {
+    let program = satchel()?;
+    let data = scratch.join("heavy");
+    let daemon = Daemon::start(&program, &data)?;
+    let client = Client::of(&data)?;
+    // Compiling the importers is not what is measured.
+    import(&program, &data, &own(scratch, 0)?)?;
+    let memory = daemon.memory();
+    let mut stops = Vec::new();
+    for phase in [ImportPhase::Hashing, ImportPhase::Reading] {
+        stops.push(stop_in(&client, export, phase)?);
+    }
+    let over = AtomicBool::new(false);
+    let (followed, others) = thread::scope(|scope| {
+        let others = scope.spawn(|| others(&program, &data, scratch, &over));
+        let followed = whole(&client, export);
+        over.store(true, Ordering::Relaxed);
+        let others = others.join().map_err(|_| anyhow::anyhow!("the other imports broke off"))??;
+        anyhow::Ok((followed?, others))
+    })?;
+    let peak = memory.peak()?;
+    let (silence, phase) = followed.silence;
+    #[expect(clippy::cast_precision_loss, reason = "a size")]
+    let rate = fs::metadata(export)?.len() as f64 / 1e6 / followed.seconds;
+    say(&format!(
+        "{label}: {:.1} s, {rate:.0} MB/s, private memory at most {peak} MiB, {} MiB afterwards; progress never stood longer \
+         than {silence:.2} s ({}); stopped {:.2} s after it was asked to while hashing, {:.2} s while reading; {} little imports \
+         of others meanwhile, each within {:.2} s",
+        followed.seconds,
+        daemon.private_mib()?,
+        phase.as_str_name(),
+        stops[0],
+        stops[1],
+        others.len(),
+        others.iter().copied().fold(0.0, f64::max)
+    ));
+    drop(daemon);
+    Ok(fs::remove_dir_all(&data)?)
+}
+
+fn whole(client: &Client, export: &Path) -> Result<Followed> {
+    let followed = client.follow(&client.begin(export)?, |_| false)?;
+    ensure!(followed.job.state() == JobState::Succeeded, "{:?}", followed.job);
+    Ok(followed)
+}
+
+/// Seconds from the call to the end of an import that is stopped when it is well in this phase.
+fn stop_in(client: &Client, export: &Path, phase: ImportPhase) -> Result<f64> {
+    let job = client.begin(export)?;
+    let well_in = |job: &ImportJob| {
+        job.progress.is_some_and(|at| at.phase() == phase && at.bytes_done > at.bytes_total.unwrap_or(0) / 10)
+    };
+    client.follow(&job, well_in)?;
+    let asked = Instant::now();
+    client.cancel(&job)?;
+    let followed = client.follow(&job, |_| false)?;
+    ensure!(followed.job.state() == JobState::Cancelled, "{:?}", followed.job);
+    Ok(asked.elapsed().as_secs_f64())
+}
+
+/// Little imports, one after the other, until it is over; the seconds of each.
+fn others(program: &PathBuf, data: &Path, scratch: &Path, over: &AtomicBool) -> Result<Vec<f64>> {
+    let mut times = Vec::new();
+    for number in 1.. {
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
+        let (seconds, receipt) = import(program, data, &own(scratch, number)?)?;
+        receipt["conversations"]["new"].as_u64().filter(|new| *new > 0).context("nothing was new")?;
+        times.push(seconds);
+        thread::sleep(PAUSE);
+    }
+    Ok(times)
+}
+
+/// A little export of somebody else.
+fn own(scratch: &Path, number: u64) -> Result<PathBuf> {
+    let folder = scratch.join("own");
+    generate::claude(&folder, 200_000, 500 + number)?;
+    Ok(folder)
+}

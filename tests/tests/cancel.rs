@@ -1,0 +1,189 @@
+//! An import that is stopped in any phase ends, leaves whole records behind, and is completed by importing again.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::{
+    clock::{Clock, SystemClock},
+    ingest::{
+        ImportRequest, JobView, Phase,
+        receipt::{ImportRecord, ImportStatus},
+    },
+    intake::Limits,
+};
+use satchel_tests::{
+    archive::{Archive, State},
+    generate,
+};
+
+/// Jobs that are begun before it counts as impossible to meet one in its phase.
+const TRIES: usize = 40;
+
+/// Exports that take a while in every phase: many files to look at, many bytes to hash, many memories to derive.
+fn exports(folder: &Path) -> Result<Vec<(PathBuf, Vec<Phase>)>> {
+    let (many, memories) = (folder.join("many"), folder.join("memories"));
+    for number in 0..150 {
+        let part = many.join(format!("part-{number:03}"));
+        generate::chatgpt(&part, 2, number)?;
+        fs::remove_file(part.join("user.json"))?;
+        fs::write(part.join("notes.txt"), "not an export")?;
+    }
+    let large = folder.join("large");
+    generate::chatgpt(&large, 4_000_000, 1)?;
+    generate::memu(&memories, 3_000_000, 1)?;
+    Ok(vec![
+        (many, vec![Phase::Looking]),
+        (large.join("conversations.json"), vec![Phase::Hashing, Phase::Reading]),
+        (memories, vec![Phase::Settling]),
+    ])
+}
+
+/// Imports `path` and asks the job to stop once it is seen in `phase`; none if it was never seen there.
+fn stopped(archive: &Archive, path: &Path, phase: Phase) -> Result<Option<Vec<ImportRecord>>> {
+    let request = ImportRequest { path: path.to_owned(), provider: None, again: true, dry_run: false };
+    let job = archive.imports.start(request)?;
+    let mut view = archive.imports.subscribe(job).context("the job")?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let met = |view: &JobView| view.phase == phase || view.phase == Phase::Ended;
+    let seen = runtime.block_on(view.wait_for(met))?.phase == phase;
+    let asked = seen && archive.imports.cancel(&job.to_string());
+    let ended = runtime.block_on(view.wait_for(|view| view.phase == Phase::Ended))?.clone();
+    Ok(asked.then_some(ended.imports))
+}
+
+/// Everything that `part` has is in `whole`, just so.
+fn whole_records(part: &State, whole: &State) {
+    for (name, conversation) in &part.conversations {
+        assert_eq!(Some(conversation), whole.conversations.get(name), "{name}");
+    }
+    let ids = |state: &State| -> Vec<String> {
+        state.memories.iter().filter_map(|memory| Some(memory["id"].as_str()?.to_owned())).collect()
+    };
+    let all = ids(whole);
+    assert!(ids(part).iter().all(|id| all.contains(id)), "a memory of nowhere");
+}
+
+#[test]
+fn an_import_stopped_in_any_phase_leaves_whole_records_and_is_completed_by_the_next() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (at, (export, phases)) in exports(folder.path())?.into_iter().enumerate() {
+        let whole = Archive::open(&folder.path().join(format!("whole-{at}")))?;
+        whole.import(&export)?;
+        let expected = whole.state()?;
+        whole.close()?;
+        for phase in phases {
+            let archive = Archive::open(&folder.path().join(format!("{phase:?}")))?;
+            let mut tries = 0;
+            let imports = loop {
+                tries += 1;
+                ensure!(tries <= TRIES, "no job was met in {phase:?}");
+                if let Some(imports) = stopped(&archive, &export, phase)? {
+                    break imports;
+                }
+            };
+            // What is asked for when all is read may come too late.
+            let fits = |import: &ImportRecord| match import.status {
+                ImportStatus::Cancelled => true,
+                ImportStatus::Completed | ImportStatus::CompletedWithSkips => phase == Phase::Settling,
+                _ => false,
+            };
+            assert!(!imports.is_empty() && imports.iter().all(fits), "{phase:?}: {imports:?}");
+            whole_records(&archive.state()?, &expected);
+            archive.import(&export)?;
+            let completed = archive.state()?;
+            assert_eq!(completed.conversations, expected.conversations, "{phase:?}");
+            assert_eq!(completed.memories.len(), expected.memories.len(), "{phase:?}");
+            archive.close()?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_source_that_is_stopped_is_read_no_further() -> Result<()> {
+    use satchel_daemon::intake::{IntakeError, Source};
+    use satchel_host::{CancelToken, Files as _};
+    use std::io::Read as _;
+    let folder = tempfile::tempdir()?;
+    generate::chatgpt(folder.path(), 1_000, 1)?;
+    let (source, cancel) = (Source::at(folder.path())?, CancelToken::new());
+    let bundle = source.open_until(&Limits::default(), &cancel)?;
+    let mut reader = bundle.open("conversations.json", 0)?;
+    reader.read_exact(&mut [0; 16])?;
+    cancel.cancel();
+    assert!(reader.read(&mut [0; 16]).is_err(), "an open file is read on");
+    assert!(bundle.open("user.json", 0)?.read(&mut [0; 16]).is_err(), "another file is read");
+    let refused = source.open_until(&Limits::default(), &cancel).err();
+    assert!(matches!(refused, Some(IntakeError::Stopped { .. })), "{refused:?}");
+    Ok(())
+}
+
+/// A clock that stands still for whoever asks it on another thread than the test's, as a read from a dead share does.
+#[derive(Default)]
+struct Hanging {
+    armed: AtomicBool,
+    /// Guards whether those that hang may go on.
+    free: Mutex<bool>,
+    freed: Condvar,
+    /// Told when somebody hangs.
+    hangs: Mutex<Option<mpsc::Sender<()>>>,
+}
+
+impl Hanging {
+    fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+        lock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn free(&self) {
+        *Self::locked(&self.free) = true;
+        self.freed.notify_all();
+    }
+}
+
+impl Clock for Hanging {
+    fn now_micros(&self) -> i64 {
+        if self.armed.load(Ordering::Relaxed) {
+            // Whoever waits for it hears that nobody will tell any more.
+            drop(Self::locked(&self.hangs).take());
+            let held = self.freed.wait_while(Self::locked(&self.free), |free| !*free);
+            drop(held.unwrap_or_else(PoisonError::into_inner));
+        }
+        SystemClock.now_micros()
+    }
+}
+
+#[test]
+fn a_job_that_hangs_does_not_hold_the_stop() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (export, data) = (folder.path().join("export"), folder.path().join("data"));
+    generate::chatgpt(&export, 100_000, 1)?;
+    let (clock, (tell, told)) = (Arc::new(Hanging::default()), mpsc::channel());
+    *Hanging::locked(&clock.hangs) = Some(tell);
+    let archive = Archive::with(&data, Limits::default(), Arc::clone(&clock) as Arc<dyn Clock>)?;
+    clock.armed.store(true, Ordering::Relaxed);
+    let request = ImportRequest { path: export.clone(), provider: None, again: false, dry_run: false };
+    let job = archive.imports.start(request)?;
+    let mut view = archive.imports.subscribe(job).context("the job")?;
+    assert!(told.recv().is_err(), "nothing is ever sent");
+    assert!(!archive.imports.stop(Duration::from_millis(10)), "it hangs, and was waited for");
+    // The store closes under it, and what hangs writes nothing when it goes on.
+    archive.store.close()?;
+    clock.free();
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    runtime.block_on(view.wait_for(|view| view.phase == Phase::Ended))?;
+    drop((view, archive.imports, archive.exports));
+    let archive = Archive::open(&data)?;
+    assert_eq!(archive.state()?.conversations.len(), 0);
+    let imports = archive.import(&export)?;
+    assert!(imports.iter().all(|import| import.conversations.new > 0), "{imports:?}");
+    archive.close()
+}

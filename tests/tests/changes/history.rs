@@ -1,0 +1,205 @@
+//! A store with an invented past: memories that come, change and go, relations, vectors.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Result;
+use satchel_daemon::export::ExportRecord;
+use satchel_pam::{
+    embedding::Embedding,
+    hash::ContentHash,
+    memory::{Access, Memory, MemoryType, Provenance, Status, Temporal},
+    relation::{Relation, RelationType},
+    time::Timestamp,
+};
+use satchel_store::{Batch, Change, Origin};
+use satchel_tests::{archive::Archive, generate::Dice};
+
+/// When everything begins, in microseconds.
+const START: i64 = 1_700_000_000_000_000;
+/// Between two steps.
+const HOUR: i64 = 3_600_000_000;
+
+/// A data directory, and what its throws have made of it.
+pub(super) struct History {
+    pub(super) folder: tempfile::TempDir,
+    pub(super) archive: Archive,
+    dice: Dice,
+    now: i64,
+    memories: BTreeMap<String, Memory>,
+    relations: BTreeMap<String, bool>,
+}
+
+impl History {
+    pub(super) fn new(seed: u64) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let archive = Archive::open(&folder.path().join("data"))?;
+        let (memories, relations) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { folder, archive, dice: Dice::new(seed), now: START, memories, relations })
+    }
+
+    /// Writes the whole and answers its record and place.
+    pub(super) fn full(&self, name: &str) -> Result<(ExportRecord, PathBuf)> {
+        let path = self.folder.path().join(name);
+        Ok((self.archive.export(&path)?, path))
+    }
+
+    /// Writes what changed since a base.
+    pub(super) fn changes(&self, base: &str, name: &str) -> Result<(ExportRecord, PathBuf)> {
+        let path = self.folder.path().join(name);
+        Ok((self.archive.export_changes(Some(base), &path)?, path))
+    }
+
+    /// Any memory that stands.
+    pub(super) fn pick(&mut self, fits: impl Fn(&Memory) -> bool) -> Option<Memory> {
+        let fitting: Vec<&Memory> = self.memories.values().filter(|memory| fits(memory)).collect();
+        let at = self.dice.below(fitting.len().max(1) as u64);
+        fitting.get(usize::try_from(at).ok()?).map(|memory| (*memory).clone())
+    }
+
+    /// Lets some things happen at once.
+    pub(super) fn step(&mut self) -> Result<()> {
+        self.now += HOUR;
+        let mut changes = BTreeMap::new();
+        for _ in 0..=self.dice.below(6) {
+            let (key, change) = self.change();
+            changes.insert(key, change);
+        }
+        self.commit(changes.into_values().collect())
+    }
+
+    pub(super) fn commit(&self, changes: Vec<Change>) -> Result<()> {
+        let origin = Origin { actor: "owner".into(), at_micros: self.now, ..Origin::default() };
+        self.archive.store.commit(Batch { origin, changes })?;
+        Ok(())
+    }
+
+    /// Puts a memory, remembered as what stands.
+    pub(super) fn put(&mut self, memory: &Memory) -> Result<()> {
+        self.memories.insert(memory.id.clone(), memory.clone());
+        self.commit(vec![Change::Memory(Box::new(memory.clone()))])
+    }
+
+    fn change(&mut self) -> (String, Change) {
+        match self.dice.below(10) {
+            0..=3 => self.insert(),
+            4..=6 => self.alter(),
+            7 => self.draw(),
+            8 => self.withdraw(),
+            _ => self.embed(),
+        }
+    }
+
+    fn insert(&mut self) -> (String, Change) {
+        let id = format!("{:016x}", self.dice.throw());
+        let content = format!("Statement {}", self.dice.below(1_000));
+        let memory = memory(&id, &content, self.now);
+        self.remember(memory)
+    }
+
+    /// Retraction is final; all else may happen, also without a new time.
+    fn alter(&mut self) -> (String, Change) {
+        let Some(mut memory) = self.pick(|memory| memory.status != Status::Retracted) else {
+            return self.insert();
+        };
+        if self.dice.chance(70) {
+            memory.temporal.updated_at = Some(Timestamp::saturating(self.now));
+        }
+        match self.dice.below(4) {
+            0 => {
+                memory.content = format!("Changed {}", self.dice.below(1_000));
+                memory.content_hash = ContentHash::of(&memory.content);
+            }
+            1 => memory.status = Status::Retracted,
+            2 => memory.status = Status::Archived,
+            _ => memory.tags = vec![format!("tag-{}", self.dice.below(9))],
+        }
+        self.remember(memory)
+    }
+
+    fn remember(&mut self, memory: Memory) -> (String, Change) {
+        self.memories.insert(memory.id.clone(), memory.clone());
+        (format!("memory {}", memory.id), Change::Memory(Box::new(memory)))
+    }
+
+    fn draw(&mut self) -> (String, Change) {
+        let Some(from) = self.pick(|_| true) else { return self.insert() };
+        let Some(to) = self.pick(|memory| memory.id != from.id) else { return self.insert() };
+        let id = format!("relation {}", self.dice.below(20));
+        self.relations.insert(id.clone(), true);
+        let relation = Relation {
+            id: id.clone(),
+            from: from.id,
+            to: to.id,
+            relation_type: RelationType::RelatedTo,
+            confidence: None,
+            created_at: Timestamp::saturating(self.now),
+        };
+        (id, Change::Relation(relation))
+    }
+
+    /// Only what an earlier commit drew; one in this very step is drawn again.
+    fn withdraw(&mut self) -> (String, Change) {
+        let standing = self.relations.iter().find(|(_, stands)| **stands).map(|(id, _)| id.clone());
+        let stored =
+            standing.filter(|id| self.archive.store.relation(id, None).is_ok_and(|one| one.is_some()));
+        let Some(id) = stored else { return self.draw() };
+        self.relations.insert(id.clone(), false);
+        (id.clone(), Change::WithdrawRelation(id))
+    }
+
+    fn embed(&mut self) -> (String, Change) {
+        let Some(memory) = self.pick(|_| true) else { return self.insert() };
+        let vector = vec![f64::from(u32::try_from(self.dice.below(100)).unwrap_or(0)) / 8.0; 3];
+        let embedding = Embedding {
+            id: format!("vector of {}", memory.id),
+            memory_id: memory.id.clone(),
+            model: "model".into(),
+            dimensions: 3,
+            created_at: Timestamp::saturating(self.now),
+            vector: Some(vector),
+            storage: None,
+        };
+        (embedding.id.clone(), Change::Embedding(embedding))
+    }
+}
+
+/// A memory with nothing but what it must have.
+pub(super) fn memory(id: &str, content: &str, at: i64) -> Memory {
+    Memory {
+        id: id.to_owned(),
+        memory_type: MemoryType::Fact,
+        custom_type: None,
+        status: Status::Active,
+        content: content.to_owned(),
+        content_hash: ContentHash::of(content),
+        summary: None,
+        tags: Vec::new(),
+        confidence: None,
+        temporal: Temporal { created_at: Timestamp::saturating(at), ..no_times() },
+        provenance: Provenance { platform: "elsewhere".to_owned(), ..Provenance::default() },
+        access: Some(Access::default()),
+        embedding_ref: None,
+        metadata: serde_json::Map::new(),
+    }
+}
+
+fn no_times() -> Temporal {
+    Temporal {
+        created_at: Timestamp::EPOCH,
+        updated_at: None,
+        valid_from: None,
+        valid_until: None,
+        superseded_by: None,
+    }
+}
+
+/// The text of a bundle's memories, to the byte.
+pub(super) fn memories_text(bundle: &Path) -> Result<String> {
+    use anyhow::Context as _;
+    let text = std::fs::read_to_string(bundle.join("memory-store.json"))?;
+    let (_, rest) = text.split_once("\"memories\": ").context("memories")?;
+    Ok(rest.split_once("\"relations\": ").context("relations")?.0.to_owned())
+}

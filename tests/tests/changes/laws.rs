@@ -1,0 +1,66 @@
+//! Laws over random histories.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::verify::{self, Options};
+use satchel_pam::{merge::State, parse, store::MemoryStore};
+
+use super::history::{History, memories_text};
+
+/// Histories of one run.
+const SEEDS: u64 = 6;
+/// Revisions at which each is exported.
+const STEPS: usize = 6;
+
+fn document(bundle: &Path) -> Result<MemoryStore> {
+    parse::store_reading(&fs::read(bundle.join("memory-store.json"))?).document.context("a memory store")
+}
+
+/// For every pair of revisions, the whole at the one and the changes to the other are the whole at the other: to the byte, with
+/// its checksum, by the merge of the specification.
+#[test]
+fn a_base_and_its_changes_are_the_whole_of_every_later_revision() -> Result<()> {
+    let mut pairs = 0;
+    for seed in 0..SEEDS {
+        let mut history = History::new(seed)?;
+        let mut fulls = Vec::new();
+        for step in 0..STEPS {
+            history.step()?;
+            let (full, whole) = history.full(&format!("full-{step}"))?;
+            for (at, (base, base_path)) in fulls.iter().enumerate() {
+                let base: &satchel_daemon::export::ExportRecord = base;
+                let (delta, changes) = history.changes(&base.export_id, &format!("delta-{at}-{step}"))?;
+                ensure!(delta.base_export_id.as_ref() == Some(&base.export_id), "{delta:?}");
+                let options =
+                    Options { base: Some(std::path::PathBuf::clone(base_path)), ..Options::default() };
+                let report = verify::path(&changes, &options)?;
+                ensure!(report.valid, "seed {seed}, {at} to {step}: {:?}", report.issues);
+                let merged = report.merged.context("the two fit")?;
+                let sum = merged.checksum.map(|sum| sum.to_string());
+                ensure!(
+                    sum.as_deref() == Some(&full.checksum),
+                    "seed {seed}, {at} to {step}: {:?}",
+                    report.issues
+                );
+                same_text(base_path, &changes, &whole)?;
+                pairs += 1;
+            }
+            fulls.push((full, whole));
+        }
+    }
+    assert_eq!(pairs, SEEDS * 15);
+    Ok(())
+}
+
+fn same_text(base: &Path, changes: &Path, whole: &Path) -> Result<()> {
+    let mut state = State::default();
+    state.merge(&document(base)?);
+    state.merge(&document(changes)?);
+    let memories = state.memories.into_values().collect();
+    let merged = MemoryStore { memories, ..document(whole)? };
+    let folder = tempfile::tempdir()?;
+    fs::write(folder.path().join("memory-store.json"), merged.to_json()?)?;
+    assert_eq!(memories_text(folder.path())?, memories_text(whole)?);
+    Ok(())
+}

@@ -1,0 +1,7 @@
+//! Exports of what changed: exact by revision, and with their base the whole.
+
+mod apply;
+mod calls;
+mod history;
+mod laws;
+mod rules;

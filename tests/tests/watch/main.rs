@@ -1,0 +1,7 @@
+//! Folders that a daemon watches: files come in every way that downloads do, and each is imported once.
+
+mod arrivals;
+mod folders;
+mod jobs;
+mod play;
+mod troubles;

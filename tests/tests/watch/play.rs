@@ -1,0 +1,182 @@
+//! A daemon that watches a folder, and exports for it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use satchel_daemon::{
+    config::Config,
+    watch::{Pace, WatchSpec},
+};
+use satchel_proto::v1::{
+    self, ImportStatus, admin_service_client::AdminServiceClient, import_service_client::ImportServiceClient,
+};
+use satchel_tests::{archive::cache, daemon::Daemon, exports::pack};
+use tempfile::TempDir;
+
+/// Longest time that anything may take on a machine that does other things too.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
+/// Between two looks at the daemon.
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
+
+pub(crate) fn impatient() -> Pace {
+    Pace {
+        quiet: Duration::from_millis(60),
+        rescan: Duration::from_millis(400),
+        poll: Duration::from_millis(100),
+        pulse: Duration::from_millis(100),
+        retry: Duration::from_millis(100),
+    }
+}
+
+/// A daemon and the folder that it watches.
+pub(crate) struct Play {
+    pub(crate) daemon: Daemon,
+    pub(crate) downloads: PathBuf,
+}
+
+pub(crate) fn watching(config: &mut Config, downloads: &Path) {
+    config.watching.active = true;
+    config.watching.pace = impatient();
+    config.watching.folders = vec![WatchSpec::of(downloads.to_owned())];
+}
+
+impl Play {
+    pub(crate) async fn start() -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        fs::create_dir(folder.path().join("downloads"))?;
+        Self::start_in(folder).await
+    }
+
+    pub(crate) async fn start_in(folder: TempDir) -> Result<Self> {
+        let downloads = folder.path().join("downloads");
+        let data = folder.path().join("data");
+        if !data.exists() {
+            // Compiling the importers anew for each test would take most of its time.
+            fs::create_dir(&data)?;
+            std::os::unix::fs::symlink(cache(), data.join("cache"))?;
+        }
+        let daemon = Daemon::start_with(folder, |config| watching(config, &downloads)).await?;
+        Ok(Self { daemon, downloads })
+    }
+
+    pub(crate) async fn restart(self) -> Result<Self> {
+        Self::start_in(self.daemon.stop().await?).await
+    }
+
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
+        self.downloads.join(name)
+    }
+
+    pub(crate) fn client(&self) -> ImportServiceClient<tonic::transport::Channel> {
+        ImportServiceClient::new(self.daemon.channel.clone())
+    }
+
+    pub(crate) async fn source(&self) -> Result<v1::Source> {
+        let sources = self.client().list_sources(v1::ListSourcesRequest {}).await?.into_inner().sources;
+        sources.into_iter().next().context("a watched folder")
+    }
+
+    pub(crate) async fn imports(&self) -> Result<Vec<v1::Import>> {
+        let mut all = Vec::new();
+        let mut page_token = String::new();
+        loop {
+            let request = v1::ListImportsRequest { page_size: 500, page_token, statuses: Vec::new() };
+            let page = self.client().list_imports(request).await?.into_inner();
+            all.extend(page.imports);
+            page_token = page.next_page_token;
+            if page_token.is_empty() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Waits until the folder stands as `wanted`.
+    pub(crate) async fn until(&self, wanted: impl Fn(&v1::Source) -> bool) -> Result<v1::Source> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let source = self.source().await?;
+            if source.scanned && wanted(&source) {
+                return Ok(source);
+            }
+            if Instant::now() > end {
+                bail!("it never came: {source:?}");
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Waits until `count` files are imported and nothing is left to do.
+    pub(crate) async fn imported(&self, count: u64) -> Result<v1::Source> {
+        self.until(|source| source.imported == count && at_rest(source)).await
+    }
+
+    /// The daemon has looked at everything twice more since the call.
+    pub(crate) async fn looks_again(&self) {
+        tokio::time::sleep(impatient().rescan * 3).await;
+    }
+
+    /// Each import ended well, and there are `count`.
+    pub(crate) async fn completed(&self, count: usize) -> Result<()> {
+        let imports = self.imports().await?;
+        let odd: Vec<_> = imports
+            .iter()
+            .filter(|import| import.status() != ImportStatus::Completed)
+            .map(|import| (import.source.clone(), import.status(), import.reason.clone()))
+            .collect();
+        assert_eq!(odd, []);
+        assert_eq!(imports.len(), count, "{:?}", imports.iter().map(|one| &one.source).collect::<Vec<_>>());
+        Ok(())
+    }
+
+    pub(crate) async fn problems(&self) -> Result<Vec<v1::Problem>> {
+        let mut admin = AdminServiceClient::new(self.daemon.channel.clone());
+        Ok(admin.get_status(v1::GetStatusRequest {}).await?.into_inner().problems)
+    }
+
+    pub(crate) async fn conversations(&self) -> Result<u64> {
+        let mut admin = AdminServiceClient::new(self.daemon.channel.clone());
+        Ok(admin.get_stats(v1::GetStatsRequest {}).await?.into_inner().conversations)
+    }
+}
+
+pub(crate) fn at_rest(source: &v1::Source) -> bool {
+    source.reading.is_empty() && source.queued == 0 && source.waiting_total == 0
+}
+
+/// A ChatGPT export of one conversation; exports of other numbers hold others.
+pub(crate) fn export(number: usize) -> Vec<u8> {
+    let begin = 1_746_180_000 + 100 * number;
+    let node = |id: &str, parent: Option<&str>, children: &[&str], role: &str, at: usize| {
+        serde_json::json!({
+            "id": id, "parent": parent, "children": children,
+            "message": {
+                "id": format!("{number}-{id}"), "author": {"role": role}, "create_time": begin + at,
+                "content": {"content_type": "text", "parts": [format!("{id} of {number}")]},
+                "status": "finished_successfully", "weight": 1.0, "metadata": {}, "recipient": "all",
+            },
+        })
+    };
+    let conversation = serde_json::json!({
+        "title": format!("Conversation {number}"), "create_time": begin, "update_time": begin + 50,
+        "conversation_id": format!("68148001-7a10-800f-9c51-{number:012}"), "current_node": "answer",
+        "mapping": {
+            "root": {"id": "root", "message": null, "parent": null, "children": ["question"]},
+            "question": node("question", Some("root"), &["answer"], "user", 1),
+            "answer": node("answer", Some("question"), &[], "assistant", 2),
+        },
+    });
+    serde_json::to_vec(&[conversation]).unwrap_or_default()
+}
+
+/// The same as a ZIP.
+pub(crate) fn zipped(number: usize) -> Result<Vec<u8>> {
+    let (folder, place) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    fs::write(folder.path().join("conversations.json"), export(number))?;
+    let zip = place.path().join("export.zip");
+    pack(folder.path(), &zip)?;
+    Ok(fs::read(zip)?)
+}
