@@ -18,9 +18,9 @@ use satchel_store::{
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-pub use evidence::Counted;
+pub use evidence::{Counted, replay};
 pub use pages::{Brought, Key, Pages, brought, left_out, newest};
-pub use rows::Clan;
+pub use rows::{Clan, Places};
 pub use said::{Kept, Said};
 
 /// Where entries of conversations stand in the ledger's list: before all else, so that walking them reads nothing else.

@@ -22,8 +22,8 @@ use super::{
     write::{Writer, of_the_record},
 };
 use crate::{
-    lineage::{Brought, Counted, Key, Pages, Undone},
-    plan::evidence::{Derived, Document, Edge, Witness, add_edges, derive_with, name_successors, outranks},
+    lineage::{Brought, Counted, Key, Pages, Places, Undone, replay},
+    plan::evidence::{Derived, Document, Edge, Witness, add_edges, name_successors, outranks},
 };
 
 /// Changes of one batch.
@@ -38,7 +38,7 @@ pub(super) fn settle(
     tail: Tail,
     record: &mut ImportRecord,
 ) -> Result<(), IngestError> {
-    if writer.evidence == 0 && tail.is_empty() {
+    if writer.evidence == 0 && tail.is_empty() && (writer.dry_run || !known::marked(store)?) {
         return Ok(());
     }
     writer.hold()?;
@@ -98,6 +98,11 @@ pub(super) fn settle(
     }
     batches.commit(writer, record)?;
     writer.flush(record)
+}
+
+/// What says that memories have to be derived anew, by the import `by` at the latest.
+pub(super) fn unsettled(by: &str) -> Change {
+    known::mark(by)
 }
 
 /// Leaves out the documents whose ids the store would not take.
@@ -169,7 +174,7 @@ impl Evidence {
         undone: &Undone,
         (witnesses, mut documents): (Vec<Witness>, Vec<Document>),
     ) -> Result<Self, IngestError> {
-        let known = Counted::of(store, undone)?;
+        let mut known = Counted::of(store, undone)?;
         let mut reports = BTreeMap::new();
         // Which of two reports counts must not depend on which export came first.
         let mut fresh: BTreeMap<String, Witness> = BTreeMap::new();
@@ -186,6 +191,7 @@ impl Evidence {
                 document.encode().map_err(|_| IngestError::Unencodable { what: "a memory of a document" })?;
             reports.insert(key_of(&id), bytes);
         }
+        known.places.extend(Places::of(store, fresh.values())?);
         let mut versions: BTreeMap<&str, Vec<&Document>> = BTreeMap::new();
         for document in &known.documents {
             versions.entry(&document.memory.id).or_default().push(document);
@@ -204,11 +210,8 @@ impl Evidence {
     /// Without the edges that are named.
     fn derive(&self) -> Derived {
         let kept = self.known.witnesses.values().filter(|known| !self.fresh.contains_key(&known.id));
-        derive_with(kept.chain(self.fresh.values()), self.known.documents.iter().chain(&self.documents))
-    }
-
-    fn derive_without_import(&self) -> Derived {
-        derive_with(self.known.witnesses.values(), &self.known.documents)
+        let documents = self.known.documents.iter().chain(&self.documents);
+        replay(kept.chain(self.fresh.values()), &self.known.places, documents)
     }
 
     /// What stores the evidence of `import`: first whose it is, so that none is ever nobody's, then what is not stored.
@@ -243,7 +246,7 @@ struct Without<'a> {
 
 impl Without<'_> {
     fn memory(&self, id: &str) -> Option<&Memory> {
-        self.derived.get_or_init(|| self.evidence.derive_without_import()).memories.get(id)
+        self.derived.get_or_init(|| self.evidence.known.derive_unnamed()).memories.get(id)
     }
 }
 

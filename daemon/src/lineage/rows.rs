@@ -1,10 +1,11 @@
 //! Which parts may belong together where rows have no conversation's id: those that ever shared a row have one family.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_store::{Change, Ledger, Store};
 
 use super::{Family, LineageError, REST, put};
+use crate::plan::evidence::Witness;
 
 /// Families of one row that are looked through: each join makes the smaller one point to the larger, so a way of so many
 /// steps would need more rows than there can be.
@@ -75,6 +76,54 @@ impl Clan {
         let fresh = self.fresh.iter();
         changes.extend(fresh.map(|row| put(row_name(row), REST, self.key.clone().into_bytes())));
         Ok(changes)
+    }
+}
+
+/// Where rows are shown that evidence names.
+#[derive(Default)]
+pub struct Places(BTreeMap<String, String>);
+
+impl Places {
+    /// Of the rows that `witnesses` name, as the store shows them now.
+    ///
+    /// # Errors
+    /// When store or ledger do not read.
+    pub fn of<'a>(
+        store: &Store,
+        witnesses: impl Iterator<Item = &'a Witness>,
+    ) -> Result<Self, LineageError> {
+        let mut families: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+        for row in witnesses.filter_map(|witness| witness.row.as_deref()) {
+            if let Some(entry) = store.ledger_get(Ledger::Lineage, &row_name(row))? {
+                let key = String::from_utf8_lossy(&entry.value).into_owned();
+                families.entry(key).or_default().insert(row);
+            }
+        }
+        let mut places = BTreeMap::new();
+        for (key, rows) in families {
+            for id in settled(store, key)?.1.shown {
+                let shown = store.conversation(&id, None)?.filter(|stored| !stored.withdrawn);
+                let heads = shown.iter().flat_map(|stored| &stored.heads);
+                let here = heads.filter(|head| rows.contains(head.id.as_str()));
+                places.extend(here.map(|head| (head.id.clone(), id.clone())));
+            }
+        }
+        Ok(Self(places))
+    }
+
+    /// Takes what `other` knows too.
+    pub fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    /// Those of `witnesses` that name rows, each with the conversation where its row is shown.
+    pub fn placed<'a>(&self, witnesses: impl Iterator<Item = &'a Witness>) -> Vec<Witness> {
+        let placed = witnesses.filter_map(|witness| {
+            let place = self.0.get(witness.row.as_ref()?);
+            let conversation = place.or(witness.conversation.as_ref()).cloned();
+            Some(Witness { conversation, ..witness.clone() })
+        });
+        placed.collect()
     }
 }
 

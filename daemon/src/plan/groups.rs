@@ -3,7 +3,10 @@
 //! An export that begins or ends in the middle of a conversation shows a part of it. What is shown is a function of all
 //! parts, whatever the order in which they came: parts with a message in common unite, and the oldest message names them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap, HashSet},
+};
 
 use satchel_pam::{ids, raw::RawObject};
 
@@ -41,16 +44,22 @@ pub fn grouped(provider_conversation_id: Option<&str>, raw_metadata: Option<&Raw
         })
 }
 
-/// The id of a conversation that consists of `nodes`: it is named by its oldest message that is no event.
+/// The id of a conversation that consists of `nodes`.
 #[must_use]
 pub fn id_of(platform: &str, account: Option<&str>, nodes: &[ReportedNode]) -> String {
+    named(platform, account, first(nodes))
+}
+
+/// The message that names a conversation of `nodes`: the oldest that is no event.
+#[must_use]
+pub fn first(nodes: &[ReportedNode]) -> &str {
     let view: Vec<Node<'_>> = nodes
         .iter()
         .map(|node| Node { id: &node.id, parents: node.parent.as_slice(), time: node.body.created_at })
         .collect();
     let mut placed = tree::place(&view, 0).into_iter().map(|place| &nodes[place.node]);
     let first = placed.clone().find(|node| !node.body.hidden()).or_else(|| placed.next());
-    named(platform, account, first.map_or("", |node| &node.id))
+    first.map_or("", |node| &node.id)
 }
 
 fn named(platform: &str, account: Option<&str>, first: &str) -> String {
@@ -145,10 +154,16 @@ fn united(mut parts: Vec<Part>, events: &mut HashSet<String>) -> serde_json::Res
     Ok(Some(planned))
 }
 
-/// The title of the part that begins first: importers make one of the first thing that is said.
+/// The title of the part that begins first, as importers make one of the first thing that is said; of two that begin alike
+/// the newer's, and then the one that sorts first, so that the order of the parts does not matter.
 fn title(parts: &[Part]) -> Option<String> {
+    let rank = |part: &Part| {
+        let newest = part.0.updated_at.or(part.0.created_at);
+        let (time, first) = begin(part);
+        (time, first.to_owned(), Reverse(newest), part.0.title.clone())
+    };
     let titled = parts.iter().filter(|(report, _)| report.title.is_some());
-    titled.min_by_key(|part| begin(part)).and_then(|(report, _)| report.title.clone())
+    titled.min_by_key(|part| rank(part)).and_then(|(report, _)| report.title.clone())
 }
 
 /// The report with the times of the messages: those of the parts count events that may be elsewhere.

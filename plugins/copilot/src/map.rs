@@ -76,20 +76,26 @@ fn messages(rows: Vec<(u64, Record)>) -> Vec<Message<'static>> {
 }
 
 /// Names rows by what they say and when, equal ones by how many of them are older, too: other rows change no name, so a row
-/// is known again in an export that begins or ends elsewhere.
+/// is known again in an export that begins or ends elsewhere. Rows without a time are named by the row before as well, so that
+/// a "thanks" of one chat is not that of another.
 #[derive(Default)]
 struct Keys {
     seen: BTreeMap<String, u32>,
+    last: String,
 }
 
 impl Keys {
     fn next(&mut self, record: &Record) -> String {
         let time = record.time.map(|time| time.micros.to_string());
-        let word = record.role.word();
-        let row = [Some("row"), Some(&record.title), time.as_deref(), Some(word), Some(&record.text)];
+        let (title, text) = (Some(record.title.as_str()), Some(record.text.as_str()));
+        let mut row = vec![Some("row"), title, time.as_deref(), Some(record.role.word()), text];
+        if time.is_none() {
+            row.push(Some(&self.last));
+        }
         let key = natural_key(&row);
-        let before = self.seen.entry(key.clone()).or_default();
-        *before += 1;
-        if *before == 1 { key } else { format!("{key}#{before}") }
+        let seen = self.seen.entry(key.clone()).or_default();
+        *seen += 1;
+        self.last = if *seen == 1 { key } else { format!("{key}#{seen}") };
+        self.last.clone()
     }
 }

@@ -8,7 +8,7 @@ use super::{
     weight,
 };
 use crate::{
-    ingest::{IngestError, normalise::Conversation, receipt::ImportRecord},
+    ingest::{IngestError, memories, normalise::Conversation, receipt::ImportRecord},
     lineage::{Clan, Family, Kept, Key, Part, Said},
     plan::{
         assemble::{self, Labels},
@@ -84,6 +84,8 @@ struct Told {
     messages: Tally,
     /// Whether nothing was shown of the conversation.
     fresh: bool,
+    /// Whether messages may have got another conversation.
+    moved: bool,
 }
 
 impl Writer<'_> {
@@ -121,6 +123,10 @@ impl Writer<'_> {
             self.rows.extend(rows);
             // The lineage first: a commit is whole, but a reader of it wants to know the conversations before they come.
             self.changes.extend(lineage.into_iter().chain(told.changes));
+            if told.moved {
+                // Memories name their conversations; an import that dies before it looks at them leaves that to the next.
+                self.changes.push(memories::unsettled(&record.id));
+            }
         }
         Ok(())
     }
@@ -155,10 +161,14 @@ impl Writer<'_> {
         parts.push((report, nodes));
         let mut said = (!known).then_some(said);
         let import = import.unwrap_or_else(|| self.import.clone());
-        for step in steps(self.store, &clan.family, planned(&platform, parts)?)? {
+        let components = planned(&platform, parts)?;
+        // An event may have gone from one to the other.
+        told.moved = components.len() > 1;
+        for step in steps(self.store, &clan.family, components)? {
             let (component, stored, changed) = match step {
                 Step::Withdraw(change) => {
                     told.changes.push(change);
+                    told.moved = true;
                     continue;
                 }
                 Step::Show { component, stored, changed } => (component, stored, changed),
