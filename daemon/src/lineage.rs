@@ -18,6 +18,8 @@ use satchel_store::{
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::plan::groups::Titled;
+
 pub use evidence::{Counted, replay};
 pub use pages::{Brought, Key, Pages, brought, left_out, newest};
 pub use rows::{Clan, Places};
@@ -52,6 +54,9 @@ pub struct Family {
     /// Of rows without a conversation's id: every conversation that they ever came to.
     #[serde(default, rename = "s", skip_serializing_if = "BTreeSet::is_empty")]
     pub shown: BTreeSet<String>,
+    /// Whose title the only conversation of rows has; none: it came to several, or all that was said has to be looked at.
+    #[serde(default, rename = "t", skip_serializing_if = "Option::is_none")]
+    pub titled: Option<Titled>,
     /// The family of which it has become part.
     #[serde(default, rename = "m", skip_serializing_if = "Option::is_none")]
     pub moved: Option<String>,

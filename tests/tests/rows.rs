@@ -8,10 +8,14 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::undo::{Turn, TurnRequest};
+use satchel_daemon::ingest::{
+    receipt::ImportRecord,
+    undo::{Turn, TurnRequest},
+};
 use satchel_host::CancelToken;
 use satchel_importer::testkit::first_difference;
-use satchel_pam::time::Timestamp;
+use satchel_pam::{raw::RawObject, time::Timestamp};
+use satchel_store::{ConversationQuery, OpenOptions, Store};
 use satchel_tests::{
     archive::{Archive, State, only},
     generate::Dice,
@@ -122,7 +126,8 @@ fn arrive(exports: &[PathBuf]) -> Result<State> {
 /// Imports `exports`, undoes one of them on the way, and brings it back; all against what new stores hold.
 fn any_order(exports: &[PathBuf], whole: &State, dice: &mut Dice, when: &str) -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let archive = Archive::open(&dir.path().join("data"))?;
+    let data = dir.path().join("data");
+    let archive = Archive::open(&data)?;
     let mut rest = exports.to_vec();
     let mut came: Vec<(PathBuf, String)> = Vec::new();
     let stop = usize::try_from(1 + dice.below(exports.len() as u64 - 1))?;
@@ -134,6 +139,7 @@ fn any_order(exports: &[PathBuf], whole: &State, dice: &mut Dice, when: &str) ->
     while !rest.is_empty() {
         let export = rest.swap_remove(usize::try_from(dice.below(rest.len() as u64))?);
         let import = only(archive.import(&export)?)?;
+        balanced(&import)?;
         ensure!(import.conversations.skipped + import.messages.skipped == 0 || when.contains("gemini"));
         came.push((export, import.id));
         if came.len() == stop {
@@ -149,6 +155,26 @@ fn any_order(exports: &[PathBuf], whole: &State, dice: &mut Dice, when: &str) ->
     same(&archive.state()?, whole, &format!("{when}, as {order:#?}"))?;
     let report = archive.store.check(true, &mut |_| {})?;
     ensure!(report.clean(), "{when}: {report:?}");
+    let revision = archive.store.revision();
+    for export in exports {
+        let again = only(archive.import_again(export)?)?;
+        balanced(&again)?;
+        ensure!(
+            again.messages.unchanged + again.messages.skipped == again.messages.found,
+            "{when}: {again:?}"
+        );
+    }
+    ensure!(archive.store.revision() == revision, "{when}: importing again changes something");
+    let digest = archive.store.state_digest();
+    archive.close()?;
+    let rebuilt = Store::open(&data, OpenOptions { rebuild: true, ..OpenOptions::default() }, &mut |_| {})?;
+    ensure!(rebuilt.state_digest() == digest, "{when}: a rebuild makes another state");
+    Ok(())
+}
+
+fn balanced(import: &ImportRecord) -> Result<()> {
+    let ImportRecord { conversations, messages, memories, .. } = import;
+    ensure!([conversations, messages, memories].iter().all(|counts| counts.balanced()), "{import:?}");
     Ok(())
 }
 
@@ -181,4 +207,73 @@ fn overlapping_lists_of_gemini_end_as_one_list_of_all() -> Result<()> {
 #[test]
 fn overlapping_tables_of_copilot_end_as_one_table_of_all() -> Result<()> {
     streams("copilot", copilot)
+}
+
+/// Two parts of one chat with a row in common.
+fn overlapping(folder: &Path) -> Result<[PathBuf; 2]> {
+    let moment = |at: i64| Moment { at: START + at * MINUTE, chat: "Bees", event: false };
+    let moments: Vec<Moment> = (0..6).map(moment).collect();
+    let [older, newer] = [folder.join("older"), folder.join("newer")];
+    copilot(&older, &moments, 0..4)?;
+    copilot(&newer, &moments, 3..6)?;
+    Ok([older, newer])
+}
+
+#[test]
+fn a_base_and_its_changes_bring_a_conversation_that_joined_another() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let [older, newer] = overlapping(folder.path())?;
+    let here = Archive::open(&folder.path().join("here"))?;
+    here.import(&newer)?;
+    let (full, delta) = (folder.path().join("full"), folder.path().join("delta"));
+    here.export(&full)?;
+    here.import(&older)?;
+    here.export_changes(None, &delta)?;
+    let joined = here.state()?;
+    ensure!(joined.conversations.len() == 1, "the two are one");
+    let there = Archive::open(&folder.path().join("there"))?;
+    let mut warnings = there.apply(&full)?.warnings;
+    let changes = there.apply(&delta)?;
+    balanced(&changes)?;
+    warnings.extend(changes.warnings);
+    ensure!(warnings.is_empty(), "{warnings:?}");
+    same(&there.state()?, &joined, "where the changes were applied")?;
+    // One that has seen nothing but its own part of the chat takes the rest from the bundle.
+    let other = Archive::open(&folder.path().join("other"))?;
+    only(other.import(&older)?)?;
+    other.apply(&full)?;
+    same(&other.state()?, &joined, "where the base met the older part")?;
+    Ok(())
+}
+
+#[test]
+fn a_conversation_that_joined_another_says_where_its_messages_are() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let [older, newer] = overlapping(folder.path())?;
+    let archive = Archive::open(&folder.path().join("data"))?;
+    only(archive.import(&newer)?)?;
+    let id = shown(&archive)?;
+    let import = only(archive.import(&older)?)?;
+    ensure!((import.conversations.updated, import.messages.new) == (1, 6), "{import:?}");
+    let whole = shown(&archive)?;
+    ensure!(id != whole, "it begins with another message");
+    let gone = archive.store.conversation(&id, None)?.context("nothing that was imported is erased")?;
+    let raw = gone.header.raw_metadata.as_ref().map(RawObject::to_map).unwrap_or_default();
+    ensure!(gone.withdrawn && raw["continued_in"] == json!(whole), "{raw:?}");
+    ensure!(archive.store.all_bodies(&gone).count() == 6);
+    let request = TurnRequest { id: &import.id, turn: Turn::Undo, dry_run: false, expected: None };
+    archive.imports.turn(request, &CancelToken::new())?.context("an import")?;
+    ensure!(shown(&archive)? == id, "it is shown again");
+    let back = archive.store.conversation(&id, None)?.context("a conversation")?;
+    let raw = back.header.raw_metadata.as_ref().map(RawObject::to_map).unwrap_or_default();
+    ensure!(!back.withdrawn && !raw.contains_key("continued_in"), "{raw:?}");
+    Ok(())
+}
+
+/// The id of the only conversation that is shown.
+fn shown(archive: &Archive) -> Result<String> {
+    let query = ConversationQuery::default();
+    let page = archive.store.conversations(&query, None, 2, archive.store.revision())?;
+    ensure!(page.items.len() == 1, "one conversation is expected, not {}", page.items.len());
+    page.items.into_iter().next().map(|shown| shown.id).context("a conversation")
 }

@@ -59,6 +59,12 @@ impl Clan {
         Ok(Self { key, family, gone, fresh })
     }
 
+    /// Whether it is one family that was known before.
+    #[must_use]
+    pub fn alone(&self) -> bool {
+        self.gone.is_empty()
+    }
+
     /// The keys of all families that it touches.
     pub fn keys(&self) -> impl Iterator<Item = &String> {
         std::iter::once(&self.key).chain(&self.gone)
@@ -88,10 +94,7 @@ impl Places {
     ///
     /// # Errors
     /// When store or ledger do not read.
-    pub fn of<'a>(
-        store: &Store,
-        witnesses: impl Iterator<Item = &'a Witness>,
-    ) -> Result<Self, LineageError> {
+    pub fn of<'a>(store: &Store, witnesses: impl Iterator<Item = &'a Witness>) -> Result<Self, LineageError> {
         let mut families: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         for row in witnesses.filter_map(|witness| witness.row.as_deref()) {
             if let Some(entry) = store.ledger_get(Ledger::Lineage, &row_name(row))? {

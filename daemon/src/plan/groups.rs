@@ -3,10 +3,9 @@
 //! An export that begins or ends in the middle of a conversation shows a part of it. What is shown is a function of all
 //! parts, whatever the order in which they came: parts with a message in common unite, and the oldest message names them.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, HashMap, HashSet},
-};
+mod grown;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use satchel_pam::{ids, raw::RawObject};
 
@@ -15,8 +14,12 @@ use super::{
     tree::{self, Node},
 };
 
+pub use grown::{Titled, grown};
+
 /// The key of `raw_metadata` by which an importer says that it grouped the rows itself; its value says by what.
 const MARK: &str = "grouped_by";
+/// The key of `raw_metadata` by which a conversation that is shown no more names the one that has its messages.
+pub const CONTINUED: &str = "continued_in";
 /// Where rows without a time stand among the others.
 const UNDATED: i64 = i64::MAX;
 
@@ -32,6 +35,8 @@ pub struct Component {
     pub parts: Vec<usize>,
     /// What they come to.
     pub planned: Planned,
+    /// Whose title it has.
+    pub titled: Titled,
 }
 
 /// Whether the importer put the conversation together, for want of a provider's id.
@@ -81,14 +86,18 @@ pub fn components(platform: &str, parts: Vec<Part>) -> serde_json::Result<Vec<Co
     let mut components = Vec::with_capacity(sets.len());
     for set in sets {
         let mine: Vec<Part> = set.iter().filter_map(|at| parts[*at].take()).collect();
+        let Some(titled) = mine.iter().map(Titled::of).min() else { continue };
         if let Some(planned) = united(mine, &mut events)? {
-            let first = planned.nodes.iter().find(|node| !node.known.hidden).or(planned.nodes.first());
-            let account = planned.report.account.as_deref();
-            let id = named(platform, account, first.map_or("", |node| &node.known.id));
-            components.push(Component { id, parts: set, planned });
+            let planned = entitled(planned, &titled);
+            components.push(Component { id: name_of(platform, &planned), parts: set, planned, titled });
         }
     }
     Ok(components)
+}
+
+fn name_of(platform: &str, planned: &Planned) -> String {
+    let first = planned.nodes.iter().find(|node| !node.known.hidden).or(planned.nodes.first());
+    named(platform, planned.report.account.as_deref(), first.map_or("", |node| &node.known.id))
 }
 
 /// The parts that have a message in common, directly or by others between them.
@@ -131,7 +140,6 @@ fn begin(part: &Part) -> (i64, &str) {
 
 /// Unites parts without the `events` of older conversations, and notes their own.
 fn united(mut parts: Vec<Part>, events: &mut HashSet<String>) -> serde_json::Result<Option<Planned>> {
-    let title = title(&parts);
     let mut elsewhere = Vec::new();
     for (_, nodes) in &mut parts {
         elsewhere.clear();
@@ -146,24 +154,18 @@ fn united(mut parts: Vec<Part>, events: &mut HashSet<String>) -> serde_json::Res
     let own: Vec<String> = hidden.map(|node| node.id.clone()).collect();
     events.extend(own);
     let Some(mut planned) = unite_all(parts)? else { return Ok(None) };
-    let report = Report { title, ..dated(&planned) };
-    planned.sole &= elsewhere.is_empty() && report == planned.report;
+    planned.sole &= elsewhere.is_empty();
     // What the last part says beside the union is kept with it.
     planned.spare.append(&mut elsewhere);
-    planned.report = report;
     Ok(Some(planned))
 }
 
-/// The title of the part that begins first, as importers make one of the first thing that is said; of two that begin alike
-/// the newer's, and then the one that sorts first, so that the order of the parts does not matter.
-fn title(parts: &[Part]) -> Option<String> {
-    let rank = |part: &Part| {
-        let newest = part.0.updated_at.or(part.0.created_at);
-        let (time, first) = begin(part);
-        (time, first.to_owned(), Reverse(newest), part.0.title.clone())
-    };
-    let titled = parts.iter().filter(|(report, _)| report.title.is_some());
-    titled.min_by_key(|part| rank(part)).and_then(|(report, _)| report.title.clone())
+/// With its title, and the times of its messages.
+fn entitled(mut planned: Planned, titled: &Titled) -> Planned {
+    let report = Report { title: titled.title.clone(), ..dated(&planned) };
+    planned.sole &= report == planned.report;
+    planned.report = report;
+    planned
 }
 
 /// The report with the times of the messages: those of the parts count events that may be elsewhere.

@@ -40,7 +40,7 @@ impl Run<'_> {
             } else {
                 self.outcome.conversations.restored += 1;
             }
-            let Component { id, parts: own, planned } = component;
+            let Component { id, parts: own, planned, titled: _ } = component;
             let last = own.last().and_then(|at| parts.get(*at));
             let by = last.map(|part| self.brought_by(part)).transpose()?.flatten();
             let import = by.or_else(|| stored.as_ref()?.header.import_metadata.clone()).unwrap_or_default();
@@ -48,7 +48,7 @@ impl Run<'_> {
             changes.push(write_of(planned, labels, stored.as_deref()));
             ids.push(id);
         }
-        if family.show(ids) {
+        if family.show(ids) | family.titled.take().is_some() {
             // Before the conversations that it names: a run that dies between the two is completed from it.
             changes.insert(0, family.change(key)?);
         }

@@ -88,7 +88,7 @@ impl Writer<'_> {
     ) -> Result<Planned, IngestError> {
         let shown = before.stored.as_ref().filter(|stored| !stored.withdrawn);
         if !before.family.has_left_out(&self.left_out) {
-            let mut bodies = StoredBodies { store: self.store, record: shown, loaded: None };
+            let mut bodies = StoredBodies::of(self.store, shown);
             return unite(report, nodes, shown.map(assemble::known), &mut |message| bodies.get(message));
         }
         // An undo that is not over may have left what is stored as it was.
@@ -205,14 +205,18 @@ pub(in crate::ingest) fn import_of(record: &ImportRecord) -> ImportMetadata {
 }
 
 /// The bodies of a stored conversation, read at once when the first of them is needed.
-struct StoredBodies<'a> {
+pub(super) struct StoredBodies<'a> {
     store: &'a Store,
     record: Option<&'a ConversationRecord>,
     loaded: Option<HashMap<String, Vec<u8>>>,
 }
 
-impl StoredBodies<'_> {
-    fn get(&mut self, message: &str) -> Result<Body, IngestError> {
+impl<'a> StoredBodies<'a> {
+    pub(super) fn of(store: &'a Store, record: Option<&'a ConversationRecord>) -> Self {
+        Self { store, record, loaded: None }
+    }
+
+    pub(super) fn get(&mut self, message: &str) -> Result<Body, IngestError> {
         let loaded = match &mut self.loaded {
             Some(loaded) => loaded,
             empty => {

@@ -4,7 +4,7 @@ use satchel_store::{Change, ConversationRecord, Store};
 
 use super::{
     Writer,
-    conversation::{counted, withdrawal_of, write_of},
+    conversation::{StoredBodies, counted, withdrawal_of, write_of},
     weight,
 };
 use crate::{
@@ -16,9 +16,6 @@ use crate::{
         groups::{self, Component},
     },
 };
-
-/// The key of `raw_metadata` by which a withdrawn conversation names the one that has its messages.
-const CONTINUED: &str = "continued_in";
 
 /// Whether a conversation is one of rows. One from a document is if its id says so: all others keep theirs.
 pub(super) fn are(conversation: &Conversation) -> bool {
@@ -70,7 +67,7 @@ fn pointed(mut stored: ConversationRecord, components: &[Component]) -> Conversa
     };
     if let Some(component) = components.iter().find(has) {
         let raw = stored.header.raw_metadata.take().unwrap_or_default();
-        stored.header.raw_metadata = Some(raw.with(CONTINUED, &component.id.as_str().into()));
+        stored.header.raw_metadata = Some(raw.with(groups::CONTINUED, &component.id.as_str().into()));
     }
     stored
 }
@@ -148,7 +145,11 @@ impl Writer<'_> {
     }
 
     /// What becomes of what is shown, and of the lineage, when this import says `conversation`.
-    fn told(&mut self, conversation: Conversation, clan: &mut Clan) -> Result<(Told, Vec<Change>), IngestError> {
+    fn told(
+        &mut self,
+        conversation: Conversation,
+        clan: &mut Clan,
+    ) -> Result<(Told, Vec<Change>), IngestError> {
         let Conversation { id, platform, import, report, nodes, .. } = conversation;
         let said = Said::of(&id, &report, &nodes)?;
         let (mut told, mut lineage) = (Told { key: said.key(), ..Told::default() }, Vec::new());
@@ -156,14 +157,15 @@ impl Writer<'_> {
         if known && !clan.family.has_left_out(&self.left_out) {
             return Ok((told, lineage));
         }
-        let mut parts = counted(self.store, "", &clan.family, |part| part.counts(&self.left_out))?;
-        let last = parts.len();
-        parts.push((report, nodes));
         let mut said = (!known).then_some(said);
         let import = import.unwrap_or_else(|| self.import.clone());
-        let components = planned(&platform, parts)?;
+        let (components, last) = self.come_to(&platform, clan, (report, nodes))?;
         // An event may have gone from one to the other.
         told.moved = components.len() > 1;
+        clan.family.titled = match components.as_slice() {
+            [only] => Some(only.titled.clone()),
+            _ => None,
+        };
         for step in steps(self.store, &clan.family, components)? {
             let (component, stored, changed) = match step {
                 Step::Withdraw(change) => {
@@ -192,6 +194,43 @@ impl Writer<'_> {
         lineage.extend(clan.changes()?);
         Ok((told, lineage))
     }
+
+    /// The conversations of a clan of which `part` is said, too, and the place of that among their parts.
+    fn come_to(
+        &self,
+        platform: &str,
+        clan: &Clan,
+        part: groups::Part,
+    ) -> Result<(Vec<Component>, usize), IngestError> {
+        if let Some(component) = self.grown(platform, clan, &part)? {
+            let last = component.parts.len() - 1;
+            return Ok((vec![component], last));
+        }
+        let mut parts = counted(self.store, "", &clan.family, |part| part.counts(&self.left_out))?;
+        parts.push(part);
+        let last = parts.len() - 1;
+        Ok((planned(platform, parts)?, last))
+    }
+
+    /// The only conversation of a clan, grown by `part`.
+    fn grown(
+        &self,
+        platform: &str,
+        clan: &Clan,
+        part: &groups::Part,
+    ) -> Result<Option<Component>, IngestError> {
+        let Some(titled) = clan.family.titled.as_ref().filter(|_| clan.alone()) else { return Ok(None) };
+        if clan.family.has_left_out(&self.left_out) {
+            return Ok(None);
+        }
+        let mut shown = Vec::new();
+        for id in &clan.family.shown {
+            shown.extend(self.store.conversation(id, None)?.filter(|stored| !stored.withdrawn));
+        }
+        let [stored] = shown.as_slice() else { return Ok(None) };
+        let mut bodies = StoredBodies::of(self.store, Some(stored));
+        groups::grown(platform, assemble::known(stored), titled, part, &mut |message| bodies.get(message))
+    }
 }
 
 /// Notes what was `said` with the version of the component that has it; what no version has is kept apart.
@@ -217,3 +256,7 @@ pub(in crate::ingest) fn planned(
 ) -> Result<Vec<Component>, IngestError> {
     groups::components(platform, parts).map_err(|_| IngestError::Unencodable { what: "a stored message" })
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests;

@@ -43,7 +43,10 @@ fn part(minutes: &[i64]) -> Part {
     (report, nodes)
 }
 
-fn shown(parts: Vec<Part>) -> Vec<(String, Option<String>, Option<i64>, Vec<String>)> {
+/// Id, title, first minute, messages.
+type Shown = (String, Option<String>, Option<i64>, Vec<String>);
+
+fn shown(parts: Vec<Part>) -> Vec<Shown> {
     let components = components("p", parts).unwrap();
     let shown = components.into_iter().map(|Component { id, planned, .. }| {
         let nodes = planned.nodes.iter().map(|node| node.known.id.clone()).collect();
@@ -87,4 +90,51 @@ fn a_part_alone_is_what_the_store_then_holds() {
     let (report, nodes) = part(&[1, -2, 3]);
     assert_eq!(components[0].planned.report, report);
     assert_eq!(components[0].id, id_of("p", None, &nodes));
+}
+
+#[test]
+fn of_two_that_begin_alike_the_newer_gives_the_title_whatever_the_order() {
+    let titled = |title: &str, minutes: &[i64]| {
+        let (report, nodes) = part(minutes);
+        (Report { title: Some(title.to_owned()), ..report }, nodes)
+    };
+    let (older, newer) = (|| titled("Bread", &[1, 2]), || titled("Rye bread", &[1, 2, 3]));
+    for parts in [vec![older(), newer()], vec![newer(), older()]] {
+        assert_eq!(shown(parts)[0].1.as_deref(), Some("Rye bread"));
+    }
+}
+
+/// What the conversation of `before` comes to with `part`, without a look at the parts.
+fn after(before: &Component, part: &Part) -> Option<Component> {
+    let bodies: HashMap<&str, &Vec<u8>> = before
+        .planned
+        .nodes
+        .iter()
+        .filter_map(|node| Some((node.known.id.as_str(), node.body.as_ref()?)))
+        .collect();
+    grown("p", before.planned.known(), &before.titled, part, &mut |id| Body::decode(bodies[id])).unwrap()
+}
+
+#[test]
+fn a_conversation_that_grows_is_what_all_its_parts_come_to() {
+    let mut said: Vec<Part> = vec![part(&[1, 2, 3])];
+    for minutes in [&[2, 3, 4, 5][..], &[5, 6], &[1, 2, 3], &[4, 9]] {
+        let before = components("p", said.clone()).unwrap().remove(0);
+        let part = part(minutes);
+        let grown = after(&before, &part).unwrap();
+        said.push(part);
+        let all = components("p", said.clone()).unwrap().remove(0);
+        assert_eq!((&grown.id, &grown.titled), (&all.id, &all.titled));
+        assert!(grown.planned.known().shows(&all.planned.known()), "{minutes:?}");
+    }
+}
+
+#[test]
+fn a_part_that_may_change_more_than_one_conversation_is_not_simply_added() {
+    let before = components("p", vec![part(&[5, 6, 7])]).unwrap().remove(0);
+    for (minutes, why) in
+        [(&[1, 5][..], "another name"), (&[8, 9], "no row in common"), (&[7, -8], "an event")]
+    {
+        assert!(after(&before, &part(minutes)).is_none(), "{why}");
+    }
 }
