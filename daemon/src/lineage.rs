@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::plan::groups::Titled;
 
-pub use evidence::{Counted, replay};
+pub use evidence::{Counted, moved, replay};
 pub use pages::{Brought, Key, Pages, brought, left_out, newest};
 pub use rows::{Clan, Places};
 pub use said::{Kept, Said};

@@ -14,8 +14,8 @@ use satchel_daemon::ingest::{
 };
 use satchel_host::CancelToken;
 use satchel_importer::testkit::first_difference;
-use satchel_pam::{raw::RawObject, time::Timestamp};
-use satchel_store::{ConversationQuery, OpenOptions, Store};
+use satchel_pam::{hash::ContentHash, memory::Memory, raw::RawObject, time::Timestamp};
+use satchel_store::{Batch, Change, ConversationQuery, OpenOptions, Origin, Store};
 use satchel_tests::{
     archive::{Archive, State, only},
     generate::Dice,
@@ -276,4 +276,33 @@ fn shown(archive: &Archive) -> Result<String> {
     let page = archive.store.conversations(&query, None, 2, archive.store.revision())?;
     ensure!(page.items.len() == 1, "one conversation is expected, not {}", page.items.len());
     page.items.into_iter().next().map(|shown| shown.id).context("a conversation")
+}
+
+#[test]
+fn a_memory_of_a_bundle_follows_its_message_into_the_conversation_that_has_it_here() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let [older, newer] = overlapping(folder.path())?;
+    let here = Archive::open(&folder.path().join("here"))?;
+    here.import(&newer)?;
+    let conversation = shown(&here)?;
+    let heads = here.store.conversation(&conversation, None)?.context("a conversation")?.heads;
+    let message = heads.first().context("a message")?.id.clone();
+    let memory: Memory = serde_json::from_value(json!({
+        "id": "m", "type": "preference", "content": "Keeps bees", "status": "active",
+        "content_hash": ContentHash::of("Keeps bees"), "temporal": {"created_at": Timestamp::saturating(START)},
+        "provenance": {"platform": "copilot", "conversation_ref": conversation, "message_ref": message},
+    }))?;
+    let origin = Origin { import: None, actor: "owner".into(), reason: "said".into(), at_micros: START };
+    here.store.commit(Batch { origin, changes: vec![Change::Memory(Box::new(memory))] })?;
+    let full = folder.path().join("full");
+    here.export(&full)?;
+    let there = Archive::open(&folder.path().join("there"))?;
+    there.apply(&full)?;
+    there.import(&older)?;
+    let whole = shown(&there)?;
+    ensure!(whole != conversation, "the two are one");
+    let held = there.store.memory("m", None)?.context("the memory")?.memory;
+    ensure!(held.provenance.conversation_ref == Some(whole) && held.provenance.message_ref == Some(message));
+    ensure!(there.apply(&full)?.warnings.is_empty(), "another version of the memory is said to be later");
+    Ok(())
 }

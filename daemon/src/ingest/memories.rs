@@ -22,7 +22,7 @@ use super::{
     write::{Writer, of_the_record},
 };
 use crate::{
-    lineage::{Brought, Counted, Key, Pages, Places, Undone, replay},
+    lineage::{Brought, Counted, Key, Pages, Places, Undone, moved, replay},
     plan::evidence::{Derived, Document, Edge, Witness, add_edges, name_successors, outranks},
 };
 
@@ -100,7 +100,8 @@ pub(super) fn settle(
     writer.flush(record)
 }
 
-/// What says that memories have to be derived anew, by the import `by` at the latest.
+/// What says that conversations which memories name may be others now: the import `by` derives memories anew, and if it dies
+/// before that, the next one does.
 pub(super) fn unsettled(by: &str) -> Change {
     known::mark(by)
 }
@@ -138,7 +139,8 @@ fn tell_of_later(
 ) -> Result<(), IngestError> {
     let came = &document.memory;
     let id = &came.id;
-    if derived.memories.get(id).is_none_or(|shown| shown == came) {
+    let Some(shown) = derived.memories.get(id) else { return Ok(()) };
+    if shown == came || *shown == moved(came, shown.provenance.conversation_ref.clone()) {
         return Ok(());
     }
     let message = "another version of it is later or final and stays shown; this one is kept".to_owned();
@@ -191,7 +193,7 @@ impl Evidence {
                 document.encode().map_err(|_| IngestError::Unencodable { what: "a memory of a document" })?;
             reports.insert(key_of(&id), bytes);
         }
-        known.places.extend(Places::of(store, fresh.values())?);
+        known.places.extend(Places::of(store, fresh.values(), &documents)?);
         let mut versions: BTreeMap<&str, Vec<&Document>> = BTreeMap::new();
         for document in &known.documents {
             versions.entry(&document.memory.id).or_default().push(document);

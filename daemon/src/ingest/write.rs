@@ -14,6 +14,7 @@ use satchel_store::{Batch, Change, MessageWrite, Origin, Store, StoreError};
 use super::{
     IngestError,
     memo::{Account, Known},
+    memories,
     receipt::ImportRecord,
     run::Normalised,
 };
@@ -53,6 +54,8 @@ pub(super) struct Writer<'a> {
     pending: BTreeSet<String>,
     /// Messages of the batch that were grouped from rows.
     rows: BTreeSet<String>,
+    /// Whether some of them may have got another conversation than memories name.
+    moved: bool,
     /// Conversations and messages as a dry run would leave them, so that a record met twice counts once as new.
     pub(super) touched: BTreeSet<String>,
     /// Evidence that is not stored yet.
@@ -90,6 +93,7 @@ impl<'a> Writer<'a> {
             bytes: 0,
             pending: BTreeSet::new(),
             rows: BTreeSet::new(),
+            moved: false,
             touched: BTreeSet::new(),
             witnesses: Vec::new(),
             documents: Vec::new(),
@@ -223,6 +227,9 @@ impl<'a> Writer<'a> {
     pub(super) fn flush(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
         let page = self.said.rest().filter(|_| !self.dry_run);
         self.changes.extend(page);
+        if std::mem::take(&mut self.moved) {
+            self.changes.push(memories::unsettled(&record.id));
+        }
         let changes = std::mem::take(&mut self.changes);
         self.bytes = 0;
         self.pending.clear();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use satchel_pam::memory::Memory;
 use satchel_store::Store;
 
 use super::{Brought, Key, LineageError, Places, Undone, decode, left_out};
@@ -48,7 +49,7 @@ impl Counted {
                 }
             }
         }
-        counted.places = Places::of(store, counted.witnesses.values())?;
+        counted.places = Places::of(store, counted.witnesses.values(), &counted.documents)?;
         Ok(counted)
     }
 
@@ -61,7 +62,7 @@ impl Counted {
     /// What follows from it without the relations that are named.
     #[must_use]
     pub fn derive_unnamed(&self) -> Derived {
-        replay(self.witnesses.values(), &self.places, &self.documents)
+        replay(self.witnesses.values(), &self.places, self.documents.iter())
     }
 
     /// What follows from it.
@@ -77,12 +78,21 @@ impl Counted {
 pub fn replay<'a, 'd>(
     witnesses: impl Iterator<Item = &'a Witness> + Clone,
     places: &Places,
-    documents: impl IntoIterator<Item = &'d Document>,
+    documents: impl Iterator<Item = &'d Document> + Clone,
 ) -> Derived {
     let placed = places.placed(witnesses.clone());
     let mut all: Vec<&Witness> = placed.iter().collect();
     for witness in witnesses.filter(|witness| witness.row.is_none()) {
         all.push(witness);
     }
-    derive_with(all, documents)
+    let mut derived = derive_with(all, documents.clone());
+    places.place(&mut derived, documents);
+    derived
+}
+
+/// `memory` as if it had been said in `conversation`.
+pub fn moved(memory: &Memory, conversation: Option<String>) -> Memory {
+    let mut memory = memory.clone();
+    memory.provenance.conversation_ref = conversation;
+    memory
 }

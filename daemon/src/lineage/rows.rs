@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use satchel_store::{Change, Ledger, Store};
 
 use super::{Family, LineageError, REST, put};
-use crate::plan::evidence::Witness;
+use crate::plan::evidence::{Derived, Document, Witness};
 
 /// Families of one row that are looked through: each join makes the smaller one point to the larger, so a way of so many
 /// steps would need more rows than there can be.
@@ -90,13 +90,18 @@ impl Clan {
 pub struct Places(BTreeMap<String, String>);
 
 impl Places {
-    /// Of the rows that `witnesses` name, as the store shows them now.
+    /// Of the rows that `witnesses` and the memories of `documents` name, as the store shows them now.
     ///
     /// # Errors
     /// When store or ledger do not read.
-    pub fn of<'a>(store: &Store, witnesses: impl Iterator<Item = &'a Witness>) -> Result<Self, LineageError> {
+    pub fn of<'a>(
+        store: &Store,
+        witnesses: impl Iterator<Item = &'a Witness>,
+        documents: &[Document],
+    ) -> Result<Self, LineageError> {
+        let named = documents.iter().filter_map(|document| document.memory.provenance.message_ref.as_deref());
         let mut families: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-        for row in witnesses.filter_map(|witness| witness.row.as_deref()) {
+        for row in witnesses.filter_map(|witness| witness.row.as_deref()).chain(named) {
             if let Some(entry) = store.ledger_get(Ledger::Lineage, &row_name(row))? {
                 let key = String::from_utf8_lossy(&entry.value).into_owned();
                 families.entry(key).or_default().insert(row);
@@ -117,6 +122,16 @@ impl Places {
     /// Takes what `other` knows too.
     pub fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
+    }
+
+    /// Lets the memories of `documents` name the conversation that has their row.
+    pub fn place<'d>(&self, derived: &mut Derived, documents: impl Iterator<Item = &'d Document>) {
+        for document in documents {
+            let Some(memory) = derived.memories.get_mut(&document.memory.id) else { continue };
+            if let Some(place) = memory.provenance.message_ref.as_ref().and_then(|row| self.0.get(row)) {
+                memory.provenance.conversation_ref = Some(place.clone());
+            }
+        }
     }
 
     /// Those of `witnesses` that name rows, each with the conversation where its row is shown.

@@ -8,7 +8,7 @@ use super::{
     weight,
 };
 use crate::{
-    ingest::{IngestError, memories, normalise::Conversation, receipt::ImportRecord},
+    ingest::{IngestError, normalise::Conversation, receipt::ImportRecord},
     lineage::{Clan, Family, Kept, Key, Part, Said},
     plan::{
         assemble::{self, Labels},
@@ -92,11 +92,12 @@ impl Writer<'_> {
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
         let mut clan = self.clan(&conversation, record)?;
-        let (id, foreign) = (conversation.id.clone(), conversation.foreign);
+        let id = conversation.id.clone();
         let rows: Vec<String> = conversation.nodes.iter().map(|node| node.id.clone()).collect();
         let found = rows.len() as u64;
         let (told, lineage) = self.told(conversation, &mut clan)?;
-        for change in told.changes.iter().filter(|_| foreign) {
+        // What is united may be more than one conversation holds, whoever says it.
+        for change in &told.changes {
             if let Some(refusal) = self.refusal(Some(change))? {
                 return self.refuse(&id, found, refusal, record);
             }
@@ -120,10 +121,7 @@ impl Writer<'_> {
             self.rows.extend(rows);
             // The lineage first: a commit is whole, but a reader of it wants to know the conversations before they come.
             self.changes.extend(lineage.into_iter().chain(told.changes));
-            if told.moved {
-                // Memories name their conversations; an import that dies before it looks at them leaves that to the next.
-                self.changes.push(memories::unsettled(&record.id));
-            }
+            self.moved |= told.moved;
         }
         Ok(())
     }

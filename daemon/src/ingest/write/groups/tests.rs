@@ -20,7 +20,7 @@ use super::*;
 use crate::{
     clock::SystemClock,
     ingest::{
-        Imports, ledger,
+        Imports, ledger, memories,
         normalise::{Place, Reader},
         run::{Normalised, Tail},
         undo::{Turn, TurnRequest},
@@ -170,4 +170,14 @@ fn an_import_that_dies_before_memories_follow_is_made_up_for_by_the_next() {
     shelf.import((&[&[1, 5]], None), false);
     shelf.import((&[&[90]], None), true);
     assert_eq!(shelf.around(), [1, 5, 6, 7]);
+}
+
+#[test]
+fn one_batch_joins_several_conversations() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelf = Shelf::open(dir.path());
+    shelf.import((&[&[5, 6], &[50, 51]], Some(50)), true);
+    let both = shelf.import((&[&[1, 5], &[40, 50]], None), true);
+    assert_eq!(both.conversations.updated, 2);
+    assert_eq!(shelf.around(), [40, 50, 51]);
 }
