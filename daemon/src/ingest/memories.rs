@@ -23,10 +23,8 @@ use super::{
     write::{Writer, of_the_record},
 };
 use crate::{
-    lineage::{Brought, Counted, Key, Pages},
-    plan::evidence::{
-        Derived, Document, Edge, Witness, add_edges, derive_until, derive_with, name_successors, outranks,
-    },
+    lineage::{Brought, Counted, Key, Pages, Places, moved, replay_until},
+    plan::evidence::{Derived, Document, Edge, Witness, add_edges, name_successors, outranks},
 };
 
 /// Changes of one batch.
@@ -41,7 +39,7 @@ pub(super) fn settle(
     tail: Tail,
     record: &mut ImportRecord,
 ) -> Result<(), IngestError> {
-    if writer.evidence == 0 && tail.is_empty() {
+    if writer.evidence == 0 && tail.is_empty() && (writer.dry_run || !known::marked(store)?) {
         return Ok(());
     }
     writer.hold()?;
@@ -104,6 +102,12 @@ pub(super) fn settle(
     writer.flush(record)
 }
 
+/// What says that conversations which memories name may be others now: the import `by` derives memories anew, and if it dies
+/// before that, the next one does.
+pub(super) fn unsettled(by: &str) -> Change {
+    known::mark(by)
+}
+
 /// Leaves out the documents whose ids the store would not take.
 fn refuse_documents(
     store: &Store,
@@ -137,7 +141,8 @@ fn tell_of_later(
 ) -> Result<(), IngestError> {
     let came = &document.memory;
     let id = &came.id;
-    if derived.memories.get(id).is_none_or(|shown| shown == came) {
+    let Some(shown) = derived.memories.get(id) else { return Ok(()) };
+    if shown == came || *shown == moved(came, shown.provenance.conversation_ref.clone()) {
         return Ok(());
     }
     let message = "another version of it is later or final and stays shown; this one is kept".to_owned();
@@ -174,7 +179,7 @@ impl Evidence {
         (witnesses, mut documents): (Vec<Witness>, Vec<Document>),
     ) -> Result<Self, IngestError> {
         let known = Counted::until(store, &writer.undone, &|| writer.cancel.cancelled())?;
-        let known = known.ok_or(IngestError::Cancelled)?;
+        let mut known = known.ok_or(IngestError::Cancelled)?;
         let mut reports = BTreeMap::new();
         // Which of two reports counts must not depend on which export came first.
         let mut fresh: BTreeMap<String, Witness> = BTreeMap::new();
@@ -191,6 +196,7 @@ impl Evidence {
                 document.encode().map_err(|_| IngestError::Unencodable { what: "a memory of a document" })?;
             reports.insert(key_of(&id), bytes);
         }
+        known.places.extend(Places::of(store, fresh.values(), &documents)?);
         let mut versions: BTreeMap<&str, Vec<&Document>> = BTreeMap::new();
         for document in &known.documents {
             versions.entry(&document.memory.id).or_default().push(document);
@@ -210,12 +216,8 @@ impl Evidence {
     fn derive(&self, cancel: &CancelToken) -> Result<Derived, IngestError> {
         let kept = self.known.witnesses.values().filter(|known| !self.fresh.contains_key(&known.id));
         let documents = self.known.documents.iter().chain(&self.documents);
-        derive_until(kept.chain(self.fresh.values()), documents, &|| cancel.cancelled())
+        replay_until(kept.chain(self.fresh.values()), &self.known.places, documents, &|| cancel.cancelled())
             .ok_or(IngestError::Cancelled)
-    }
-
-    fn derive_without_import(&self) -> Derived {
-        derive_with(self.known.witnesses.values(), &self.known.documents)
     }
 
     /// What stores the evidence of `import`: first whose it is, so that none is ever nobody's, then what is not stored.
@@ -250,7 +252,7 @@ struct Without<'a> {
 
 impl Without<'_> {
     fn memory(&self, id: &str) -> Option<&Memory> {
-        self.derived.get_or_init(|| self.evidence.derive_without_import()).memories.get(id)
+        self.derived.get_or_init(|| self.evidence.known.derive_unnamed()).memories.get(id)
     }
 }
 

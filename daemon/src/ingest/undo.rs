@@ -4,13 +4,16 @@
 //! First the ledger says that the import counts no more; everything that is written after that follows from it, in batches,
 //! and can be done again from any point: a run that dies is completed by the same command.
 
+mod rows;
+
 use std::{
     cell::OnceCell,
     collections::{BTreeMap, BTreeSet},
 };
 
 use satchel_host::CancelToken;
-use satchel_store::{Change, Origin, Store, points};
+use satchel_pam::conversation::ImportMetadata;
+use satchel_store::{Change, ConversationRecord, Origin, Store, points};
 use uuid::Uuid;
 
 use super::{
@@ -288,24 +291,38 @@ impl<'a> Run<'a> {
         let left_out = |undone| lineage::left_out(&self.inner.store, Brought::Parts, undone);
         self.left_out = [left_out(&self.before)?, left_out(&self.after)?];
         for id in ids {
-            if let Some(change) = self.conversation(id)?
-                && !self.dry_run
-            {
-                self.writer.add(change, &mut self.scratch)?;
+            for change in self.changes(id)? {
+                if !self.dry_run {
+                    self.writer.add(change, &mut self.scratch)?;
+                }
             }
         }
         self.writer.flush(&mut self.scratch)
     }
 
-    fn conversation(&mut self, id: &str) -> Result<Option<Change>, IngestError> {
+    /// What becomes of all that was said under `id`.
+    fn changes(&mut self, id: &str) -> Result<Vec<Change>, IngestError> {
         let store = &self.inner.store;
         let stored = store.conversation(id, None)?;
         let family = Family::of(store, id, stored.as_ref())?;
         let [before, after] = &self.left_out;
         if family.parts.iter().all(|part| part.counts(before) == part.counts(after)) {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let planned = replayed(store, id, &family, |part| part.counts(after))?;
+        if family.of_rows() {
+            return self.rows(id, family);
+        }
+        Ok(self.conversation(id, stored, &family)?.into_iter().collect())
+    }
+
+    fn conversation(
+        &mut self,
+        id: &str,
+        stored: Option<ConversationRecord>,
+        family: &Family,
+    ) -> Result<Option<Change>, IngestError> {
+        let (store, [_, after]) = (&self.inner.store, &self.left_out);
+        let planned = replayed(store, id, family, |part| part.counts(after))?;
         let shown = stored.as_ref().filter(|stored| !stored.withdrawn);
         let effect = &mut self.outcome.conversations;
         match (planned, shown) {
@@ -323,8 +340,8 @@ impl<'a> Run<'a> {
                 }
                 let Some(stored) = &stored else { return Ok(None) };
                 let counted = family.parts.iter().rev().find(|part| part.counts(after));
-                let by = counted.and_then(Part::key).map(|key| self.said_by(key)).transpose()?.flatten();
-                let import = by.as_ref().map(import_of).or_else(|| stored.header.import_metadata.clone());
+                let by = counted.map(|part| self.brought_by(part)).transpose()?.flatten();
+                let import = by.or_else(|| stored.header.import_metadata.clone());
                 let platform = stored.header.provider.name.clone();
                 let import = import.unwrap_or_default();
                 let labels = Labels { id, platform: &platform, fallback: 0, import };
@@ -333,15 +350,16 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The newest import that counts and said it.
-    fn said_by(&self, key: Key) -> Result<Option<ImportRecord>, IngestError> {
+    /// How a part came here: by the newest import that counts and said it.
+    fn brought_by(&self, part: &Part) -> Result<Option<ImportMetadata>, IngestError> {
         let store = &self.inner.store;
         if self.newest.get().is_none() {
             // Another import may have said it since; which of them is named is no matter.
             drop(self.newest.set(lineage::newest(store, Brought::Parts, &self.after)?));
         }
-        let by = self.newest.get().and_then(|newest| newest.get(&key));
-        Ok(by.map(|by| ledger::get(store, &by.to_string())).transpose()?.flatten())
+        let by = self.newest.get().zip(part.key()).and_then(|(newest, key)| newest.get(&key));
+        let by = by.map(|by| ledger::get(store, &by.to_string())).transpose()?.flatten();
+        Ok(by.as_ref().map(import_of))
     }
 
     /// Memories and relations, as they follow from the evidence that counts.

@@ -1,6 +1,7 @@
 //! Plans and commits what a run gives, in bounded batches of whole conversations, and counts it.
 
 pub(super) mod conversation;
+pub(super) mod groups;
 
 use std::collections::BTreeSet;
 
@@ -11,6 +12,7 @@ use satchel_store::{Batch, Change, MessageWrite, Origin, Store, StoreError};
 use super::{
     IngestError,
     memo::{Account, Known},
+    memories,
     receipt::ImportRecord,
     run::Normalised,
     turn::{Held, Turns},
@@ -51,6 +53,10 @@ pub(super) struct Writer<'a> {
     changes: Vec<Change>,
     bytes: usize,
     pending: BTreeSet<String>,
+    /// Messages of the batch that were grouped from rows.
+    rows: BTreeSet<String>,
+    /// Whether some of them may have got another conversation than memories name.
+    moved: bool,
     /// Conversations and messages as a dry run would leave them, so that a record met twice counts once as new.
     pub(super) touched: BTreeSet<String>,
     /// Evidence that is not stored yet.
@@ -88,6 +94,8 @@ impl<'a> Writer<'a> {
             changes: Vec::new(),
             bytes: 0,
             pending: BTreeSet::new(),
+            rows: BTreeSet::new(),
+            moved: false,
             touched: BTreeSet::new(),
             witnesses: Vec::new(),
             documents: Vec::new(),
@@ -101,6 +109,9 @@ impl<'a> Writer<'a> {
     /// Takes one record into the batch.
     pub(super) fn take(&mut self, item: Normalised, record: &mut ImportRecord) -> Result<(), IngestError> {
         match item {
+            Normalised::Conversation(conversation) if groups::are(&conversation) => {
+                self.groups(*conversation, record)?;
+            }
             Normalised::Conversation(conversation) => self.conversation(*conversation, record)?,
             Normalised::Evidence(witnesses) => self.evidence(witnesses)?,
             Normalised::Document(document) => {
@@ -218,9 +229,13 @@ impl<'a> Writer<'a> {
     pub(super) fn flush(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
         let page = self.said.rest().filter(|_| !self.dry_run);
         self.changes.extend(page);
+        if std::mem::take(&mut self.moved) {
+            self.changes.push(memories::unsettled(&record.id));
+        }
         let changes = std::mem::take(&mut self.changes);
         self.bytes = 0;
         self.pending.clear();
+        self.rows.clear();
         if !changes.is_empty() {
             self.commit(changes, record)?;
         }

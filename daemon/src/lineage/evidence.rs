@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use satchel_pam::memory::Memory;
 use satchel_store::Store;
 
-use super::{Brought, Key, LineageError, Undone, decode, left_out};
-use crate::plan::evidence::{Derived, Document, Edge, Witness, add_edges, derive_with, outranks};
+use super::{Brought, Key, LineageError, Places, Undone, decode, left_out};
+use crate::plan::evidence::{Derived, Document, Edge, Witness, add_edges, derive_until, outranks};
 
 /// The evidence that counts, all of it in memory.
 #[derive(Default)]
@@ -18,6 +19,8 @@ pub struct Counted {
     pub edges: Vec<Edge>,
     /// The keys of everything that is stored, whether it counts or not.
     pub keys: BTreeSet<Key>,
+    /// Where the rows are shown that the evidence names.
+    pub places: Places,
 }
 
 impl Counted {
@@ -61,20 +64,60 @@ impl Counted {
                 }
             }
         }
+        counted.places = Places::of(store, counted.witnesses.values(), &counted.documents)?;
         Ok(Some(counted))
     }
 
     /// The relations that follow from it without being named.
     #[must_use]
     pub fn replayed(&self) -> BTreeSet<String> {
-        derive_with(self.witnesses.values(), &self.documents).relations.into_keys().collect()
+        self.derive_unnamed().relations.into_keys().collect()
+    }
+
+    /// What follows from it without the relations that are named.
+    #[must_use]
+    pub fn derive_unnamed(&self) -> Derived {
+        replay(self.witnesses.values(), &self.places, self.documents.iter())
     }
 
     /// What follows from it.
     #[must_use]
     pub fn derive(&self) -> Derived {
-        let mut derived = derive_with(self.witnesses.values(), &self.documents);
+        let mut derived = self.derive_unnamed();
         add_edges(&mut derived, &self.edges);
         derived
     }
+}
+
+/// Replays evidence, with each row where it is shown.
+pub fn replay<'a, 'd>(
+    witnesses: impl Iterator<Item = &'a Witness> + Clone,
+    places: &Places,
+    documents: impl Iterator<Item = &'d Document> + Clone,
+) -> Derived {
+    replay_until(witnesses, places, documents, &|| false).unwrap_or_default()
+}
+
+/// As [`replay`]; none if `stop`, which is asked for every memory, says so on the way.
+pub fn replay_until<'a, 'd>(
+    witnesses: impl Iterator<Item = &'a Witness> + Clone,
+    places: &Places,
+    documents: impl Iterator<Item = &'d Document> + Clone,
+    stop: &dyn Fn() -> bool,
+) -> Option<Derived> {
+    let placed = places.placed(witnesses.clone());
+    let mut all: Vec<&Witness> = placed.iter().collect();
+    for witness in witnesses.filter(|witness| witness.row.is_none()) {
+        all.push(witness);
+    }
+    let mut derived = derive_until(all, documents.clone(), stop)?;
+    places.place(&mut derived, documents);
+    Some(derived)
+}
+
+/// `memory` as if it had been said in `conversation`.
+pub fn moved(memory: &Memory, conversation: Option<String>) -> Memory {
+    let mut memory = memory.clone();
+    memory.provenance.conversation_ref = conversation;
+    memory
 }

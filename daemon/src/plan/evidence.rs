@@ -44,6 +44,9 @@ pub struct Witness {
     /// PAM id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// Of a conversation that was grouped from rows: the message that it goes with, as other exports may move it to another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<String>,
     /// How the memory came about.
     pub method: ExtractionMethod,
     /// The importer, `name/x.y.z`.
@@ -144,17 +147,17 @@ fn version(extractor: &str) -> Vec<u64> {
 }
 
 /// Replays all evidence: what exports say, and the memories that PAM documents brought.
-pub fn derive_with<'a>(
+pub fn derive_with<'a, 'd>(
     all: impl IntoIterator<Item = &'a Witness>,
-    documents: impl IntoIterator<Item = &'a Document>,
+    documents: impl IntoIterator<Item = &'d Document>,
 ) -> Derived {
     derive_until(all, documents, &|| false).unwrap_or_default()
 }
 
 /// As [`derive_with`]; none if `stop`, which is asked for every memory, says so on the way.
-pub fn derive_until<'a>(
+pub fn derive_until<'a, 'd>(
     all: impl IntoIterator<Item = &'a Witness>,
-    documents: impl IntoIterator<Item = &'a Document>,
+    documents: impl IntoIterator<Item = &'d Document>,
     stop: &dyn Fn() -> bool,
 ) -> Option<Derived> {
     let mut derived = said(all, stop)?;

@@ -202,6 +202,7 @@ mod tests {
             at,
             conversation: None,
             message: None,
+            row: None,
             method: satchel_pam::memory::ExtractionMethod::ApiExport,
             extractor: "test/0.1.0".to_owned(),
             claim: Claim::Statement(item.clone()),
