@@ -44,7 +44,9 @@ impl Target {
     /// Prepares to write `output`: a ZIP if it ends so, else a folder that is absent or empty.
     pub(super) fn create(output: &Path, id: &str) -> Result<Self, ExportError> {
         let failed = ExportError::write(output);
-        let name = output.file_name().ok_or_else(|| ExportError::BadOutput { path: output.to_owned() })?;
+        if output.file_name().is_none() {
+            return Err(ExportError::BadOutput { path: output.to_owned() });
+        }
         let zip = output.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"));
         if output.exists() && (zip || !empty_folder(output)) {
             return Err(ExportError::Occupied { path: output.to_owned() });
@@ -52,7 +54,8 @@ impl Target {
         let parent =
             output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         fs::create_dir_all(parent).map_err(&failed)?;
-        let partial = parent.join(format!(".{}.partial-{id}", name.to_string_lossy()));
+        // Without the output's name: that may be as long as names may be.
+        let partial = parent.join(format!(".satchel-partial-{id}"));
         let kind = if zip {
             let file = new_file(&partial).map_err(&failed)?;
             Kind::Zip(Box::new(ZipWriter::new(BufWriter::new(file))))

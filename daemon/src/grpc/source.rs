@@ -7,7 +7,7 @@ use satchel_proto::v1;
 use super::{Core, import::MAX_PATH_BYTES, status::Fault};
 use crate::{
     ingest::Silent,
-    watch::{FolderView, Notice, Origin, State, Watch, WatchedFolder, shown},
+    watch::{FolderView, Notice, Origin, State, Watch, WatchedFolder, shown, text},
 };
 
 /// Longest reason of one file in an answer, in characters.
@@ -128,7 +128,7 @@ fn to_wire(watch: &Watch, folder: WatchedFolder) -> v1::Source {
     };
     let items = |notices: Vec<Notice>| notices.into_iter().map(|notice| item(watch, notice)).collect();
     v1::Source {
-        path: shown(path.as_os_str()),
+        path: text(path.as_os_str()),
         origin: origin_to_wire(origin).into(),
         state: state.into(),
         polling_reason,

@@ -2,7 +2,8 @@
 //! been made, or not been undone. History stays.
 //!
 //! First the ledger says that the import counts no more; everything that is written after that follows from it, in batches,
-//! and can be done again from any point: a run that dies is completed by the same command.
+//! and can be done again from any point: a run that dies is completed by the next start
+//! of the program, and one that was cancelled by that or the same command.
 
 mod rows;
 

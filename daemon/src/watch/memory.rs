@@ -154,8 +154,9 @@ impl Kept {
 
     fn place(&self, name: &OsStr) -> Option<Place> {
         let inode = std::fs::metadata(&self.root).ok()?.ino();
-        let name = name.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        Some(Place { folder: self.folder(), inode, name })
+        let mut hex = String::new();
+        name.as_bytes().iter().for_each(|byte| hex.push_str(&format!("{byte:02x}")));
+        Some(Place { folder: self.folder(), inode, name: hex })
     }
 }
 

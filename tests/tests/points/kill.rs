@@ -50,8 +50,8 @@ fn child_that_dies_at_a_place() -> Result<()> {
             rustix::process::kill_process(this, rustix::process::Signal::KILL).unwrap_or_default();
         }
         if place.is_empty() {
-            let text: String = counts.iter().map(|(place, times)| format!("{times} {place}\n")).collect();
-            drop(fs::write(&log, text));
+            let lines: Vec<String> = counts.iter().map(|(place, times)| format!("{times} {place}")).collect();
+            drop(fs::write(&log, lines.join("\n")));
         }
     }));
     scene.play(&folder)
