@@ -4,13 +4,16 @@ mod base;
 mod bundle;
 mod delta;
 mod keys;
+mod leave;
 pub mod memu;
 mod regular;
+mod select;
 mod target;
 mod view;
+mod withheld;
 
 use std::{
-    cell::Cell,
+    cell::{Cell, OnceCell},
     fs::File,
     io::{self, Seek},
     path::{Path, PathBuf},
@@ -20,6 +23,7 @@ use std::{
 use satchel_store::{Cursor, Page, Store, StoreError};
 use uuid::Uuid;
 
+pub use self::select::Selection;
 use self::{
     base::{Choice, choose},
     delta::Delta,
@@ -45,6 +49,8 @@ pub struct ExportRequest {
     pub attachments: bool,
     /// All or what changed.
     pub extent: Extent,
+    /// What of the store.
+    pub selection: Selection,
 }
 
 /// How much is exported.
@@ -107,6 +113,16 @@ pub enum ExportError {
     /// Another format.
     #[error("only PAM knows incremental exports; leave --incremental out, or the other format")]
     NoIncrement,
+    /// A part of a part.
+    #[error(
+        "an incremental export is of the whole store; leave --incremental out, or the filters and --strip-identifiers"
+    )]
+    PartialIncrement,
+    /// Shapes that are made of who somebody is.
+    #[error(
+        "MemU's shapes can be neither filtered nor stripped, as they are made of users and their lists; use --format pam or markdown"
+    )]
+    WholeOnly,
     /// A bug.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unencodable { what: &'static str },
@@ -194,9 +210,12 @@ impl Exports {
         };
         let progress = Cell::new(total(store, request, delta.as_ref())?);
         let told = bundle::Told { progress, tell };
-        let job = bundle::Job { store, request, id, revision, now, signer: &signer, delta, reason, told };
+        let private = OnceCell::new();
+        let job =
+            bundle::Job { store, request, id, revision, now, signer: &signer, delta, reason, told, private };
         let record = match request.format {
             Format::Pam => job.write()?,
+            Format::Memu if request.selection.said().is_some() => return Err(ExportError::WholeOnly),
             Format::Memu => view::write(&job)?,
         };
         let record = ExportRecord { scheduled, ..record };

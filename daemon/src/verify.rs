@@ -20,6 +20,7 @@ use satchel_pam::{
 use crate::{
     intake::{Bundle, IntakeError, Limits, Source},
     listed,
+    manifest::Selected,
 };
 
 pub use chain::Merged;
@@ -96,6 +97,8 @@ pub struct Report {
     pub conversations: u64,
     /// What base and bundle make; none without a base, or if they do not fit.
     pub merged: Option<Merged>,
+    /// Set if it says that it is no copy of a store, but a part of one, or without identifiers.
+    pub selection: Option<Selected>,
 }
 
 /// Why nothing could be checked.
@@ -132,7 +135,7 @@ pub fn path(path: &Path, options: &Options) -> Result<Report, VerifyError> {
         let mut base = check(base)?;
         findings = judged(&mut base, options, &wanted);
         findings.iter_mut().for_each(|finding| finding.path.insert_str(0, "base: "));
-        let (made, issues) = chain::check(base.report, &checked.report);
+        let (made, issues) = chain::check(base.report, base.selection.as_ref(), &checked.report);
         merged = made;
         checked.report.issues.extend(issues);
     }
@@ -144,6 +147,7 @@ struct Checked {
     report: validate::Report,
     manifest: Signed,
     conversations: u64,
+    selection: Option<Selected>,
 }
 
 fn check(path: &Path) -> Result<Checked, VerifyError> {
@@ -154,7 +158,8 @@ fn check(path: &Path) -> Result<Checked, VerifyError> {
             Lone::Store => Some(folder_of(&entry.path)),
             Lone::Document(issues) => {
                 let report = of_document(issues);
-                return Ok(Checked { report, manifest: Signed::Absent, conversations: 1 });
+                let manifest = Signed::Absent;
+                return Ok(Checked { report, manifest, conversations: 1, selection: None });
             }
             Lone::Other => None,
         },
@@ -162,8 +167,9 @@ fn check(path: &Path) -> Result<Checked, VerifyError> {
     };
     let root = root.ok_or_else(|| VerifyError::NoBundle { path: path.to_owned(), seen: seen(&bundle) })?;
     let (mut report, conversations) = check_documents(&bundle, &root)?;
-    let (manifest, findings) = manifest::check(&bundle, &root, &report)?;
-    report.issues.extend(findings);
+    let manifest::Looked { state, issues, manifest } = manifest::check(&bundle, &root, &report)?;
+    report.issues.extend(issues);
+    let selection = report.store.as_ref().and_then(|store| Selected::of(&store.header, manifest.as_ref()));
     for unread in bundle.unread() {
         report.issues.push(Issue::error(
             "files",
@@ -171,7 +177,7 @@ fn check(path: &Path) -> Result<Checked, VerifyError> {
             format!("cannot be checked: {}", unread.reason),
         ));
     }
-    Ok(Checked { report, manifest, conversations })
+    Ok(Checked { report, manifest: state, conversations, selection })
 }
 
 fn key(text: &str) -> Result<PublicKey, VerifyError> {
@@ -328,7 +334,7 @@ fn conclude(
 ) -> Report {
     let mut findings = judged(&mut checked, options, wanted);
     findings.extend(of_base);
-    let Checked { report, manifest, conversations } = checked;
+    let Checked { report, manifest, conversations, selection } = checked;
     let validate::Report { store, issues: _, checksum: _, signature } = report;
     let worst = |finding: &Finding| finding.severity == Severity::Error || options.strict;
     let valid = !findings.iter().any(worst);
@@ -345,6 +351,7 @@ fn conclude(
         memories: store.map_or(0, |store| store.memories.len() as u64),
         conversations,
         merged,
+        selection,
     }
 }
 

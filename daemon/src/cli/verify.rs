@@ -12,7 +12,10 @@ use super::{
     table::{Cell, Column, Table},
     text,
 };
-use crate::verify::{self, Finding, Options, Report, Signed};
+use crate::{
+    manifest::Selected,
+    verify::{self, Finding, Options, Report, Signed},
+};
 
 /// Findings that are shown; `--json` has them all.
 const SHOWN: usize = 30;
@@ -56,6 +59,8 @@ struct Verdict<'a> {
     conversations: u64,
     /// Null without `--base`, or if the two do not fit.
     merged: Option<Merged>,
+    /// Null, or how it is less than a copy of a store.
+    selection: Option<&'a Selected>,
 }
 
 /// What base and bundle make.
@@ -85,6 +90,7 @@ impl<'a> Verdict<'a> {
             memories,
             conversations,
             merged,
+            selection,
         } = report;
         Self {
             valid: *valid,
@@ -99,6 +105,7 @@ impl<'a> Verdict<'a> {
                 memories: merged.memories,
                 checksum: merged.checksum.map(|sum| sum.to_string()),
             }),
+            selection: selection.as_ref(),
         }
     }
 }
@@ -125,6 +132,9 @@ fn render(report: &Report, look: Look) -> String {
     facts.painted("signature", word(report.signature), paint(report.signature));
     facts.painted("manifest", word(report.manifest), paint(report.manifest));
     facts.maybe("signed by", report.signer.as_deref());
+    if let Some(selection) = &report.selection {
+        facts.add("holds", &format!("{}; no copy of the store, and nothing builds on it", selection.words()));
+    }
     if let Some(merged) = &report.merged {
         facts.add("with base", &text::count(merged.memories, "memory", "memories"));
         facts.maybe("checksum", merged.checksum.map(|sum| sum.to_string()).as_deref());
@@ -213,6 +223,7 @@ mod tests {
             memories: 12,
             conversations: 1,
             merged: None,
+            selection: None,
         }
     }
 

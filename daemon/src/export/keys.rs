@@ -27,6 +27,13 @@ pub(super) struct Signer {
     pub(super) key: SigningKey,
 }
 
+impl Signer {
+    /// An owner id that says nothing of who it is and stays the same: for those whose own is an e-mail address.
+    pub(super) fn stand_in(&self) -> String {
+        Uuid::new_v5(&satchel_pam::ids::NAMESPACE, self.key.verifying_key().as_bytes()).to_string()
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeyFile {

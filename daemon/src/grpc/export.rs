@@ -11,6 +11,7 @@ use std::{
 use satchel_proto::v1::{
     self, export_service_server::ExportService, make_export_response::Told, verify_export_request::Bundle,
 };
+use satchel_store::MemoryQuery;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
@@ -19,10 +20,13 @@ use super::{
     Core,
     call::{absolute, bounded, fill, required},
     status::{Fault, Kind},
-    wire::export::{export_to_wire, format_from_wire, progress_to_wire, report_to_wire},
+    wire::{
+        export::{export_to_wire, format_from_wire, progress_to_wire, report_to_wire},
+        memory::filter_from_wire,
+    },
 };
 use crate::{
-    export::{ExportRecord, ExportRequest, Extent, Format, Progress},
+    export::{ExportRecord, ExportRequest, Extent, Format, Progress, Selection},
     verify,
 };
 
@@ -144,6 +148,8 @@ fn wanted(request: v1::CreateExportRequest) -> Result<ExportRequest, Fault> {
         attachments,
         format,
         base_export_id,
+        filter,
+        strip_identifiers,
     } = request;
     let extent = extent(r#type, base_export_id)?;
     absolute("output", &output)?;
@@ -153,7 +159,27 @@ fn wanted(request: v1::CreateExportRequest) -> Result<ExportRequest, Fault> {
         return Err(Fault::field("attachments", "must be false, as this format has no attachments"));
     }
     let conversations = !without_conversations;
-    Ok(ExportRequest { output: output.into(), format, conversations, attachments, extent })
+    let selection = Selection { memories: chosen(filter)?, strip: strip_identifiers };
+    Ok(ExportRequest { output: output.into(), format, conversations, attachments, extent, selection })
+}
+
+/// The memories asked for; without a status of every status, as an export is of all that was known.
+fn chosen(filter: Option<v1::MemoryFilter>) -> Result<MemoryQuery, Fault> {
+    let Some(filter) = filter else { return Ok(MemoryQuery::default()) };
+    let any = filter.statuses.is_empty();
+    for (field, set) in [
+        ("filter.conversation_id", !filter.conversation_id.is_empty()),
+        ("filter.content_hash", !filter.content_hash.is_empty()),
+    ] {
+        if set {
+            return Err(Fault::field(field, "must be empty: exports are not chosen by it"));
+        }
+    }
+    let mut query = filter_from_wire(Some(filter))?;
+    if any {
+        query.statuses.clear();
+    }
+    Ok(query)
 }
 
 fn extent(kind: i32, base: String) -> Result<Extent, Fault> {

@@ -9,6 +9,8 @@ use satchel_pam::{
     validate,
 };
 
+use crate::manifest::Selected;
+
 /// What the check is called in findings.
 const CHECK: &str = "base";
 
@@ -22,13 +24,21 @@ pub struct Merged {
 }
 
 /// Compares `delta` with `base`, and merges them if both can be read.
-pub(super) fn check(base: validate::Report, delta: &validate::Report) -> (Option<Merged>, Vec<Issue>) {
+pub(super) fn check(
+    base: validate::Report,
+    selection: Option<&Selected>,
+    delta: &validate::Report,
+) -> (Option<Merged>, Vec<Issue>) {
     let mut issues = Vec::new();
     signers(&base.signature, &delta.signature, &mut issues);
     let (Some(base), Some(delta)) = (base.store, &delta.store) else {
         issues.push(wrong("$", "cannot be compared, as one of the two memory stores cannot be read"));
         return (None, issues);
     };
+    if let Some(selection) = selection {
+        let message = format!("the base is {}: nothing builds on it", selection.words());
+        issues.push(wrong("$", &message));
+    }
     headers(&base, delta, &mut issues);
     if !issues.iter().all(|issue| issue.severity == satchel_pam::issue::Severity::Warning) {
         return (None, issues);

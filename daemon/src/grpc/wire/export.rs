@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     export::{ExportRecord, FULL, Format, INCREMENTAL, Progress},
+    manifest::Selected,
     verify::{Finding, Report, Signed},
 };
 
@@ -37,8 +38,19 @@ enum_pair!(severity_to_wire, severity_from_wire, Severity, v1::Severity, [
 /// Shows what came of checking a bundle: the first findings, long texts cut. The header is left empty.
 #[must_use]
 pub fn report_to_wire(report: Report) -> v1::VerifyExportResponse {
-    let Report { valid, signature, manifest, signer, issues, issues_found, memories, conversations, merged } =
-        report;
+    let Report {
+        valid,
+        signature,
+        manifest,
+        signer,
+        issues,
+        issues_found,
+        memories,
+        conversations,
+        merged,
+        selection,
+    } = report;
+    let Selected { by: selected_by, stripped } = selection.unwrap_or_default();
     v1::VerifyExportResponse {
         valid,
         signature: signed_to_wire(signature),
@@ -54,6 +66,8 @@ pub fn report_to_wire(report: Report) -> v1::VerifyExportResponse {
             .and_then(|merged| merged.checksum)
             .map(|sum| sum.to_string())
             .unwrap_or_default(),
+        selected_by,
+        stripped,
     }
 }
 
@@ -110,7 +124,9 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
         full_next,
         applied,
         scheduled,
+        selection,
     } = record;
+    let Selected { by: selected_by, stripped } = selection.unwrap_or_default();
     let kind = if export_type == INCREMENTAL { v1::ExportType::Incremental } else { v1::ExportType::Full };
     v1::Export {
         id: export_id,
@@ -138,6 +154,8 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
         without_conversations: !with_conversations,
         attachments: with_attachments,
         scheduled,
+        selected_by,
+        stripped,
     }
 }
 
@@ -172,6 +190,8 @@ pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
         without_conversations,
         attachments,
         scheduled,
+        selected_by,
+        stripped,
     } = wire;
     let export_type = match v1::ExportType::try_from(r#type) {
         Ok(v1::ExportType::Full) => FULL,
@@ -207,7 +227,12 @@ pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
         full_next,
         applied,
         scheduled,
+        selection: selected(selected_by, stripped),
     })
+}
+
+fn selected(by: Vec<String>, stripped: bool) -> Option<Selected> {
+    (stripped || !by.is_empty()).then_some(Selected { by, stripped })
 }
 
 #[cfg(test)]
@@ -241,6 +266,7 @@ mod tests {
             memories: 1,
             conversations: 2,
             merged: None,
+            selection: None,
         };
         let wire = report_to_wire(report);
         assert_eq!((wire.issues.len(), wire.issues_total), (MAX_FINDINGS, 70_000));
@@ -288,6 +314,7 @@ mod tests {
                 full_next: flags[4],
                 applied: flags[0],
                 scheduled: flags[3],
+                selection: flags[4].then(|| Selected { by: texts[2..4].to_vec(), stripped: flags[1] }),
             };
             prop_assert_eq!(export_from_wire(export_to_wire(record.clone())), Ok(record));
         }
