@@ -7,6 +7,8 @@ use satchel_pam::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::rotation::Rotation;
+
 /// The manifest's file name in a bundle.
 pub const MANIFEST: &str = "satchel-manifest.json";
 /// Its signature's.
@@ -44,6 +46,9 @@ pub struct Manifest {
     pub undone_conversations: Vec<String>,
     /// What was left out.
     pub filter: Filter,
+    /// How the signing key came to follow others, the first rotation first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rotations: Vec<Rotation>,
     /// Every other file of the bundle but the signature, by path.
     pub files: Vec<ManifestFile>,
 }

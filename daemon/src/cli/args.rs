@@ -2,6 +2,7 @@
 
 mod examples;
 mod export;
+mod keys;
 mod select;
 mod system;
 
@@ -12,6 +13,7 @@ use clap_complete::Shell;
 
 pub use self::{
     export::{ExportArgs, ExportSelect, FormatWord},
+    keys::Keys,
     select::{ConversationSelect, MemorySelect, Paging, StatusWord, TypeWord},
     system::{ConfigCommand, InstallArgs, ServeArgs, Service},
 };
@@ -132,6 +134,9 @@ pub enum Command {
     /// memories. Applying twice changes nothing.
     #[command(after_help = examples::APPLY)]
     Apply(ApplyArgs),
+    /// The keys that sign your exports
+    #[command(subcommand, after_help = examples::KEYS)]
+    Keys(Keys),
     /// The importers
     #[command(subcommand, after_help = examples::PLUGINS)]
     Plugins(Plugins),

@@ -20,13 +20,13 @@ use crate::{
 /// Findings that are shown; `--json` has them all.
 const SHOWN: usize = 30;
 
-/// Checks the bundle and says whether it holds. `own_key` is the key that signs in our data directory, if there is one.
+/// Checks the bundle and says whether it holds. `own_keys` are those that sign and signed in our data directory.
 ///
 /// # Errors
 /// When it cannot be read, or is no bundle at all.
-pub(crate) fn run(args: &VerifyArgs, own_key: Option<String>, out: &mut Out) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &VerifyArgs, own_keys: Vec<String>, out: &mut Out) -> Result<Exit, CliError> {
     let options =
-        Options { signers: args.signer.clone(), base: args.base.clone(), own_key, strict: args.strict };
+        Options { signers: args.signer.clone(), base: args.base.clone(), own_keys, strict: args.strict };
     let spinner = out.spinner("checking");
     let checked = verify::path(&args.path, &options);
     spinner.finish_and_clear();
@@ -53,6 +53,8 @@ struct Verdict<'a> {
     signature: &'static str,
     manifest: &'static str,
     signer: Option<&'a str>,
+    /// Older keys that the signer's is proven to follow.
+    predecessors: &'a [String],
     issues: Vec<Issue<'a>>,
     issues_total: usize,
     memories: u64,
@@ -85,6 +87,7 @@ impl<'a> Verdict<'a> {
             signature,
             manifest,
             signer,
+            predecessors,
             issues,
             issues_found,
             memories,
@@ -97,6 +100,7 @@ impl<'a> Verdict<'a> {
             signature: word(*signature),
             manifest: word(*manifest),
             signer: signer.as_deref(),
+            predecessors,
             issues: issues.iter().map(Issue::new).collect(),
             issues_total: *issues_found,
             memories: *memories,
@@ -132,6 +136,9 @@ fn render(report: &Report, look: Look) -> String {
     facts.painted("signature", word(report.signature), paint(report.signature));
     facts.painted("manifest", word(report.manifest), paint(report.manifest));
     facts.maybe("signed by", report.signer.as_deref());
+    if !report.predecessors.is_empty() {
+        facts.add("follows", &report.predecessors.join(", "));
+    }
     if let Some(selection) = &report.selection {
         facts.add("holds", &format!("{}; no copy of the store, and nothing builds on it", selection.words()));
     }
@@ -215,6 +222,7 @@ mod tests {
             signature: Signed::Invalid,
             manifest: Signed::Absent,
             signer: None,
+            predecessors: Vec::new(),
             issues: vec![
                 finding(Severity::Error, "signature", "does not fit the \u{1b}[2Jkey"),
                 finding(Severity::Warning, "manifest", "there is none"),

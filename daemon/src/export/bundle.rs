@@ -48,6 +48,8 @@ pub(super) struct Job<'a> {
     /// Microseconds since the Unix epoch.
     pub(super) now: i64,
     pub(super) signer: &'a Signer,
+    /// The person's own DID.
+    pub(super) did: Option<&'a str>,
     /// Only what changed; none: all.
     pub(super) delta: Option<Delta>,
     /// Why all, if changes were asked for.
@@ -348,9 +350,11 @@ impl Job<'_> {
     }
 
     fn header(&self) -> StoreHeader {
+        // A DID of one's own may be known to belong to a name.
+        let did = self.did.filter(|_| !self.request.selection.strip).map(str::to_owned);
         let mut owner = Owner {
             id: self.signer.owner.clone(),
-            did: Some(PublicKey::of(&self.signer.key).did_key()),
+            did: Some(did.unwrap_or_else(|| PublicKey::of(&self.signer.key).did_key())),
             created_at: Some(self.signer.owner_since),
         };
         if self.request.selection.strip {
@@ -411,6 +415,7 @@ impl Job<'_> {
                 attachments: self.request.attachments,
                 selection: self.request.selection.said(),
             },
+            rotations: self.signer.rotations.clone(),
             files: listed(&target.files),
         };
         let bytes = manifest.to_bytes().map_err(|_| ExportError::Unencodable { what: "the manifest" })?;

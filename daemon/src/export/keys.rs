@@ -121,10 +121,18 @@ pub(super) fn load_or_create(
     now: i64,
     owner: impl FnOnce() -> Result<Option<String>, ExportedError>,
 ) -> Result<Signer, ExportError> {
+    match load(keys)? {
+        Some(signer) => Ok(signer),
+        None => create(keys, &keys.join(KEY_FILE), now, owner()?),
+    }
+}
+
+/// Reads the key of the data directory; none before its first export.
+pub(super) fn load(keys: &Path) -> Result<Option<Signer>, ExportError> {
     let path = keys.join(KEY_FILE);
     match read(&path) {
-        Ok(file) => open(&path, &file),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => create(keys, &path, now, owner()?),
+        Ok(file) => open(&path, &file).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(ExportError::Key { path, problem: source.to_string() }),
     }
 }
@@ -237,7 +245,8 @@ fn write(keys: &Path, path: &Path, file: &KeyFile) -> Result<PathBuf, ExportErro
     let text = serde_json::to_string_pretty(file).map_err(|error| failed(error.into()))?;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(keys).map_err(&failed)?;
     let fresh = keys.join(format!(".{KEY_FILE}.new-{}", Uuid::new_v4()));
-    let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh).map_err(&failed)?;
+    let mut out =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh).map_err(&failed)?;
     out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(failed)?;
     Ok(fresh)
 }

@@ -21,7 +21,7 @@ use super::{
     call::{absolute, bounded, fill, required},
     status::{Fault, Kind},
     wire::{
-        export::{export_to_wire, format_from_wire, progress_to_wire, report_to_wire},
+        export::{export_to_wire, format_from_wire, keys_to_wire, progress_to_wire, report_to_wire},
         memory::filter_from_wire,
     },
 };
@@ -107,6 +107,32 @@ impl ExportService for Bundles {
     ) -> Result<Response<v1::VerifyExportResponse>, Status> {
         let request = request.into_inner();
         self.0.answer(|core| check(core, request)).await
+    }
+
+    async fn list_signing_keys(
+        &self,
+        request: Request<v1::ListSigningKeysRequest>,
+    ) -> Result<Response<v1::ListSigningKeysResponse>, Status> {
+        let v1::ListSigningKeysRequest {} = request.into_inner();
+        self.0
+            .answer(|core| {
+                let keys = core.exports.signing_keys()?.map(keys_to_wire);
+                Ok(v1::ListSigningKeysResponse { keys, header: Some(core.header()) })
+            })
+            .await
+    }
+
+    async fn rotate_signing_key(
+        &self,
+        request: Request<v1::RotateSigningKeyRequest>,
+    ) -> Result<Response<v1::RotateSigningKeyResponse>, Status> {
+        let v1::RotateSigningKeyRequest {} = request.into_inner();
+        self.0
+            .answer(|core| {
+                let keys = Some(keys_to_wire(core.exports.rotate_key()?));
+                Ok(v1::RotateSigningKeyResponse { keys, header: Some(core.header()) })
+            })
+            .await
     }
 }
 
@@ -248,7 +274,7 @@ fn check(core: &Core, request: v1::VerifyExportRequest) -> Result<v1::VerifyExpo
     let base = (!base_path.is_empty()).then_some(base_path);
     base.as_deref().map_or(Ok(()), |base| absolute("base_path", base))?;
     let options =
-        verify::Options { signers, base: base.map(Into::into), own_key: core.exports.signer(), strict };
+        verify::Options { signers, base: base.map(Into::into), own_keys: core.exports.signers(), strict };
     let report =
         verify::path(Path::new(&path), &options).map_err(|error| Fault::unverified(&path, &error))?;
     Ok(v1::VerifyExportResponse { header: Some(core.header()), ..report_to_wire(report) })

@@ -28,9 +28,10 @@ pub(super) fn check(
     base: validate::Report,
     selection: Option<&Selected>,
     delta: &validate::Report,
+    predecessors: &[PublicKey],
 ) -> (Option<Merged>, Vec<Issue>) {
     let mut issues = Vec::new();
-    signers(&base.signature, &delta.signature, &mut issues);
+    signers(&base.signature, &delta.signature, predecessors, &mut issues);
     let (Some(base), Some(delta)) = (base.store, &delta.store) else {
         issues.push(wrong("$", "cannot be compared, as one of the two memory stores cannot be read"));
         return (None, issues);
@@ -74,9 +75,15 @@ fn headers(base: &MemoryStore, delta: &MemoryStore, issues: &mut Vec<Issue>) {
     }
 }
 
-fn signers(base: &SignatureCheck, delta: &SignatureCheck, issues: &mut Vec<Issue>) {
+fn signers(
+    base: &SignatureCheck,
+    delta: &SignatureCheck,
+    predecessors: &[PublicKey],
+    issues: &mut Vec<Issue>,
+) {
     if let (Some(base), Some(delta)) = (key(base), key(delta))
         && base != delta
+        && !predecessors.contains(base)
     {
         let message = format!("is of {}, and the base's of {}", delta.multibase(), base.multibase());
         issues.push(Issue::warning(CHECK, "$.signature", message));

@@ -205,6 +205,24 @@ Examples:
   satchel apply --dry-run ~/backup/2026-03-14.zip
   satchel apply --any-owner memory-store.json";
 
+pub(super) const KEYS: &str = "\
+Examples:
+  satchel keys list
+  satchel keys rotate";
+
+pub(super) const KEYS_LIST: &str = "\
+Examples:
+  satchel keys list
+  satchel keys list --json | jq -r .keys[0].public_key";
+
+pub(super) const KEYS_ROTATE: &str = "\
+Example:
+  satchel keys rotate";
+
+pub(super) const KEYS_EXPORT_PUBLIC: &str = "\
+Example:
+  satchel keys export-public > my-satchel-keys.json";
+
 pub(super) const PLUGINS: &str = "\
 Example:
   satchel plugins list";

@@ -8,8 +8,9 @@ use super::{
     scalar::{cut, enum_pair, required_time_from_wire, time_to_wire},
 };
 use crate::{
-    export::{ExportRecord, FULL, Format, INCREMENTAL, Progress},
+    export::{ExportRecord, FULL, Format, INCREMENTAL, Progress, SigningKeyInfo, SigningKeys},
     manifest::Selected,
+    rotation::Rotation,
     verify::{Finding, Report, Signed},
 };
 
@@ -43,6 +44,7 @@ pub fn report_to_wire(report: Report) -> v1::VerifyExportResponse {
         signature,
         manifest,
         signer,
+        predecessors,
         issues,
         issues_found,
         memories,
@@ -68,6 +70,7 @@ pub fn report_to_wire(report: Report) -> v1::VerifyExportResponse {
             .unwrap_or_default(),
         selected_by,
         stripped,
+        predecessors,
     }
 }
 
@@ -93,6 +96,32 @@ pub fn progress_to_wire(progress: Progress) -> v1::ExportProgress {
 pub fn progress_from_wire(wire: v1::ExportProgress) -> Progress {
     let v1::ExportProgress { conversations, conversations_total, memories, memories_total } = wire;
     Progress { memories, memories_total, conversations, conversations_total }
+}
+
+/// Shows the keys that sign and signed.
+#[must_use]
+pub fn keys_to_wire(keys: SigningKeys) -> v1::SigningKeys {
+    let SigningKeys { owner, did, keys } = keys;
+    v1::SigningKeys { owner_id: owner, did, keys: keys.into_iter().map(key_to_wire).collect() }
+}
+
+fn key_to_wire(key: SigningKeyInfo) -> v1::SigningKey {
+    let SigningKeyInfo { public_key, did, since, followed } = key;
+    let retired_at = followed.as_ref().map(|rotation| time_to_wire(rotation.at.micros()));
+    let (successor, signature, successor_signature) = followed
+        .map(|Rotation { from: _, to, at: _, from_signature, to_signature }| {
+            (to, from_signature, to_signature)
+        })
+        .unwrap_or_default();
+    v1::SigningKey {
+        public_key,
+        did,
+        created_at: Some(time_to_wire(since.micros())),
+        retired_at,
+        successor,
+        signature,
+        successor_signature,
+    }
 }
 
 /// Shows an export.
@@ -261,6 +290,7 @@ mod tests {
             signature: Signed::Absent,
             manifest: Signed::Absent,
             signer: None,
+            predecessors: Vec::new(),
             issues: vec![finding; 3_000],
             issues_found: 70_000,
             memories: 1,
