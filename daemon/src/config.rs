@@ -526,6 +526,18 @@ mod tests {
     }
 
     #[test]
+    fn an_owner_may_have_a_did_that_is_not_the_key() {
+        let config = parse("[owner]\ndid = \"did:web:example.org\"\n").unwrap();
+        assert_eq!(config.owner_did.as_deref(), Some("did:web:example.org"));
+        for did in
+            ["did:key:z6Mkabc", "example.org", "did:WEB:a", "did:web:", "did:web:a b", "did:web:a#key-1"]
+        {
+            let error = parse(&format!("[owner]\ndid = {did:?}\n")).unwrap_err().to_string();
+            assert!(error.contains("is no DID that can stand for you") && error.contains(did), "{error}");
+        }
+    }
+
+    #[test]
     fn a_value_out_of_range_is_refused() {
         for value in ["0", "4097"] {
             let error = parse(&format!("[store]\ncache-mib = {value}\n")).unwrap_err().to_string();

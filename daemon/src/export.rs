@@ -5,6 +5,7 @@ mod bundle;
 mod delta;
 mod keys;
 mod leave;
+mod markdown;
 pub mod memu;
 mod regular;
 mod select;
@@ -248,6 +249,7 @@ impl Exports {
             Format::Pam => job.write()?,
             Format::Memu if request.selection.said().is_some() => return Err(ExportError::WholeOnly),
             Format::Memu => view::write(&job)?,
+            Format::Markdown => markdown::write(&job)?,
         };
         let record = ExportRecord { scheduled, ..record };
         exported::put(&self.0.store, &record)?;

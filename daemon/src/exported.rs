@@ -23,6 +23,8 @@ pub enum Format {
     Pam,
     /// The lists and conversations of MemU.
     Memu,
+    /// Files for people, and for programs that read notes.
+    Markdown,
 }
 
 /// What the ledger keeps of an export.

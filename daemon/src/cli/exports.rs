@@ -35,6 +35,7 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &ExportArgs
     let format = match args.format {
         FormatWord::Pam => ExportFormat::Pam,
         FormatWord::Memu => ExportFormat::Memu,
+        FormatWord::Markdown => ExportFormat::Markdown,
     };
     let kind = if args.incremental { ExportType::Incremental } else { ExportType::Full };
     let base_export_id = match &args.base {

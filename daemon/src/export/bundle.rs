@@ -66,7 +66,7 @@ pub(super) struct Told<'a> {
 }
 
 impl Told<'_> {
-    fn on(&self, step: impl FnOnce(&mut Progress)) {
+    pub(super) fn on(&self, step: impl FnOnce(&mut Progress)) {
         let mut progress = self.progress.get();
         step(&mut progress);
         self.progress.set(progress);

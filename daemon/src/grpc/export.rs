@@ -181,7 +181,7 @@ fn wanted(request: v1::CreateExportRequest) -> Result<ExportRequest, Fault> {
     absolute("output", &output)?;
     // Zero is what is sent by those who know no formats, and means PAM.
     let format = if format == 0 { Format::Pam } else { format_from_wire("format", format)? };
-    if attachments && format != Format::Pam {
+    if attachments && format == Format::Memu {
         return Err(Fault::field("attachments", "must be false, as this format has no attachments"));
     }
     let conversations = !without_conversations;

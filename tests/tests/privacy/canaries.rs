@@ -19,7 +19,7 @@ use super::holding;
 
 const CANARY: &str = "Kanarienvogel 4711 darf nie hinaus";
 const SECRET_ID: &str = "0badcafe-canary-memory-id";
-const FORMATS: [Format; 2] = [Format::Pam, Format::Memu];
+const FORMATS: [Format; 3] = [Format::Pam, Format::Memu, Format::Markdown];
 
 pub(crate) fn memory(id: &str, content: &str) -> Memory {
     Memory {

@@ -2,6 +2,8 @@
 
 mod canaries;
 mod identifiers;
+mod keys;
+mod markdown;
 mod selections;
 
 use std::{

@@ -173,6 +173,7 @@ Examples:
   satchel export --incremental --output ~/backup/2026-03-14.zip
   satchel export --incremental --base a80c --output ~/backup/2026-03-14.zip
   satchel export --output ~/memu-files --format memu
+  satchel export --output ~/notes/satchel --format markdown --attachments
 
 An export with a filter or --strip-identifiers is for somebody else, not a copy: no incremental export builds on it, `apply` of
 it leaves what is richer here, and its manifest, `satchel verify` and `satchel exports` say so. Without a filter by type, a filter

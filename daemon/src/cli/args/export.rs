@@ -64,4 +64,6 @@ pub enum FormatWord {
     Pam,
     /// The lists and conversations of MemU, unsigned
     Memu,
+    /// A readable file for each conversation and each type of memory, with front matter and links, unsigned
+    Markdown,
 }

@@ -29,6 +29,7 @@ enum_pair!(signed_to_wire, signed_from_wire, Signed, v1::SignatureState, [
 enum_pair!(format_to_wire, format_from_wire, Format, v1::ExportFormat, [
     Pam => Pam,
     Memu => Memu,
+    Markdown => Markdown,
 ]);
 
 enum_pair!(severity_to_wire, severity_from_wire, Severity, v1::Severity, [
