@@ -16,6 +16,7 @@ mod facts;
 mod import;
 mod imports;
 mod json;
+mod keys;
 mod link;
 mod look;
 mod memories;
@@ -183,7 +184,7 @@ fn start_log(cli: &Cli, environment: &Environment, place: &Place) -> Result<Log,
 /// Does a command that is no daemon itself.
 async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliError> {
     if let Command::Verify(args) = command {
-        return verify::run(args, own_key(&context.place), &mut context.out);
+        return verify::run(args, own_keys(&context.place), &mut context.out);
     }
     match command {
         Command::Doctor(args) => return doctor::run(context, *args).await,
@@ -233,6 +234,7 @@ async fn ask(context: &mut Context, link: &Link, command: &Command) -> Result<Ex
         Command::Conversations(command) => conversations::run(context, link, command).await,
         Command::Export(args) => exports::create(context, link, args).await,
         Command::Exports(command) => exports::run(context, link, command).await,
+        Command::Keys(command) => keys::run(context, link, command).await,
         Command::Plugins(command) => plugins::run(context, link, command).await,
         Command::Status => status::run(context, link).await,
         Command::Backup(args) => backup::create(context, link, args).await,
@@ -306,11 +308,11 @@ fn folder(named: Option<&Path>, home: Option<&Path>, below_home: &str) -> Option
     named.or_else(|| home.map(|home| home.join(below_home))).map(|folder| folder.join("satchel"))
 }
 
-/// The key that signs in the data directory, so that its own bundles are held to their manifest.
-fn own_key(place: &Place) -> Option<String> {
+/// The keys that sign and signed in the data directory, so that its own bundles are held to their manifest.
+fn own_keys(place: &Place) -> Vec<String> {
     match place {
-        Place::Local(config) => crate::export::signer_of(&config.data_dir),
-        Place::Named(_) => None,
+        Place::Local(config) => crate::export::signers_of(&config.data_dir),
+        Place::Named(_) => Vec::new(),
     }
 }
 

@@ -43,6 +43,8 @@ pub struct Config {
     pub watching: Watching,
     /// What `~` means in a path of the file.
     pub home: Option<PathBuf>,
+    /// Who exports say that their owner is; none: the signing key.
+    pub owner_did: Option<String>,
     /// When an incremental export becomes a full one.
     pub renewal: Renewal,
     /// What the daemon exports by itself; none: nothing.
@@ -90,6 +92,13 @@ struct Typed {
     log: LogSection,
     watch: Vec<WatchSection>,
     export: ExportSection,
+    owner: OwnerSection,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct OwnerSection {
+    did: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -180,6 +189,11 @@ pub enum ConfigError {
     /// A folder cannot be watched as it stands there.
     #[error("[[watch]] in the configuration: {0}")]
     Watch(#[source] SpecError),
+    /// A text that is no DID, or one that names another key.
+    #[error(
+        "[owner] did in the configuration is no DID that can stand for you: {found:?}; write one such as did:web:example.org, or leave it out for that of the signing key"
+    )]
+    Did { found: String },
     /// A text that is no schedule.
     #[error("[export] schedule in the configuration: {0}")]
     Schedule(#[from] NoSchedule),
@@ -200,6 +214,7 @@ impl Config {
             log,
             watching: Watching::default(),
             home: None,
+            owner_did: None,
             renewal: Renewal::default(),
             regular: None,
         }
@@ -218,6 +233,7 @@ impl Config {
             log,
             watching,
             home: _,
+            owner_did,
             renewal,
             regular,
         } = self;
@@ -235,6 +251,7 @@ impl Config {
             (*file != new.log.file, "[log] file"),
             (*max_bytes != new.log.max_bytes, "[log] max-mib"),
             (*keep != new.log.keep, "[log] keep"),
+            (*owner_did != new.owner_did, "[owner] did"),
             (*renewal != new.renewal || *regular != new.regular, "[export]"),
         ];
         Changes { now: named(&now), later: named(&later) }
@@ -257,6 +274,7 @@ impl Config {
             },
             watch: self.watching.folders.iter().map(WatchSection::of).collect(),
             export: ExportSection::of(self.renewal, self.regular.as_ref()),
+            owner: OwnerSection { did: self.owner_did.clone() },
         }
     }
 
@@ -295,6 +313,9 @@ impl Config {
         self.watching.folders =
             typed.watch.into_iter().map(|section| self.watched(section)).collect::<Result<_, _>>()?;
         self.export(typed.export)?;
+        if let Some(did) = typed.owner.did {
+            self.owner_did = Some(checked_did(did)?);
+        }
         Ok(self)
     }
 
@@ -333,6 +354,18 @@ impl Config {
         };
         spec.checked().map_err(ConfigError::Watch)
     }
+}
+
+/// A DID as PAM's schema has them.
+fn checked_did(did: String) -> Result<String, ConfigError> {
+    let parts = did.strip_prefix("did:").and_then(|rest| rest.split_once(':'));
+    let named = |method: &str| {
+        !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    // The key's own DID is the default, and another key's would never fit the signature.
+    let fits = parts.is_some_and(|(method, id)| named(method) && method != "key" && !id.is_empty());
+    let plain = !did.contains(|c: char| c.is_whitespace() || c.is_control() || c == '#');
+    if fits && plain { Ok(did) } else { Err(ConfigError::Did { found: did }) }
 }
 
 fn log(typed: LogSection, default: LogConfig) -> Result<LogConfig, ConfigError> {
@@ -489,6 +522,18 @@ mod tests {
         ] {
             let error = parse(&format!("[export]\n{text}\n")).unwrap_err().to_string();
             assert!(error.contains(problem), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_owner_may_have_a_did_that_is_not_the_key() {
+        let config = parse("[owner]\ndid = \"did:web:example.org\"\n").unwrap();
+        assert_eq!(config.owner_did.as_deref(), Some("did:web:example.org"));
+        for did in
+            ["did:key:z6Mkabc", "example.org", "did:WEB:a", "did:web:", "did:web:a b", "did:web:a#key-1"]
+        {
+            let error = parse(&format!("[owner]\ndid = {did:?}\n")).unwrap_err().to_string();
+            assert!(error.contains("is no DID that can stand for you") && error.contains(did), "{error}");
         }
     }
 

@@ -4,17 +4,21 @@ mod base;
 mod bundle;
 mod delta;
 mod keys;
+mod leave;
+mod markdown;
 pub mod memu;
 mod regular;
+mod select;
 mod target;
 mod view;
+mod withheld;
 
 use std::{
-    cell::Cell,
+    cell::{Cell, OnceCell},
     fs::File,
     io::{self, Seek},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use satchel_store::{Cursor, Page, Store, StoreError, points};
@@ -23,6 +27,10 @@ use uuid::Uuid;
 use self::{
     base::{Choice, choose},
     delta::Delta,
+};
+pub use self::{
+    keys::{SigningKeyInfo, SigningKeys},
+    select::Selection,
 };
 pub use crate::exported::{ExportRecord, FULL, Format, INCREMENTAL};
 use crate::{
@@ -45,6 +53,8 @@ pub struct ExportRequest {
     pub attachments: bool,
     /// All or what changed.
     pub extent: Extent,
+    /// What of the store.
+    pub selection: Selection,
 }
 
 /// How much is exported.
@@ -107,6 +117,16 @@ pub enum ExportError {
     /// Another format.
     #[error("only PAM knows incremental exports; leave --incremental out, or the other format")]
     NoIncrement,
+    /// A part of a part.
+    #[error(
+        "an incremental export is of the whole store; leave --incremental out, or the filters and --strip-identifiers"
+    )]
+    PartialIncrement,
+    /// Shapes that are made of who somebody is.
+    #[error(
+        "MemU's shapes can be neither filtered nor stripped, as they are made of users and their lists; use --format pam or markdown"
+    )]
+    WholeOnly,
     /// A bug.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unencodable { what: &'static str },
@@ -128,10 +148,10 @@ impl ExportError {
     }
 }
 
-/// The public key that the data directory signs with, multibase, found without opening its store; none before its first
-/// export.
+/// The public keys that the data directory signs and signed with, multibase, found without opening its store; none before its
+/// first export.
 #[must_use]
-pub fn signer_of(data_dir: &Path) -> Option<String> {
+pub fn signers_of(data_dir: &Path) -> Vec<String> {
     keys::known(&data_dir.join("keys"))
 }
 
@@ -143,7 +163,18 @@ struct Inner {
     store: Store,
     clock: Arc<dyn Clock>,
     keys: PathBuf,
-    renewal: Renewal,
+    settings: Settings,
+    /// Held while a key is replaced: each has one successor.
+    rotating: Mutex<()>,
+}
+
+/// What a person may set.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// When a full export is due.
+    pub renewal: Renewal,
+    /// PAM `owner.did`; none: that of the signing key.
+    pub did: Option<String>,
 }
 
 impl Exports {
@@ -154,7 +185,12 @@ impl Exports {
 
     /// Exports `store`, with a rule of its own for when a full export is due.
     pub fn renewing(store: Store, clock: Arc<dyn Clock>, keys: PathBuf, renewal: Renewal) -> Self {
-        Self(Arc::new(Inner { store, clock, keys, renewal }))
+        Self::configured(store, clock, keys, Settings { renewal, ..Settings::default() })
+    }
+
+    /// Exports `store` as a person set it.
+    pub fn configured(store: Store, clock: Arc<dyn Clock>, keys: PathBuf, settings: Settings) -> Self {
+        Self(Arc::new(Inner { store, clock, keys, settings, rotating: Mutex::new(()) }))
     }
 
     /// Writes an export of the store as it is now. It is whole and durable when this returns, or not there.
@@ -188,16 +224,32 @@ impl Exports {
         let id = Uuid::new_v4().to_string();
         let store = &self.0.store;
         let revision = store.revision();
-        let (delta, reason) = match choose(store, request, self.0.renewal, revision, now)? {
+        let (delta, reason) = match choose(store, request, self.0.settings.renewal, revision, now)? {
             Choice::Delta(delta) => (Some(*delta), None),
             Choice::Full(reason) => (None, reason),
         };
         let progress = Cell::new(total(store, request, delta.as_ref())?);
         let told = bundle::Told { progress, tell };
-        let job = bundle::Job { store, request, id, revision, now, signer: &signer, delta, reason, told };
+        let private = OnceCell::new();
+        let did = self.0.settings.did.as_deref();
+        let job = bundle::Job {
+            store,
+            request,
+            did,
+            id,
+            revision,
+            now,
+            signer: &signer,
+            delta,
+            reason,
+            told,
+            private,
+        };
         let record = match request.format {
             Format::Pam => job.write()?,
+            Format::Memu if request.selection.said().is_some() => return Err(ExportError::WholeOnly),
             Format::Memu => view::write(&job)?,
+            Format::Markdown => markdown::write(&job)?,
         };
         let record = ExportRecord { scheduled, ..record };
         exported::put(&self.0.store, &record)?;
@@ -245,9 +297,31 @@ impl Exports {
         Ok(keys::owner(&self.0.keys).map_or_else(|| exported::owner(&self.0.store), |own| Ok(Some(own)))?)
     }
 
-    /// The public key of this data directory, multibase; none before the first export.
-    pub fn signer(&self) -> Option<String> {
+    /// The public keys of this data directory, multibase, that which signs first; none before the first export.
+    pub fn signers(&self) -> Vec<String> {
         keys::known(&self.0.keys)
+    }
+
+    /// The keys that sign and signed; none before the first export.
+    ///
+    /// # Errors
+    /// When the key file cannot be used.
+    pub fn signing_keys(&self) -> Result<Option<SigningKeys>, ExportError> {
+        let signer = keys::load(&self.0.keys)?;
+        Ok(signer.map(|signer| signer.shown(self.0.settings.did.as_deref())))
+    }
+
+    /// Lets a new key sign from now on; the old one says so. Durable when this returns.
+    ///
+    /// # Errors
+    /// When the key file cannot be used or written.
+    pub fn rotate_key(&self) -> Result<SigningKeys, ExportError> {
+        // A thread that broke off while it held this left the file whole, old or new.
+        let _one = self.0.rotating.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.0.clock.now_micros();
+        let old = keys::load_or_create(&self.0.keys, now, || exported::owner(&self.0.store))?;
+        let new = keys::rotate(&self.0.keys, &old, now)?;
+        Ok(new.shown(self.0.settings.did.as_deref()))
     }
 }
 

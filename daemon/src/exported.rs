@@ -3,6 +3,8 @@
 use satchel_store::{Cursor, Durability, Ledger, LedgerWrite, Page, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
+use crate::manifest::Selected;
+
 /// [`ExportRecord::export_type`] of a whole.
 pub const FULL: &str = "full";
 /// [`ExportRecord::export_type`] of changes since a base.
@@ -21,6 +23,8 @@ pub enum Format {
     Pam,
     /// The lists and conversations of MemU.
     Memu,
+    /// Files for people, and for programs that read notes.
+    Markdown,
 }
 
 /// What the ledger keeps of an export.
@@ -83,6 +87,9 @@ pub struct ExportRecord {
     /// Whether the daemon made it by its schedule.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scheduled: bool,
+    /// Set if it is a selection of the store, or stripped: nothing is built on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selection: Option<Selected>,
 }
 
 fn yes() -> bool {

@@ -1,6 +1,6 @@
 //! The daemon of Satchel: watches, imports, keeps, answers, exports.
 //!
-//! Floors, from the bottom: [`clock`], `plugins`, [`intake`], [`plan`], [`lineage`], [`manifest`] and [`exported`] · [`ingest`],
+//! Floors, from the bottom: [`clock`], `plugins`, [`intake`], [`plan`], [`lineage`], [`manifest`], [`rotation`] and [`exported`] · [`ingest`],
 //! [`export`], [`verify`], [`backup`] and [`examine`], which do not know each other · [`watch`], which feeds [`ingest`] · [`grpc`] ·
 //! [`run`], which only wires · `cli`, a client like any other. Beside them, what ties a process to its surroundings: [`log`] and
 //! [`supervisor`].
@@ -21,6 +21,7 @@ pub mod log;
 pub mod manifest;
 pub mod plan;
 pub mod plugins;
+pub mod rotation;
 mod run;
 pub mod schedule;
 pub mod serve;

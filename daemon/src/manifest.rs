@@ -3,13 +3,18 @@
 use satchel_pam::{
     hash::Sha256Digest,
     jcs::{self, JcsError},
+    store::StoreHeader,
 };
 use serde::{Deserialize, Serialize};
+
+use crate::rotation::Rotation;
 
 /// The manifest's file name in a bundle.
 pub const MANIFEST: &str = "satchel-manifest.json";
 /// Its signature's.
 pub const SIGNATURE: &str = "satchel-manifest.sig";
+/// The name in `exported_by` of what is no copy of a store, so that a document without its manifest says it too.
+pub const SELECTION: &str = "satchel-selection";
 /// The only version so far.
 pub const VERSION: u32 = 1;
 
@@ -41,6 +46,9 @@ pub struct Manifest {
     pub undone_conversations: Vec<String>,
     /// What was left out.
     pub filter: Filter,
+    /// How the signing key came to follow others, the first rotation first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rotations: Vec<Rotation>,
     /// Every other file of the bundle but the signature, by path.
     pub files: Vec<ManifestFile>,
 }
@@ -53,6 +61,40 @@ pub struct Filter {
     pub conversations: bool,
     /// Whether the bytes of attachments are in it.
     pub attachments: bool,
+    /// Set if it is no copy of the store, but a part of it, or without what says who somebody is: nothing can be built on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selection: Option<Selected>,
+}
+
+/// How an export was selected. The values that were asked for are not told: a tag may be as private as what it is on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Selected {
+    /// What was chosen by: `type`, `status`, `platform`, `account`, `tag`, `time`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by: Vec<String>,
+    /// Whether accounts, addresses and providers' fields were taken out.
+    pub stripped: bool,
+}
+
+impl Selected {
+    /// What a document says of itself, in its manifest or, where that is missing, by the name of its writer.
+    #[must_use]
+    pub fn of(header: &StoreHeader, manifest: Option<&Manifest>) -> Option<Self> {
+        let own = manifest.filter(|manifest| header.export_id.as_ref() == Some(&manifest.export_id));
+        let named = header.exported_by.as_deref().and_then(|name| name.split_once('/'));
+        let partial = named.is_some_and(|(name, _)| name == SELECTION);
+        own.and_then(|manifest| manifest.filter.selection.clone()).or_else(|| partial.then(Self::default))
+    }
+
+    /// What is missing, for people.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let by = (!self.by.is_empty()).then(|| format!("a selection by {}", self.by.join(", ")));
+        let stripped = self.stripped.then(|| "without identifiers".to_owned());
+        let words = by.into_iter().chain(stripped).collect::<Vec<_>>().join(", ");
+        if words.is_empty() { "a selection".to_owned() } else { words }
+    }
 }
 
 /// One file.

@@ -20,7 +20,7 @@ use crate::{
     chain,
     clock::{Clock, SystemClock},
     config::Config,
-    export::Exports,
+    export::{Exports, Settings},
     grpc::{self, Core, ServeError, page::PageKey},
     ingest::{Imports, IngestError},
     plugins::Plugins,
@@ -243,7 +243,8 @@ fn open(config: &Config, mut notice: impl FnMut(&OpenEvent)) -> Result<(Core, Ve
     let watch =
         Watch::new(store.clone(), imports.clone(), Arc::clone(&clock), data_dir.clone(), &config.watching)?;
     let keys = data_dir.join("keys");
-    let exports = Exports::renewing(store.clone(), Arc::clone(&clock), keys, config.renewal);
+    let settings = Settings { renewal: config.renewal, did: config.owner_did.clone() };
+    let exports = Exports::configured(store.clone(), Arc::clone(&clock), keys, settings);
     let started_at = clock.now_micros();
     let page_key = PageKey::kept_in(&data_dir.join("keys"));
     Ok((Core { store, plugins, imports, watch, exports, clock, page_key, data_dir, started_at }, notices))

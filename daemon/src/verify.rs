@@ -20,6 +20,8 @@ use satchel_pam::{
 use crate::{
     intake::{Bundle, IntakeError, Limits, Source},
     listed,
+    manifest::Selected,
+    rotation,
 };
 
 pub use chain::Merged;
@@ -39,12 +41,13 @@ const MAX_ISSUES: usize = 10_000;
 /// How strict to be.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The only keys that may have signed: multibase, `did:key` or base58. None: any.
+    /// The only keys that may have signed, themselves or by a key that is proven to follow one of them: multibase, `did:key` or
+    /// base58. None: any.
     pub signers: Vec<String>,
     /// The bundle that this one, an incremental export, builds on. It is checked as well, by the same rules.
     pub base: Option<PathBuf>,
-    /// The key of the data directory; a bundle that it signed must have a manifest.
-    pub own_key: Option<String>,
+    /// The keys of the data directory; a bundle that one of them signed must have a manifest.
+    pub own_keys: Vec<String>,
     /// Refuse what is only warned of: no signature, an unknown algorithm, warnings.
     pub strict: bool,
 }
@@ -86,6 +89,8 @@ pub struct Report {
     pub manifest: Signed,
     /// Who signed, multibase; set if PAM's signature is valid.
     pub signer: Option<String>,
+    /// Keys that the signer's is proven to follow, the newest first, multibase.
+    pub predecessors: Vec<String>,
     /// What is wrong, errors first.
     pub issues: Vec<Finding>,
     /// How many issues there are, those past the first 10,000 too.
@@ -96,6 +101,8 @@ pub struct Report {
     pub conversations: u64,
     /// What base and bundle make; none without a base, or if they do not fit.
     pub merged: Option<Merged>,
+    /// Set if it says that it is no copy of a store, but a part of one, or without identifiers.
+    pub selection: Option<Selected>,
 }
 
 /// Why nothing could be checked.
@@ -132,7 +139,8 @@ pub fn path(path: &Path, options: &Options) -> Result<Report, VerifyError> {
         let mut base = check(base)?;
         findings = judged(&mut base, options, &wanted);
         findings.iter_mut().for_each(|finding| finding.path.insert_str(0, "base: "));
-        let (made, issues) = chain::check(base.report, &checked.report);
+        let (made, issues) =
+            chain::check(base.report, base.selection.as_ref(), &checked.report, &checked.predecessors);
         merged = made;
         checked.report.issues.extend(issues);
     }
@@ -144,6 +152,9 @@ struct Checked {
     report: validate::Report,
     manifest: Signed,
     conversations: u64,
+    selection: Option<Selected>,
+    /// Keys that the signer's follows.
+    predecessors: Vec<PublicKey>,
 }
 
 fn check(path: &Path) -> Result<Checked, VerifyError> {
@@ -154,7 +165,9 @@ fn check(path: &Path) -> Result<Checked, VerifyError> {
             Lone::Store => Some(folder_of(&entry.path)),
             Lone::Document(issues) => {
                 let report = of_document(issues);
-                return Ok(Checked { report, manifest: Signed::Absent, conversations: 1 });
+                let manifest = Signed::Absent;
+                let predecessors = Vec::new();
+                return Ok(Checked { report, manifest, conversations: 1, selection: None, predecessors });
             }
             Lone::Other => None,
         },
@@ -162,8 +175,9 @@ fn check(path: &Path) -> Result<Checked, VerifyError> {
     };
     let root = root.ok_or_else(|| VerifyError::NoBundle { path: path.to_owned(), seen: seen(&bundle) })?;
     let (mut report, conversations) = check_documents(&bundle, &root)?;
-    let (manifest, findings) = manifest::check(&bundle, &root, &report)?;
-    report.issues.extend(findings);
+    let manifest::Looked { state, issues, manifest } = manifest::check(&bundle, &root, &report)?;
+    report.issues.extend(issues);
+    let selection = report.store.as_ref().and_then(|store| Selected::of(&store.header, manifest.as_ref()));
     for unread in bundle.unread() {
         report.issues.push(Issue::error(
             "files",
@@ -171,7 +185,12 @@ fn check(path: &Path) -> Result<Checked, VerifyError> {
             format!("cannot be checked: {}", unread.reason),
         ));
     }
-    Ok(Checked { report, manifest, conversations })
+    let rotations = manifest.map(|manifest| manifest.rotations).unwrap_or_default();
+    let predecessors = match &report.signature {
+        SignatureCheck::Valid { key } => rotation::predecessors(&rotations, key),
+        SignatureCheck::Invalid(_) | SignatureCheck::Absent | SignatureCheck::Unsupported(_) => Vec::new(),
+    };
+    Ok(Checked { report, manifest: state, conversations, selection, predecessors })
 }
 
 fn key(text: &str) -> Result<PublicKey, VerifyError> {
@@ -300,8 +319,8 @@ fn judged(checked: &mut Checked, options: &Options, wanted: &[PublicKey]) -> Vec
     let signature = &checked.report.signature;
     let mut findings: Vec<Finding> = checked.report.issues.drain(..).map(finding).collect();
     findings.extend(missing(signature, options.strict));
-    findings.extend(wrong_signer(signature, wanted));
-    let own = options.own_key.is_some() && options.own_key == signer(signature);
+    findings.extend(wrong_signer(signature, &checked.predecessors, wanted));
+    let own = signer(signature).is_some_and(|signer| options.own_keys.contains(&signer));
     if checked.manifest == Signed::Absent && (!wanted.is_empty() || own) {
         findings.push(error(
             "manifest",
@@ -328,7 +347,7 @@ fn conclude(
 ) -> Report {
     let mut findings = judged(&mut checked, options, wanted);
     findings.extend(of_base);
-    let Checked { report, manifest, conversations } = checked;
+    let Checked { report, manifest, conversations, selection, predecessors } = checked;
     let validate::Report { store, issues: _, checksum: _, signature } = report;
     let worst = |finding: &Finding| finding.severity == Severity::Error || options.strict;
     let valid = !findings.iter().any(worst);
@@ -340,11 +359,13 @@ fn conclude(
         signature: state(&signature),
         manifest,
         signer: signer(&signature),
+        predecessors: predecessors.iter().map(PublicKey::multibase).collect(),
         issues: findings,
         issues_found,
         memories: store.map_or(0, |store| store.memories.len() as u64),
         conversations,
         merged,
+        selection,
     }
 }
 
@@ -368,12 +389,17 @@ fn missing(signature: &SignatureCheck, strict: bool) -> Option<Finding> {
     Some(Finding { severity, check: "R-18.1".into(), path: "$.signature".into(), message })
 }
 
-fn wrong_signer(signature: &SignatureCheck, wanted: &[PublicKey]) -> Option<Finding> {
+fn wrong_signer(
+    signature: &SignatureCheck,
+    predecessors: &[PublicKey],
+    wanted: &[PublicKey],
+) -> Option<Finding> {
     if wanted.is_empty() {
         return None;
     }
     match signature {
         SignatureCheck::Valid { key } if wanted.contains(key) => None,
+        SignatureCheck::Valid { .. } if predecessors.iter().any(|key| wanted.contains(key)) => None,
         SignatureCheck::Valid { key } => {
             let wanted: Vec<String> = wanted.iter().map(PublicKey::multibase).collect();
             let message = format!("is of {}, not of {}", key.multibase(), wanted.join(" or "));

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use satchel_daemon::{
     clock::{Clock, SystemClock},
-    export::{ExportRecord, ExportRequest, Exports, Extent, Format},
+    export::{ExportRecord, ExportRequest, Exports, Extent, Format, Selection},
     ingest::{Apply, ImportRequest, Imports, Phase, receipt::ImportRecord},
     intake::Limits,
     plugins::Plugins,
@@ -157,8 +157,15 @@ impl Archive {
 
     fn export_extent(&self, format: Format, extent: Extent, output: &Path) -> Result<ExportRecord> {
         let output = output.to_owned();
-        let request = ExportRequest { output, format, conversations: true, attachments: false, extent };
-        Ok(self.exports.create(&request)?)
+        self.export_by(&ExportRequest { extent, format, ..whole(output) })
+    }
+
+    /// Writes any export.
+    ///
+    /// # Errors
+    /// When the export fails.
+    pub fn export_by(&self, request: &ExportRequest) -> Result<ExportRecord> {
+        Ok(self.exports.create(request)?)
     }
 
     /// All that the store shows, as documents without what differs by time and place: memories and relations as they
@@ -218,6 +225,19 @@ impl State {
             }
         }
         Ok(Self { memories: list("memories"), relations: list("relations"), conversations })
+    }
+}
+
+/// A full export of everything to `output`, in PAM.
+#[must_use]
+pub fn whole(output: PathBuf) -> ExportRequest {
+    ExportRequest {
+        output,
+        format: Format::Pam,
+        conversations: true,
+        attachments: false,
+        extent: Extent::Full,
+        selection: Selection::default(),
     }
 }
 

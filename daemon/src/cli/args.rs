@@ -1,6 +1,8 @@
 //! What can be typed: commands, options, and the help that explains them.
 
 mod examples;
+mod export;
+mod keys;
 mod select;
 mod system;
 
@@ -10,6 +12,8 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 pub use self::{
+    export::{ExportArgs, ExportSelect, FormatWord},
+    keys::Keys,
     select::{ConversationSelect, MemorySelect, Paging, StatusWord, TypeWord},
     system::{ConfigCommand, InstallArgs, ServeArgs, Service},
 };
@@ -130,6 +134,9 @@ pub enum Command {
     /// memories. Applying twice changes nothing.
     #[command(after_help = examples::APPLY)]
     Apply(ApplyArgs),
+    /// The keys that sign your exports
+    #[command(subcommand, after_help = examples::KEYS)]
+    Keys(Keys),
     /// The importers
     #[command(subcommand, after_help = examples::PLUGINS)]
     Plugins(Plugins),
@@ -313,38 +320,6 @@ pub struct ShowConversation {
     /// With messages that the platform does not show
     #[arg(long)]
     pub hidden: bool,
-}
-
-/// `export`.
-#[derive(Debug, Args)]
-pub struct ExportArgs {
-    /// A name ending in .zip, or a folder that is empty or absent
-    #[arg(long, short, value_name = "OUT", value_hint = ValueHint::AnyPath)]
-    pub output: PathBuf,
-    /// In whose shapes
-    #[arg(long, value_enum, default_value = "pam", value_name = "FORMAT")]
-    pub format: FormatWord,
-    /// Memories only
-    #[arg(long)]
-    pub no_conversations: bool,
-    /// With the bytes of attachments; of pam only
-    #[arg(long)]
-    pub attachments: bool,
-    /// Only what changed since the last full export, which it adds to; of pam only
-    #[arg(long)]
-    pub incremental: bool,
-    /// The full export to add to: its id, or the first characters of it
-    #[arg(long, value_name = "EXPORT_ID", requires = "incremental")]
-    pub base: Option<String>,
-}
-
-/// In whose shapes an export is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FormatWord {
-    /// A signed bundle of Portable AI Memory 1.0
-    Pam,
-    /// The lists and conversations of MemU, unsigned
-    Memu,
 }
 
 /// `exports …`.

@@ -3,12 +3,12 @@
 use indicatif::ProgressBar;
 use satchel_proto::v1::{
     CreateExportRequest, Export, ExportFormat, ExportProgress, ExportType, GetExportRequest,
-    ListExportsRequest, MakeExportRequest, make_export_response::Told,
+    ListExportsRequest, MakeExportRequest, MemoryFilter, make_export_response::Told,
 };
 
 use super::{
     Context,
-    args::{ExportArgs, Exports, FormatWord, Paging},
+    args::{ExportArgs, ExportSelect, Exports, FormatWord, Paging},
     error::CliError,
     exit::Exit,
     facts::Facts,
@@ -22,6 +22,7 @@ use super::{
     time::Calendar,
     words,
 };
+use crate::manifest::Selected;
 
 /// Writes an export.
 ///
@@ -34,6 +35,7 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &ExportArgs
     let format = match args.format {
         FormatWord::Pam => ExportFormat::Pam,
         FormatWord::Memu => ExportFormat::Memu,
+        FormatWord::Markdown => ExportFormat::Markdown,
     };
     let kind = if args.incremental { ExportType::Incremental } else { ExportType::Full };
     let base_export_id = match &args.base {
@@ -47,6 +49,8 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &ExportArgs
         without_conversations: args.no_conversations,
         attachments: args.attachments,
         format: format.into(),
+        filter: filter(&args.select, &context.calendar)?,
+        strip_identifiers: args.strip_identifiers,
     };
     let spinner = context.out.spinner("writing the export");
     let made = make(link, request, &spinner).await;
@@ -62,6 +66,19 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &ExportArgs
     let text = written(&export, &context.calendar, context.out.look);
     context.out.print(&text)?;
     Ok(Exit::Done)
+}
+
+/// Which memories and conversations; none: all.
+fn filter(select: &ExportSelect, calendar: &Calendar) -> Result<Option<MemoryFilter>, CliError> {
+    let ExportSelect { types, tags, platforms, since, until } = select;
+    let filter = MemoryFilter {
+        types: types.iter().map(|word| word.to_wire().into()).collect(),
+        platforms: platforms.clone(),
+        tags_all: tags.clone(),
+        updated: calendar.range(since.as_deref(), until.as_deref())?,
+        ..MemoryFilter::default()
+    };
+    Ok((filter != MemoryFilter::default()).then_some(filter))
 }
 
 /// Makes the export and shows how far it is.
@@ -180,7 +197,14 @@ fn table(exports: &[Export], calendar: &Calendar) -> Table {
 /// `full`, `incremental`, and whether it came from elsewhere.
 fn kind(export: &Export) -> String {
     let kind = words::export_type(export.r#type);
+    let kind = if selection(export).is_some() { format!("{kind}, selection") } else { kind };
     if export.applied { format!("{kind}, applied") } else { kind }
+}
+
+/// How it is less than a copy of the store.
+fn selection(export: &Export) -> Option<Selected> {
+    let (by, stripped) = (export.selected_by.clone(), export.stripped);
+    (stripped || !by.is_empty()).then_some(Selected { by, stripped })
 }
 
 fn facts(export: &Export, calendar: &Calendar) -> Facts {
@@ -190,6 +214,9 @@ fn facts(export: &Export, calendar: &Calendar) -> Facts {
     facts.add("base", &export.base_export_id);
     facts.add("since", &export.since);
     facts.add("format", &words::export_format(export.format));
+    if let Some(selection) = selection(export) {
+        facts.add("holds", &format!("{}; no copy of the store, and nothing builds on it", selection.words()));
+    }
     facts.add("made", &calendar.minute(export.created_at.as_ref()));
     facts.add("where", &export.path);
     facts.add("size", &text::bytes(export.size_bytes));

@@ -12,18 +12,21 @@ use super::{
     table::{Cell, Column, Table},
     text,
 };
-use crate::verify::{self, Finding, Options, Report, Signed};
+use crate::{
+    manifest::Selected,
+    verify::{self, Finding, Options, Report, Signed},
+};
 
 /// Findings that are shown; `--json` has them all.
 const SHOWN: usize = 30;
 
-/// Checks the bundle and says whether it holds. `own_key` is the key that signs in our data directory, if there is one.
+/// Checks the bundle and says whether it holds. `own_keys` are those that sign and signed in our data directory.
 ///
 /// # Errors
 /// When it cannot be read, or is no bundle at all.
-pub(crate) fn run(args: &VerifyArgs, own_key: Option<String>, out: &mut Out) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &VerifyArgs, own_keys: Vec<String>, out: &mut Out) -> Result<Exit, CliError> {
     let options =
-        Options { signers: args.signer.clone(), base: args.base.clone(), own_key, strict: args.strict };
+        Options { signers: args.signer.clone(), base: args.base.clone(), own_keys, strict: args.strict };
     let spinner = out.spinner("checking");
     let checked = verify::path(&args.path, &options);
     spinner.finish_and_clear();
@@ -50,12 +53,16 @@ struct Verdict<'a> {
     signature: &'static str,
     manifest: &'static str,
     signer: Option<&'a str>,
+    /// Older keys that the signer's is proven to follow.
+    predecessors: &'a [String],
     issues: Vec<Issue<'a>>,
     issues_total: usize,
     memories: u64,
     conversations: u64,
     /// Null without `--base`, or if the two do not fit.
     merged: Option<Merged>,
+    /// Null, or how it is less than a copy of a store.
+    selection: Option<&'a Selected>,
 }
 
 /// What base and bundle make.
@@ -80,17 +87,20 @@ impl<'a> Verdict<'a> {
             signature,
             manifest,
             signer,
+            predecessors,
             issues,
             issues_found,
             memories,
             conversations,
             merged,
+            selection,
         } = report;
         Self {
             valid: *valid,
             signature: word(*signature),
             manifest: word(*manifest),
             signer: signer.as_deref(),
+            predecessors,
             issues: issues.iter().map(Issue::new).collect(),
             issues_total: *issues_found,
             memories: *memories,
@@ -99,6 +109,7 @@ impl<'a> Verdict<'a> {
                 memories: merged.memories,
                 checksum: merged.checksum.map(|sum| sum.to_string()),
             }),
+            selection: selection.as_ref(),
         }
     }
 }
@@ -125,6 +136,12 @@ fn render(report: &Report, look: Look) -> String {
     facts.painted("signature", word(report.signature), paint(report.signature));
     facts.painted("manifest", word(report.manifest), paint(report.manifest));
     facts.maybe("signed by", report.signer.as_deref());
+    if !report.predecessors.is_empty() {
+        facts.add("follows", &report.predecessors.join(", "));
+    }
+    if let Some(selection) = &report.selection {
+        facts.add("holds", &format!("{}; no copy of the store, and nothing builds on it", selection.words()));
+    }
     if let Some(merged) = &report.merged {
         facts.add("with base", &text::count(merged.memories, "memory", "memories"));
         facts.maybe("checksum", merged.checksum.map(|sum| sum.to_string()).as_deref());
@@ -205,6 +222,7 @@ mod tests {
             signature: Signed::Invalid,
             manifest: Signed::Absent,
             signer: None,
+            predecessors: Vec::new(),
             issues: vec![
                 finding(Severity::Error, "signature", "does not fit the \u{1b}[2Jkey"),
                 finding(Severity::Warning, "manifest", "there is none"),
@@ -213,6 +231,7 @@ mod tests {
             memories: 12,
             conversations: 1,
             merged: None,
+            selection: None,
         }
     }
 

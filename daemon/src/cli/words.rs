@@ -58,7 +58,7 @@ words! {
     export_type: ExportType, "EXPORT_TYPE_";
     /// `new`, `changed`, `kept`.
     difference_kind: DifferenceKind, "DIFFERENCE_KIND_";
-    /// `pam`, `memu`.
+    /// `pam`, `memu`, `markdown`.
     export_format: ExportFormat, "EXPORT_FORMAT_";
 }
 

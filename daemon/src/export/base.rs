@@ -33,6 +33,9 @@ pub(super) fn choose(
     if request.format != Format::Pam {
         return Err(ExportError::NoIncrement);
     }
+    if request.selection.said().is_some() {
+        return Err(ExportError::PartialIncrement);
+    }
     if let Some(id) = named {
         let base = exported::find(store, id)?.ok_or_else(|| ExportError::UnknownBase { id: id.clone() })?;
         if let Some(problem) = unfit(&base, request, revision) {
@@ -82,6 +85,9 @@ fn latest(
 fn unfit(base: &ExportRecord, request: &ExportRequest, revision: Revision) -> Option<&'static str> {
     if base.applied {
         return Some("was made elsewhere and applied here; name one that was made here");
+    }
+    if base.selection.is_some() {
+        return Some("is a selection, not the whole store; name a full export");
     }
     if base.export_type != super::FULL || base.format != Format::Pam {
         return Some("is no full PAM export");

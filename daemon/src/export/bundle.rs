@@ -1,11 +1,15 @@
 //! Writes one bundle: conversations, then the memory store that indexes them, then the signed manifest.
 
-use std::{cell::Cell, collections::BTreeMap, io::Write};
+use std::{
+    cell::{Cell, OnceCell},
+    collections::BTreeMap,
+    io::Write,
+};
 
 use satchel_pam::{
-    conversation,
+    conversation::{self, ConversationHeader},
     embedding::{self, StorageKind},
-    ids,
+    ids, privacy,
     sign::{self, PublicKey},
     store::{self, ExportType, IndexEntry, Integrity, Owner, StorageReference, StoreHeader, WriteError},
     time::Timestamp,
@@ -21,9 +25,10 @@ use super::{
     keys::Signer,
     pages,
     target::{Target, Written},
+    withheld::Texts,
 };
 use crate::{
-    manifest::{Filter, MANIFEST, Manifest, ManifestFile, SIGNATURE, VERSION},
+    manifest::{Filter, MANIFEST, Manifest, ManifestFile, SELECTION, SIGNATURE, VERSION},
     plan::{
         assemble::{Places, shown_header},
         body,
@@ -43,11 +48,15 @@ pub(super) struct Job<'a> {
     /// Microseconds since the Unix epoch.
     pub(super) now: i64,
     pub(super) signer: &'a Signer,
+    /// The person's own DID.
+    pub(super) did: Option<&'a str>,
     /// Only what changed; none: all.
     pub(super) delta: Option<Delta>,
     /// Why all, if changes were asked for.
     pub(super) reason: Option<String>,
     pub(super) told: Told<'a>,
+    /// What must not leave, once something asked for it.
+    pub(super) private: OnceCell<Texts>,
 }
 
 /// How far it is, and who hears of it.
@@ -57,7 +66,7 @@ pub(super) struct Told<'a> {
 }
 
 impl Told<'_> {
-    fn on(&self, step: impl FnOnce(&mut Progress)) {
+    pub(super) fn on(&self, step: impl FnOnce(&mut Progress)) {
         let mut progress = self.progress.get();
         step(&mut progress);
         self.progress.set(progress);
@@ -80,13 +89,20 @@ struct Beside {
     relations: u64,
 }
 
+impl Beside {
+    /// Whether a conversation was written; the index is sorted by then.
+    fn has(&self, conversation: &str) -> bool {
+        self.index.binary_search_by(|entry| entry.id.as_str().cmp(conversation)).is_ok()
+    }
+}
+
 impl Job<'_> {
     pub(super) fn write(&self) -> Result<ExportRecord, ExportError> {
         let mut target = Target::create(&self.request.output, &self.id)?;
         let survey = self.survey()?;
         let mut beside = Beside::default();
-        if self.request.conversations {
-            self.conversations(&mut target, &survey, &mut beside)?;
+        if let Some(query) = self.wanted_conversations() {
+            self.conversations(&query, &mut target, &survey, &mut beside)?;
         }
         self.embeddings(&mut target)?;
         let integrity = self.memory_store(&mut target, &mut beside)?;
@@ -122,6 +138,7 @@ impl Job<'_> {
             full_next: delta.is_some_and(|delta| delta.unsaid.any()),
             applied: false,
             scheduled: false,
+            selection: self.request.selection.said(),
         })
     }
 
@@ -144,7 +161,8 @@ impl Job<'_> {
             }
             return Ok(());
         }
-        let query = MemoryQuery { order: MemoryOrder::IdAscending, ..MemoryQuery::default() };
+        let query =
+            MemoryQuery { order: MemoryOrder::IdAscending, ..self.request.selection.memories.clone() };
         pages(|after| Ok(self.store.memories(&query, after, PAGE, self.revision)?), see)
     }
 
@@ -164,7 +182,7 @@ impl Job<'_> {
             return Ok(survey);
         }
         self.each_memory(|record| {
-            if !record.memory.exportable() {
+            if !self.may_leave(&record.memory)? {
                 survey.withheld += 1;
                 return Ok(());
             }
@@ -187,7 +205,7 @@ impl Job<'_> {
         pages(
             |after| Ok(self.store.memories(&query, after, PAGE, self.revision)?),
             |record| {
-                derived.extend(record.memory.exportable().then_some(record.memory.id));
+                derived.extend(self.may_leave(&record.memory)?.then_some(record.memory.id));
                 Ok(())
             },
         )?;
@@ -197,6 +215,7 @@ impl Job<'_> {
 
     fn conversations(
         &self,
+        query: &ConversationQuery,
         target: &mut Target,
         survey: &Survey,
         beside: &mut Beside,
@@ -208,15 +227,16 @@ impl Job<'_> {
             let path = format!("conversations/{}.json", ids::file_name(id));
             target.file(&path, |out| self.conversation(&record, out))?;
             self.told.on(|progress| progress.conversations += 1);
-            beside.index.push(index_entry(&record, path, survey.derived.get(id)));
+            let header = self.leaving_header(shown_header(&record))?;
+            let count = record.heads.len() as u64;
+            beside.index.push(index_entry(header, count, path, survey.derived.get(id)));
             Ok(())
         };
         if let Some(delta) = &self.delta {
             delta.conversations.iter().try_for_each(|id| write(id))?;
         } else {
-            let query = ConversationQuery::default();
             pages(
-                |after| Ok(self.store.conversations(&query, after, PAGE, self.revision)?),
+                |after| Ok(self.store.conversations(query, after, PAGE, self.revision)?),
                 |summary| write(&summary.id),
             )?;
         }
@@ -227,14 +247,14 @@ impl Job<'_> {
     fn conversation(&self, record: &ConversationRecord, out: &mut dyn Write) -> Result<(), ExportError> {
         let failed = ExportError::write(&self.request.output);
         let places = Places::of(record);
-        let header = shown_header(record);
+        let header = self.leaving_header(shown_header(record))?;
         let mut writer = conversation::Writer::new(out, &header).map_err(&failed)?;
         for (head, body) in record.heads.iter().zip(self.store.all_bodies(record)) {
             let (_, bytes) = body?;
             let message = places
                 .message(head, &bytes)
                 .map_err(|_| ExportError::Unencodable { what: "a stored message" })?;
-            writer.message(&message).map_err(&failed)?;
+            writer.message(&self.leaving_message(message)).map_err(&failed)?;
         }
         writer.finish().map_err(&failed)?;
         Ok(())
@@ -291,11 +311,11 @@ impl Job<'_> {
             let mut writer = store::Writer::new(out, self.header()).map_err(failed)?;
             self.each_memory(|record| {
                 self.told.on(|progress| progress.memories += 1);
-                if record.memory.exportable() {
-                    writer.memory(&record.memory).map_err(failed)
-                } else {
-                    Ok(())
+                if !self.may_leave(&record.memory)? {
+                    return Ok(());
                 }
+                let memory = self.leaving(record.memory, |conversation| beside.has(conversation))?;
+                writer.memory(&memory).map_err(failed)
             })?;
             self.each_relation(|relation| {
                 beside.relations += 1;
@@ -307,13 +327,6 @@ impl Job<'_> {
             Ok(())
         })?;
         integrity.ok_or(ExportError::Unencodable { what: "the memory store" })
-    }
-
-    fn leaves(&self, memory: &str) -> Result<bool, ExportError> {
-        Ok(self
-            .store
-            .memory(memory, Some(self.revision))?
-            .is_some_and(|record| !record.withdrawn && record.memory.exportable()))
     }
 
     /// Relations that stand and whose both ends may leave.
@@ -337,14 +350,20 @@ impl Job<'_> {
     }
 
     fn header(&self) -> StoreHeader {
-        let owner = Owner {
+        // A DID of one's own may be known to belong to a name.
+        let did = self.did.filter(|_| !self.request.selection.strip).map(str::to_owned);
+        let mut owner = Owner {
             id: self.signer.owner.clone(),
-            did: Some(PublicKey::of(&self.signer.key).did_key()),
+            did: Some(did.unwrap_or_else(|| PublicKey::of(&self.signer.key).did_key())),
             created_at: Some(self.signer.owner_since),
         };
+        if self.request.selection.strip {
+            privacy::strip_owner(&mut owner, &self.signer.stand_in());
+        }
+        let name = if self.request.selection.said().is_some() { SELECTION } else { "satchel" };
         StoreHeader {
             export_id: Some(self.id.clone()),
-            exported_by: Some(format!("satchel/{}", env!("CARGO_PKG_VERSION"))),
+            exported_by: Some(format!("{name}/{}", env!("CARGO_PKG_VERSION"))),
             export_date: Some(self.date()),
             export_type: if self.delta.is_some() { ExportType::Incremental } else { ExportType::Full },
             base_export_id: self.delta.as_ref().map(|delta| delta.base.clone()),
@@ -394,7 +413,9 @@ impl Job<'_> {
             filter: Filter {
                 conversations: self.request.conversations,
                 attachments: self.request.attachments,
+                selection: self.request.selection.said(),
             },
+            rotations: self.signer.rotations.clone(),
             files: listed(&target.files),
         };
         let bytes = manifest.to_bytes().map_err(|_| ExportError::Unencodable { what: "the manifest" })?;
@@ -405,13 +426,17 @@ impl Job<'_> {
     }
 }
 
-fn index_entry(record: &ConversationRecord, path: String, derived: Option<&Vec<String>>) -> IndexEntry {
-    let header = shown_header(record);
+fn index_entry(
+    header: ConversationHeader,
+    messages: u64,
+    path: String,
+    derived: Option<&Vec<String>>,
+) -> IndexEntry {
     IndexEntry {
         id: header.id,
         platform: header.provider.name,
         title: header.title,
-        message_count: Some(record.heads.len() as u64),
+        message_count: Some(messages),
         temporal: header.temporal,
         tags: header.tags,
         derived_memories: derived.cloned().unwrap_or_default(),

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use satchel_pam::{
     lifecycle::changed_at,
     memory::{Memory, Status},
+    relation::RelationType,
     time::Timestamp,
 };
-use satchel_store::{ChangeKind, ChangeOp, ChangePosition, Revision, Store};
+use satchel_store::{ChangeKind, ChangeOp, ChangePosition, RelationRecord, Revision, Store};
 
 use super::{ExportError, ExportRecord};
 
@@ -119,6 +120,7 @@ impl Delta {
         let now = store.memory(&id, Some(to))?.filter(|_| op != ChangeOp::Withdrawn);
         let before = store.memory(&id, Some(self.from))?.filter(|record| !record.withdrawn);
         let before = before.map(|record| record.memory);
+        let private = before.as_ref().is_some_and(|before| !before.exportable());
         let told = before.filter(Memory::exportable);
         let Some(now) = now.map(|record| record.memory) else {
             // It may have come and gone since the base; then an earlier delta may have told it.
@@ -144,6 +146,10 @@ impl Delta {
             None => {
                 // What hangs on it may have been there before it, and could not leave without it.
                 let edges = store.relations_of(&id, Some(to))?;
+                if private {
+                    // What it replaces could not name it.
+                    self.memories.extend(replaced(&edges, &id));
+                }
                 self.relations.extend(edges.into_iter().map(|edge| edge.relation.id));
                 self.embedded.insert(id.clone());
             }
@@ -178,6 +184,13 @@ impl Unsaid {
             |(count, what): (u64, &str)| format!("{count} {what}; the next export will be a full one");
         told.into_iter().filter(|(count, _)| *count > 0).map(warning).collect()
     }
+}
+
+/// What a memory took the place of.
+fn replaced<'e>(edges: &'e [RelationRecord], id: &'e str) -> impl Iterator<Item = String> + 'e {
+    let edges = edges.iter().map(|edge| &edge.relation);
+    let edges = edges.filter(move |edge| edge.relation_type == RelationType::Supersedes && edge.from == id);
+    edges.map(|edge| edge.to.clone())
 }
 
 fn feed(store: &Store, from: Revision, to: Revision) -> Result<Last, ExportError> {

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, io, path::PathBuf};
 use satchel_pam::time::Timestamp;
 use uuid::Uuid;
 
-use super::{ExportError, ExportRecord, ExportRequest, Exports, Extent, FULL, Format};
+use super::{ExportError, ExportRecord, ExportRequest, Exports, Extent, FULL, Format, Selection};
 use crate::{exported, schedule::Regular};
 
 /// Exports of a schedule that are looked at: a year of daily ones, and more than any retention keeps.
@@ -28,6 +28,7 @@ impl Exports {
             conversations: true,
             attachments: false,
             extent: Extent::Incremental { base: None },
+            selection: Selection::default(),
         };
         let record = self.write(&request, true, &|_| {})?;
         let made: Vec<ExportRecord> = std::iter::once(record.clone()).chain(made).collect();
@@ -123,6 +124,7 @@ mod tests {
             full_next: false,
             applied: false,
             scheduled: true,
+            selection: None,
         }
     }
 

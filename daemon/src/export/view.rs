@@ -66,18 +66,24 @@ pub(super) fn write(job: &Job<'_>) -> Result<ExportRecord, ExportError> {
         full_next: false,
         applied: false,
         scheduled: false,
+        selection: None,
     })
 }
 
 fn memories(job: &Job<'_>, target: &mut Target, written: &mut Written) -> Result<(), ExportError> {
-    let Lists { mut memories, rows, mut taken, concluded } = lists(job.store)?;
+    let Lists { mut memories, mut rows, mut taken, concluded } = lists(job.store)?;
+    // What stood beside a list is kept as it was read, and may say what an entry says.
+    let private = job.texts()?;
+    for object in memories.iter_mut().chain(&mut rows) {
+        private.clean_map(object);
+    }
     written.memories = taken.len() as u64;
     if job.request.conversations {
         taken.extend(concluded);
     }
     let mut others = Others::default();
     job.each_memory(|record| {
-        if !record.memory.exportable() {
+        if !job.may_leave(&record.memory)? {
             written.withheld += 1;
         } else if !taken.contains(&record.memory.id) {
             others.add(&record.memory);
@@ -139,7 +145,7 @@ fn conversations(job: &Job<'_>, target: &mut Target, written: &mut Written) -> R
                 let Some(record) = job.store.conversation(&summary.id, Some(job.revision))? else {
                     return Ok(());
                 };
-                answers.extend(memu::save_answer(&record.header));
+                answers.extend(memu::save_answer(&job.leaving_header(record.header.clone())?));
                 array.put(&conversation(job, &record)?)
             },
         )?;
@@ -157,7 +163,7 @@ fn conversation(job: &Job<'_>, record: &ConversationRecord) -> Result<Object, Ex
         let message = places.message(head, &bytes);
         messages.push(message.map_err(|_| ExportError::Unencodable { what: "a stored message" })?);
     }
-    Ok(memu::conversation(&shown_header(record), &messages, &job.signer.owner))
+    Ok(memu::conversation(&job.leaving_header(shown_header(record))?, &messages, &job.signer.owner))
 }
 
 fn file(job: &Job<'_>, target: &mut Target, name: &str, objects: &[Object]) -> Result<(), ExportError> {

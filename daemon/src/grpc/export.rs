@@ -11,6 +11,7 @@ use std::{
 use satchel_proto::v1::{
     self, export_service_server::ExportService, make_export_response::Told, verify_export_request::Bundle,
 };
+use satchel_store::MemoryQuery;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
@@ -19,10 +20,13 @@ use super::{
     Core,
     call::{absolute, bounded, fill, required},
     status::{Fault, Kind},
-    wire::export::{export_to_wire, format_from_wire, progress_to_wire, report_to_wire},
+    wire::{
+        export::{export_to_wire, format_from_wire, keys_to_wire, progress_to_wire, report_to_wire},
+        memory::filter_from_wire,
+    },
 };
 use crate::{
-    export::{ExportRecord, ExportRequest, Extent, Format, Progress},
+    export::{ExportRecord, ExportRequest, Extent, Format, Progress, Selection},
     verify,
 };
 
@@ -104,6 +108,32 @@ impl ExportService for Bundles {
         let request = request.into_inner();
         self.0.answer(|core| check(core, request)).await
     }
+
+    async fn list_signing_keys(
+        &self,
+        request: Request<v1::ListSigningKeysRequest>,
+    ) -> Result<Response<v1::ListSigningKeysResponse>, Status> {
+        let v1::ListSigningKeysRequest {} = request.into_inner();
+        self.0
+            .answer(|core| {
+                let keys = core.exports.signing_keys()?.map(keys_to_wire);
+                Ok(v1::ListSigningKeysResponse { keys, header: Some(core.header()) })
+            })
+            .await
+    }
+
+    async fn rotate_signing_key(
+        &self,
+        request: Request<v1::RotateSigningKeyRequest>,
+    ) -> Result<Response<v1::RotateSigningKeyResponse>, Status> {
+        let v1::RotateSigningKeyRequest {} = request.into_inner();
+        self.0
+            .answer(|core| {
+                let keys = Some(keys_to_wire(core.exports.rotate_key()?));
+                Ok(v1::RotateSigningKeyResponse { keys, header: Some(core.header()) })
+            })
+            .await
+    }
 }
 
 fn create(core: &Core, request: v1::CreateExportRequest) -> Result<v1::CreateExportResponse, Fault> {
@@ -144,16 +174,38 @@ fn wanted(request: v1::CreateExportRequest) -> Result<ExportRequest, Fault> {
         attachments,
         format,
         base_export_id,
+        filter,
+        strip_identifiers,
     } = request;
     let extent = extent(r#type, base_export_id)?;
     absolute("output", &output)?;
     // Zero is what is sent by those who know no formats, and means PAM.
     let format = if format == 0 { Format::Pam } else { format_from_wire("format", format)? };
-    if attachments && format != Format::Pam {
+    if attachments && format == Format::Memu {
         return Err(Fault::field("attachments", "must be false, as this format has no attachments"));
     }
     let conversations = !without_conversations;
-    Ok(ExportRequest { output: output.into(), format, conversations, attachments, extent })
+    let selection = Selection { memories: chosen(filter)?, strip: strip_identifiers };
+    Ok(ExportRequest { output: output.into(), format, conversations, attachments, extent, selection })
+}
+
+/// The memories asked for; without a status of every status, as an export is of all that was known.
+fn chosen(filter: Option<v1::MemoryFilter>) -> Result<MemoryQuery, Fault> {
+    let Some(filter) = filter else { return Ok(MemoryQuery::default()) };
+    let any = filter.statuses.is_empty();
+    for (field, set) in [
+        ("filter.conversation_id", !filter.conversation_id.is_empty()),
+        ("filter.content_hash", !filter.content_hash.is_empty()),
+    ] {
+        if set {
+            return Err(Fault::field(field, "must be empty: exports are not chosen by it"));
+        }
+    }
+    let mut query = filter_from_wire(Some(filter))?;
+    if any {
+        query.statuses.clear();
+    }
+    Ok(query)
 }
 
 fn extent(kind: i32, base: String) -> Result<Extent, Fault> {
@@ -222,7 +274,7 @@ fn check(core: &Core, request: v1::VerifyExportRequest) -> Result<v1::VerifyExpo
     let base = (!base_path.is_empty()).then_some(base_path);
     base.as_deref().map_or(Ok(()), |base| absolute("base_path", base))?;
     let options =
-        verify::Options { signers, base: base.map(Into::into), own_key: core.exports.signer(), strict };
+        verify::Options { signers, base: base.map(Into::into), own_keys: core.exports.signers(), strict };
     let report =
         verify::path(Path::new(&path), &options).map_err(|error| Fault::unverified(&path, &error))?;
     Ok(v1::VerifyExportResponse { header: Some(core.header()), ..report_to_wire(report) })

@@ -442,6 +442,13 @@ impl From<ExportError> for Fault {
             ExportError::NoIncrement => {
                 Self::field("type", "must be full in this format: only PAM knows incremental exports")
             }
+            ExportError::PartialIncrement => Self::field(
+                "type",
+                "must be full with a filter or strip_identifiers: changes are of the whole store",
+            ),
+            ExportError::WholeOnly => {
+                Self::field("format", "must be PAM or Markdown with a filter or strip_identifiers")
+            }
             ExportError::Gone { path, .. } => Self::BundleGone { path: path.to_string_lossy().into_owned() },
             ExportError::Key { .. } | ExportError::Ledger(_) | ExportError::Unencodable { .. } => {
                 Self::internal(error)

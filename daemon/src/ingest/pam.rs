@@ -33,6 +33,7 @@ use super::{
     write::Writer,
 };
 use crate::{
+    exported::ExportRecord,
     intake::{
         Bundle,
         pam::{LONGEST, LONGEST_CONVERSATION, PamFiles, folder_of},
@@ -153,8 +154,14 @@ impl Reading<'_, '_, '_> {
             return Ok(Err(reason));
         }
         self.exported = self.run.exported(document);
+        let selection = self.run.selected(document);
         self.tail.applied = rules::record(document, &reading)
+            .map(|record| ExportRecord { selection: selection.clone(), ..record })
             .map(|record| Box::new(Applied { record, owner: document.header.owner.id.clone() }));
+        if let Some(selection) = selection {
+            let message = format!("this is {}: what it leaves out stays as it is here", selection.words());
+            self.warn(name.to_owned(), message);
+        }
         match self.run.told(document, &reading) {
             Ok(told) => self.take_back(name, told),
             Err(problem) => {

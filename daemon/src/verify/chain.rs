@@ -9,6 +9,8 @@ use satchel_pam::{
     validate,
 };
 
+use crate::manifest::Selected;
+
 /// What the check is called in findings.
 const CHECK: &str = "base";
 
@@ -22,13 +24,22 @@ pub struct Merged {
 }
 
 /// Compares `delta` with `base`, and merges them if both can be read.
-pub(super) fn check(base: validate::Report, delta: &validate::Report) -> (Option<Merged>, Vec<Issue>) {
+pub(super) fn check(
+    base: validate::Report,
+    selection: Option<&Selected>,
+    delta: &validate::Report,
+    predecessors: &[PublicKey],
+) -> (Option<Merged>, Vec<Issue>) {
     let mut issues = Vec::new();
-    signers(&base.signature, &delta.signature, &mut issues);
+    signers(&base.signature, &delta.signature, predecessors, &mut issues);
     let (Some(base), Some(delta)) = (base.store, &delta.store) else {
         issues.push(wrong("$", "cannot be compared, as one of the two memory stores cannot be read"));
         return (None, issues);
     };
+    if let Some(selection) = selection {
+        let message = format!("the base is {}: nothing builds on it", selection.words());
+        issues.push(wrong("$", &message));
+    }
     headers(&base, delta, &mut issues);
     if !issues.iter().all(|issue| issue.severity == satchel_pam::issue::Severity::Warning) {
         return (None, issues);
@@ -64,9 +75,15 @@ fn headers(base: &MemoryStore, delta: &MemoryStore, issues: &mut Vec<Issue>) {
     }
 }
 
-fn signers(base: &SignatureCheck, delta: &SignatureCheck, issues: &mut Vec<Issue>) {
+fn signers(
+    base: &SignatureCheck,
+    delta: &SignatureCheck,
+    predecessors: &[PublicKey],
+    issues: &mut Vec<Issue>,
+) {
     if let (Some(base), Some(delta)) = (key(base), key(delta))
         && base != delta
+        && !predecessors.contains(base)
     {
         let message = format!("is of {}, and the base's of {}", delta.multibase(), base.multibase());
         issues.push(Issue::warning(CHECK, "$.signature", message));

@@ -17,25 +17,31 @@ use crate::{
     manifest::{MANIFEST, Manifest, SIGNATURE},
 };
 
+/// What came of looking at a manifest.
+pub(super) struct Looked {
+    pub(super) state: Signed,
+    pub(super) issues: Vec<Issue>,
+    /// As it stands there, whether or not it is signed.
+    pub(super) manifest: Option<Manifest>,
+}
+
 /// Checks the manifest, if there is one, by the key of PAM's signature.
-pub(super) fn check(
-    bundle: &Bundle,
-    root: &str,
-    report: &validate::Report,
-) -> Result<(Signed, Vec<Issue>), VerifyError> {
+pub(super) fn check(bundle: &Bundle, root: &str, report: &validate::Report) -> Result<Looked, VerifyError> {
     let names = names(bundle, root);
     if !names.contains(MANIFEST) {
         let orphan =
             names.contains(SIGNATURE).then(|| wrong(SIGNATURE, "signs a manifest that is not there"));
         let state = if orphan.is_some() { Signed::Invalid } else { Signed::Absent };
-        return Ok((state, orphan.into_iter().collect()));
+        return Ok(Looked { state, issues: orphan.into_iter().collect(), manifest: None });
     }
     let bytes = read(bundle, &format!("{root}{MANIFEST}"))?;
     let mut issues = Vec::new();
+    let mut found = None;
     match Manifest::parse(&bytes) {
         Ok(manifest) => {
             issues.extend(files(bundle, root, &manifest, &names)?);
             issues.extend(export(&manifest, report));
+            found = Some(manifest);
         }
         Err(problem) => issues.push(wrong(MANIFEST, &problem)),
     }
@@ -43,7 +49,7 @@ pub(super) fn check(
         if names.contains(SIGNATURE) { Some(read(bundle, &format!("{root}{SIGNATURE}"))?) } else { None };
     issues.extend(signed(&bytes, signature.as_deref(), report));
     let state = if issues.is_empty() { Signed::Valid } else { Signed::Invalid };
-    Ok((state, issues))
+    Ok(Looked { state, issues, manifest: found })
 }
 
 fn files(

@@ -117,10 +117,12 @@ pub fn strip_conversation_header(header: &mut ConversationHeader) -> u64 {
     } = header;
     let Provider { name: _, conversation_id: _, account_id, export_format_version: _ } = provider;
     let mut gone = fields::take_if(account_id, |_| true);
-    for Participant { role, name, provider_id } in participants {
+    for Participant { role, name, provider_id } in participants.iter_mut() {
         gone += fields::take_if(provider_id, |_| true);
         gone += fields::take_if(name, |name| *role == Role::User || fields::address(name));
     }
+    // Who is only a role says nothing, and readers would take it for somebody more.
+    participants.retain(|participant| participant.name.is_some() || participant.provider_id.is_some());
     if let Some(ImportMetadata {
         source_file,
         importer: _,

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::{
     clock::Clock,
-    export::{ExportRequest, Exports, Extent, FULL, Format, INCREMENTAL},
+    export::{ExportRequest, Exports, Extent, FULL, INCREMENTAL},
     schedule::{Regular, Renewal},
     verify::{self, Options},
 };
@@ -14,7 +14,7 @@ use satchel_pam::{
     time::Timestamp,
 };
 use satchel_store::Change;
-use satchel_tests::archive::{Archive, demo};
+use satchel_tests::archive::{Archive, demo, whole};
 use serde_json::Value;
 
 use super::history::{History, memory};
@@ -208,13 +208,7 @@ fn an_old_base_and_a_large_change_give_a_full_export() -> Result<()> {
     let make = |now: i64, name: &str| {
         let extent = Extent::Incremental { base: None };
         let output = folder.path().join(name);
-        exports(now).create(&ExportRequest {
-            output,
-            format: Format::Pam,
-            conversations: true,
-            attachments: false,
-            extent,
-        })
+        exports(now).create(&ExportRequest { extent, ..whole(output) })
     };
     let write = |range: std::ops::Range<usize>| -> Result<()> {
         let changes = range

@@ -168,9 +168,17 @@ Examples:
   satchel export --output ~/backup/memories.zip
   satchel export --output ~/backup/2026-03 --attachments
   satchel export --output memories.zip --no-conversations
+  satchel export --output for-my-coach --type goal,preference --strip-identifiers
+  satchel export --output work.zip --platform claude --tag work --since 2026-01-01
   satchel export --incremental --output ~/backup/2026-03-14.zip
   satchel export --incremental --base a80c --output ~/backup/2026-03-14.zip
-  satchel export --output ~/memu-files --format memu";
+  satchel export --output ~/memu-files --format memu
+  satchel export --output ~/notes/satchel --format markdown --attachments
+
+An export with a filter or --strip-identifiers is for somebody else, not a copy: no incremental export builds on it, `apply` of
+it leaves what is richer here, and its manifest, `satchel verify` and `satchel exports` say so. Without a filter by type, a filter
+chooses conversations too; conversations have no type, so --type leaves them out. A memory that must not be exported
+(access.exportable) is in no export; a conversation in which it was said still says it.";
 
 pub(super) const EXPORTS: &str = "\
 Example:
@@ -197,6 +205,24 @@ Examples:
   satchel apply ~/backup/memories.zip
   satchel apply --dry-run ~/backup/2026-03-14.zip
   satchel apply --any-owner memory-store.json";
+
+pub(super) const KEYS: &str = "\
+Examples:
+  satchel keys list
+  satchel keys rotate";
+
+pub(super) const KEYS_LIST: &str = "\
+Examples:
+  satchel keys list
+  satchel keys list --json | jq -r .keys[0].public_key";
+
+pub(super) const KEYS_ROTATE: &str = "\
+Example:
+  satchel keys rotate";
+
+pub(super) const KEYS_EXPORT_PUBLIC: &str = "\
+Example:
+  satchel keys export-public > my-satchel-keys.json";
 
 pub(super) const PLUGINS: &str = "\
 Example:

@@ -43,6 +43,10 @@ pub(crate) struct Export<'a> {
     pub warnings: &'a [String],
     /// Made elsewhere and merged into this store.
     pub applied: bool,
+    /// Chosen by these: no copy of the store.
+    pub selected_by: &'a [String],
+    /// Without identifiers.
+    pub stripped: bool,
 }
 
 impl<'a> Export<'a> {
@@ -67,6 +71,8 @@ impl<'a> Export<'a> {
             reason: filled(&export.reason),
             warnings: &export.warnings,
             applied: export.applied,
+            selected_by: &export.selected_by,
+            stripped: export.stripped,
         }
     }
 }

@@ -244,6 +244,8 @@ fn exports_plugins_and_status_have_their_keys() {
             "reason",
             "warnings",
             "applied",
+            "selected_by",
+            "stripped",
         ]
     );
     assert_eq!((&json(&shown)["export_type"], &json(&shown)["since"]), (&"full".into(), &Value::Null));

@@ -8,7 +8,9 @@ use super::{
     scalar::{cut, enum_pair, required_time_from_wire, time_to_wire},
 };
 use crate::{
-    export::{ExportRecord, FULL, Format, INCREMENTAL, Progress},
+    export::{ExportRecord, FULL, Format, INCREMENTAL, Progress, SigningKeyInfo, SigningKeys},
+    manifest::Selected,
+    rotation::Rotation,
     verify::{Finding, Report, Signed},
 };
 
@@ -27,6 +29,7 @@ enum_pair!(signed_to_wire, signed_from_wire, Signed, v1::SignatureState, [
 enum_pair!(format_to_wire, format_from_wire, Format, v1::ExportFormat, [
     Pam => Pam,
     Memu => Memu,
+    Markdown => Markdown,
 ]);
 
 enum_pair!(severity_to_wire, severity_from_wire, Severity, v1::Severity, [
@@ -37,8 +40,20 @@ enum_pair!(severity_to_wire, severity_from_wire, Severity, v1::Severity, [
 /// Shows what came of checking a bundle: the first findings, long texts cut. The header is left empty.
 #[must_use]
 pub fn report_to_wire(report: Report) -> v1::VerifyExportResponse {
-    let Report { valid, signature, manifest, signer, issues, issues_found, memories, conversations, merged } =
-        report;
+    let Report {
+        valid,
+        signature,
+        manifest,
+        signer,
+        predecessors,
+        issues,
+        issues_found,
+        memories,
+        conversations,
+        merged,
+        selection,
+    } = report;
+    let Selected { by: selected_by, stripped } = selection.unwrap_or_default();
     v1::VerifyExportResponse {
         valid,
         signature: signed_to_wire(signature),
@@ -54,6 +69,9 @@ pub fn report_to_wire(report: Report) -> v1::VerifyExportResponse {
             .and_then(|merged| merged.checksum)
             .map(|sum| sum.to_string())
             .unwrap_or_default(),
+        selected_by,
+        stripped,
+        predecessors,
     }
 }
 
@@ -79,6 +97,32 @@ pub fn progress_to_wire(progress: Progress) -> v1::ExportProgress {
 pub fn progress_from_wire(wire: v1::ExportProgress) -> Progress {
     let v1::ExportProgress { conversations, conversations_total, memories, memories_total } = wire;
     Progress { memories, memories_total, conversations, conversations_total }
+}
+
+/// Shows the keys that sign and signed.
+#[must_use]
+pub fn keys_to_wire(keys: SigningKeys) -> v1::SigningKeys {
+    let SigningKeys { owner, did, keys } = keys;
+    v1::SigningKeys { owner_id: owner, did, keys: keys.into_iter().map(key_to_wire).collect() }
+}
+
+fn key_to_wire(key: SigningKeyInfo) -> v1::SigningKey {
+    let SigningKeyInfo { public_key, did, since, followed } = key;
+    let retired_at = followed.as_ref().map(|rotation| time_to_wire(rotation.at.micros()));
+    let (successor, signature, successor_signature) = followed
+        .map(|Rotation { from: _, to, at: _, from_signature, to_signature }| {
+            (to, from_signature, to_signature)
+        })
+        .unwrap_or_default();
+    v1::SigningKey {
+        public_key,
+        did,
+        created_at: Some(time_to_wire(since.micros())),
+        retired_at,
+        successor,
+        signature,
+        successor_signature,
+    }
 }
 
 /// Shows an export.
@@ -110,7 +154,9 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
         full_next,
         applied,
         scheduled,
+        selection,
     } = record;
+    let Selected { by: selected_by, stripped } = selection.unwrap_or_default();
     let kind = if export_type == INCREMENTAL { v1::ExportType::Incremental } else { v1::ExportType::Full };
     v1::Export {
         id: export_id,
@@ -138,6 +184,8 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
         without_conversations: !with_conversations,
         attachments: with_attachments,
         scheduled,
+        selected_by,
+        stripped,
     }
 }
 
@@ -172,6 +220,8 @@ pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
         without_conversations,
         attachments,
         scheduled,
+        selected_by,
+        stripped,
     } = wire;
     let export_type = match v1::ExportType::try_from(r#type) {
         Ok(v1::ExportType::Full) => FULL,
@@ -207,7 +257,12 @@ pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
         full_next,
         applied,
         scheduled,
+        selection: selected(selected_by, stripped),
     })
+}
+
+fn selected(by: Vec<String>, stripped: bool) -> Option<Selected> {
+    (stripped || !by.is_empty()).then_some(Selected { by, stripped })
 }
 
 #[cfg(test)]
@@ -236,11 +291,13 @@ mod tests {
             signature: Signed::Absent,
             manifest: Signed::Absent,
             signer: None,
+            predecessors: Vec::new(),
             issues: vec![finding; 3_000],
             issues_found: 70_000,
             memories: 1,
             conversations: 2,
             merged: None,
+            selection: None,
         };
         let wire = report_to_wire(report);
         assert_eq!((wire.issues.len(), wire.issues_total), (MAX_FINDINGS, 70_000));
@@ -288,6 +345,7 @@ mod tests {
                 full_next: flags[4],
                 applied: flags[0],
                 scheduled: flags[3],
+                selection: flags[4].then(|| Selected { by: texts[2..4].to_vec(), stripped: flags[1] }),
             };
             prop_assert_eq!(export_from_wire(export_to_wire(record.clone())), Ok(record));
         }

@@ -15,7 +15,7 @@ use super::Run;
 use crate::{
     exported::{self, ExportRecord, Format},
     ingest::IngestError,
-    manifest::{MANIFEST, Manifest, SIGNATURE},
+    manifest::{MANIFEST, Manifest, SIGNATURE, Selected},
     plan::evidence::Exported,
 };
 
@@ -48,7 +48,9 @@ impl Run<'_> {
                 None
             })
         };
-        let kind = |id: &str| export(id).and_then(|record| record.export_type.parse::<ExportType>().ok());
+        // What builds on a selection would leave holes that nobody sees.
+        let whole = |id: &str| export(id).filter(|record| record.selection.is_none());
+        let kind = |id: &str| whole(id).and_then(|record| record.export_type.parse::<ExportType>().ok());
         let owner = self.apply.and_then(|apply| apply.owner.as_deref());
         let force = self.apply.is_some_and(|apply| apply.force);
         let any_owner = self.apply.is_none_or(|apply| apply.any_owner);
@@ -91,10 +93,23 @@ impl Run<'_> {
         Ok(Told { withdrawn, undone, at })
     }
 
-    /// When the document was exported.
+    /// What the document says of itself, if it is no copy of a store.
+    pub(super) fn selected(&self, document: &MemoryStore) -> Option<Selected> {
+        Selected::of(&document.header, self.manifest().as_ref())
+    }
+
+    fn manifest(&self) -> Option<Manifest> {
+        self.beside(MANIFEST).ok().flatten().and_then(|bytes| Manifest::parse(&bytes).ok())
+    }
+
+    /// When the document was exported. A selection counts before all others: of two versions that changed at once, the one from
+    /// which nothing was taken is shown.
     pub(super) fn exported(&self, document: &MemoryStore) -> Option<Exported> {
         let at = document.header.export_date?.micros();
-        let manifest = self.beside(MANIFEST).ok().flatten().and_then(|bytes| Manifest::parse(&bytes).ok());
+        let manifest = self.manifest();
+        if Selected::of(&document.header, manifest.as_ref()).is_some() {
+            return None;
+        }
         let own = manifest.filter(|manifest| document.header.export_id.as_ref() == Some(&manifest.export_id));
         let after = u64::from(document.header.export_type == ExportType::Incremental);
         Some(Exported { at, revision: own.map_or(after, |manifest| manifest.to_revision) })
@@ -164,5 +179,6 @@ pub(super) fn record(document: &MemoryStore, reading: &StoreReading) -> Option<E
         full_next: false,
         applied: true,
         scheduled: false,
+        selection: None,
     })
 }

@@ -199,7 +199,12 @@ fn sign_export(
         export_date: &export_date.to_string(),
         owner_id: &header.owner.id,
     };
-    Ok(sign::sign(signer.key, &payload, signer.signed_at))
+    let mut block = sign::sign(signer.key, &payload, signer.signed_at);
+    // A DID of the person's own names the key by a fragment of its own (rule ).
+    if let Some(did) = header.owner.did.as_deref().filter(|did| !did.starts_with("did:key:")) {
+        block.key_id = Some(format!("{did}#{}", block.public_key));
+    }
+    Ok(block)
 }
 
 impl MemoryStore {

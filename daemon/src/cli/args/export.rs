@@ -1,0 +1,70 @@
+//! What can be typed after `export`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+use super::select::TypeWord;
+
+/// `export`.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of the command line")]
+pub struct ExportArgs {
+    /// A name ending in .zip, or a folder that is empty or absent
+    #[arg(long, short, value_name = "OUT", value_hint = ValueHint::AnyPath)]
+    pub output: PathBuf,
+    /// In whose shapes
+    #[arg(long, value_enum, default_value = "pam", value_name = "FORMAT")]
+    pub format: FormatWord,
+    /// Memories only
+    #[arg(long)]
+    pub no_conversations: bool,
+    /// With the bytes of attachments; not in memu
+    #[arg(long)]
+    pub attachments: bool,
+    /// Without account ids, e-mail addresses in the owner's data, names of users and of imported files, and what only the
+    /// provider's own fields say; what was said stays as it was said. Not in memu
+    #[arg(long, conflicts_with = "incremental")]
+    pub strip_identifiers: bool,
+    #[command(flatten)]
+    pub select: ExportSelect,
+    /// Only what changed since the last full export, which it adds to; of pam only
+    #[arg(long)]
+    pub incremental: bool,
+    /// The full export to add to: its id, or the first characters of it
+    #[arg(long, value_name = "EXPORT_ID", requires = "incremental")]
+    pub base: Option<String>,
+}
+
+/// Which memories and conversations are exported. Every option that is given must hold; of one that is given several times any
+/// value may fit.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Filters (an export with one is a selection: nothing can be built on it)")]
+pub struct ExportSelect {
+    /// Memories of this type only, and no conversations; may be repeated
+    #[arg(long = "type", value_name = "TYPE", value_delimiter = ',', conflicts_with = "incremental")]
+    pub types: Vec<TypeWord>,
+    /// With this tag; if repeated, with all of them
+    #[arg(long = "tag", value_name = "TAG", value_delimiter = ',', conflicts_with = "incremental")]
+    pub tags: Vec<String>,
+    /// From this platform, such as chatgpt; may be repeated
+    #[arg(long = "platform", value_name = "NAME", value_delimiter = ',', conflicts_with = "incremental")]
+    pub platforms: Vec<String>,
+    /// Last changed at this time or later: 2026-03-01, 2026-03-01T14:00:00Z, or 7d, 2w, 3mo ago
+    #[arg(long, value_name = "TIME", conflicts_with = "incremental")]
+    pub since: Option<String>,
+    /// Last changed before this time; a day counts whole
+    #[arg(long, value_name = "TIME", conflicts_with = "incremental")]
+    pub until: Option<String>,
+}
+
+/// In whose shapes an export is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatWord {
+    /// A signed bundle of Portable AI Memory 1.0
+    Pam,
+    /// The lists and conversations of MemU, unsigned
+    Memu,
+    /// A readable file for each conversation and each type of memory, with front matter and links, unsigned
+    Markdown,
+}

@@ -1,0 +1,111 @@
+//! What of a record leaves with an export, and as what: the one door for memories, relations and conversations of every format.
+
+use satchel_pam::{
+    conversation::{ConversationHeader, Message},
+    memory::Memory,
+    privacy,
+};
+use satchel_store::{ConversationQuery, MemoryQuery};
+use serde_json::Value;
+
+use super::{ExportError, bundle::Job, memu, withheld::Texts};
+
+impl Job<'_> {
+    /// Whether a memory of this id is in the export.
+    pub(super) fn leaves(&self, id: &str) -> Result<bool, ExportError> {
+        let selection = &self.request.selection;
+        let record = if selection.filters() {
+            let query = MemoryQuery { ids: vec![id.to_owned()], ..selection.memories.clone() };
+            self.store.memories(&query, None, 1, self.revision)?.items.pop()
+        } else {
+            self.store.memory(id, Some(self.revision))?
+        };
+        match record.filter(|record| !record.withdrawn) {
+            Some(record) => self.may_leave(&record.memory),
+            None => Ok(false),
+        }
+    }
+
+    /// Whether a memory that was chosen may stand in an export at all.
+    pub(super) fn may_leave(&self, memory: &Memory) -> Result<bool, ExportError> {
+        if !memory.exportable() {
+            return Ok(false);
+        }
+        // The text of a whole list is a memory too; it says what its entries say.
+        let whole = beside(memory).is_some_and(|beside| beside.get("whole") == Some(&Value::Bool(true)));
+        Ok(!whole || !self.texts()?.in_text(&memory.content))
+    }
+
+    /// The memory as it leaves. `conversation` tells whether one of this id is in the export.
+    pub(super) fn leaving(
+        &self,
+        mut memory: Memory,
+        conversation: impl Fn(&str) -> bool,
+    ) -> Result<Memory, ExportError> {
+        if let Some(successor) = memory.temporal.superseded_by.take() {
+            // One that is not here at all, as in documents of others, is named as they named it.
+            let known = self.request.selection.filters() || self.shown(&successor)?;
+            if !known || self.leaves(&successor)? {
+                memory.temporal.superseded_by = Some(successor);
+            }
+        }
+        let place = &mut memory.provenance;
+        if self.request.selection.filters()
+            && place.conversation_ref.take_if(|id| !conversation(id)).is_some()
+        {
+            place.message_ref = None;
+        }
+        if beside(&memory).is_some() {
+            self.texts()?.leave_memory(&mut memory);
+        }
+        if self.request.selection.strip {
+            privacy::strip_memory(&mut memory);
+        }
+        Ok(memory)
+    }
+
+    /// The header of a conversation as it leaves.
+    pub(super) fn leaving_header(
+        &self,
+        mut header: ConversationHeader,
+    ) -> Result<ConversationHeader, ExportError> {
+        if header.provider.name == memu::PLATFORM {
+            self.texts()?.leave_header(&mut header);
+        }
+        if self.request.selection.strip {
+            privacy::strip_conversation_header(&mut header);
+        }
+        Ok(header)
+    }
+
+    /// The message as it leaves.
+    pub(super) fn leaving_message(&self, mut message: Message) -> Message {
+        if self.request.selection.strip {
+            privacy::strip_message(&mut message);
+        }
+        message
+    }
+
+    /// Which conversations are in a full export; none: no conversations at all.
+    pub(super) fn wanted_conversations(&self) -> Option<ConversationQuery> {
+        self.request.selection.conversations().filter(|_| self.request.conversations)
+    }
+
+    /// What must not leave; read once, and only where something may hold it.
+    pub(super) fn texts(&self) -> Result<&Texts, ExportError> {
+        if let Some(texts) = self.private.get() {
+            return Ok(texts);
+        }
+        let texts = Texts::of(self.store, self.revision)?;
+        Ok(self.private.get_or_init(|| texts))
+    }
+
+    fn shown(&self, id: &str) -> Result<bool, ExportError> {
+        Ok(self.store.memory(id, Some(self.revision))?.is_some_and(|record| !record.withdrawn))
+    }
+}
+
+/// What an importer of lists kept beside a memory.
+fn beside(memory: &Memory) -> Option<&Value> {
+    memory.metadata.get(memu::PLATFORM)
+}

@@ -1,0 +1,310 @@
+//! One conversation: the branch that the person last saw, then all others.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, Write},
+};
+
+use satchel_pam::conversation::{
+    Attachment, Citation, Content, ConversationHeader, Message, Part, PartKind, Role, ToolCall, ToolInput,
+};
+use satchel_store::ConversationRecord;
+
+use super::{ExportError, Files, Front, Job, Places, Target, memory, name, shown_header, text};
+use crate::plan::assemble;
+
+/// Bytes of messages that are in memory at once, unless one alone has more.
+const AT_ONCE: u64 = 4 << 20;
+
+/// A message in the order of the file.
+struct Line<'r> {
+    /// Its place in the record.
+    at: usize,
+    /// What it answers, if that does not stand right above it.
+    answers: Option<&'r str>,
+}
+
+/// What is shown of a conversation, and in which order.
+struct Order<'r> {
+    seen: Vec<Line<'r>>,
+    others: Vec<Line<'r>>,
+    hidden: usize,
+    branches: usize,
+}
+
+/// Writes the conversation's file, and remembers its name.
+pub(super) fn write(
+    job: &Job<'_>,
+    target: &mut Target,
+    id: &str,
+    places: &mut Places,
+    files: &mut Files,
+) -> Result<(), ExportError> {
+    let Some(record) = job.store.conversation(id, Some(job.revision))? else { return Ok(()) };
+    let header = job.leaving_header(shown_header(&record))?;
+    let name = name::conversation(&header);
+    target.file(&format!("conversations/{name}.md"), |out| {
+        let order = Order::of(&record);
+        let failed = ExportError::write(&job.request.output);
+        head(out, &header, &record, &order).map_err(&failed)?;
+        messages(job, out, &record, &order.seen, files)?;
+        if !order.others.is_empty() {
+            writeln!(out, "# Other branches\n").map_err(&failed)?;
+            messages(job, out, &record, &order.others, files)?;
+        }
+        memories(job, out, places.derived.get(id))
+    })?;
+    places.conversations.insert(id.to_owned(), name);
+    Ok(())
+}
+
+fn head(
+    out: &mut dyn Write,
+    header: &ConversationHeader,
+    record: &ConversationRecord,
+    order: &Order<'_>,
+) -> io::Result<()> {
+    let mut front = Front::of("conversation");
+    front.text("id", Some(&header.id));
+    front.text("title", header.title.as_deref());
+    front.text("platform", Some(&header.provider.name));
+    front.text("platform_id", header.provider.conversation_id.as_deref());
+    front.text("account", header.provider.account_id.as_deref());
+    front.plain("created", header.temporal.created_at);
+    if let Some(updated) = header.temporal.updated_at {
+        front.plain("updated", updated);
+    }
+    front.text("model", header.model.as_deref());
+    front.list("tags", &header.tags);
+    if header.is_archived {
+        front.plain("archived", true);
+    }
+    front.plain("messages", record.heads.len());
+    front.plain("branches", order.branches);
+    if order.hidden > 0 {
+        front.plain("hidden_messages", order.hidden);
+    }
+    front.write(out)?;
+    let title = text::plain(header.title.as_deref().unwrap_or_default());
+    writeln!(out, "# {}\n", if title.is_empty() { "Untitled" } else { &title })?;
+    if order.hidden > 0 {
+        // A memory may have come of one of them.
+        for head in record.heads.iter().filter(|head| head.hidden) {
+            write!(out, "<a id=\"m-{}\"></a>", name::mark(&head.id))?;
+        }
+        writeln!(out, "Without {} that the platform does not show.\n", order.hidden)?;
+    }
+    if let Some(instruction) = &header.system_instruction {
+        writeln!(out, "## Instructions\n")?;
+        text::quote(out, instruction)?;
+    }
+    Ok(())
+}
+
+impl<'r> Order<'r> {
+    fn of(record: &'r ConversationRecord) -> Self {
+        let heads = &record.heads;
+        let index: BTreeMap<&str, usize> =
+            heads.iter().enumerate().map(|(at, head)| (head.id.as_str(), at)).collect();
+        let path: Vec<&str> =
+            assemble::leaf(record).map(|leaf| assemble::branch(record, leaf)).unwrap_or_default();
+        let on_path: BTreeSet<&str> = path.iter().copied().collect();
+        let above = |at: usize| {
+            // What the provider hides is left out; what follows it stands below what is shown. A ring ends too.
+            let mut up = heads[at].parent.as_deref().and_then(|parent| index.get(parent));
+            for _ in 0..heads.len() {
+                match up {
+                    Some(at) if heads[*at].hidden => {
+                        up = heads[*at].parent.as_deref().and_then(|parent| index.get(parent));
+                    }
+                    found => return found.copied(),
+                }
+            }
+            None
+        };
+        let mut below: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
+        let mut starts = Vec::new();
+        for (at, head) in heads.iter().enumerate().filter(|(_, head)| !head.hidden) {
+            if on_path.contains(head.id.as_str()) {
+                continue;
+            }
+            let up = above(at);
+            if up.is_none_or(|up| on_path.contains(heads[up].id.as_str())) {
+                starts.push(at);
+            } else {
+                below.entry(up).or_default().push(at);
+            }
+        }
+        let mut order = Self { seen: Vec::new(), others: Vec::new(), hidden: 0, branches: 0 };
+        order.hidden = heads.iter().filter(|head| head.hidden).count();
+        let parents: BTreeSet<&str> = heads.iter().filter_map(|head| head.parent.as_deref()).collect();
+        order.branches = heads.iter().filter(|head| !parents.contains(head.id.as_str())).count();
+        let seen = path.iter().filter_map(|id| index.get(id)).filter(|at| !heads[**at].hidden);
+        order.seen = seen.map(|at| Line { at: *at, answers: None }).collect();
+        let mut stack: Vec<usize> = starts.into_iter().rev().collect();
+        let mut last = None;
+        while let Some(at) = stack.pop() {
+            let up = above(at);
+            let answers = up.filter(|_| up != last).map(|up| heads[up].id.as_str());
+            order.others.push(Line { at, answers });
+            last = Some(at);
+            stack.extend(below.remove(&Some(at)).unwrap_or_default().into_iter().rev());
+        }
+        order
+    }
+}
+
+/// Writes messages, a few of them in memory at a time.
+fn messages(
+    job: &Job<'_>,
+    out: &mut dyn Write,
+    record: &ConversationRecord,
+    lines: &[Line<'_>],
+    files: &mut Files,
+) -> Result<(), ExportError> {
+    let failed = ExportError::write(&job.request.output);
+    let places = assemble::Places::of(record);
+    let mut rest = lines;
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = rest.iter().take_while(|line| {
+            bytes += u64::from(record.places[line.at].length());
+            bytes <= AT_ONCE
+        });
+        let (some, more) = rest.split_at(fits.count().max(1));
+        rest = more;
+        let ids: Vec<&str> = some.iter().map(|line| record.heads[line.at].id.as_str()).collect();
+        for (line, (_, body)) in some.iter().zip(job.store.bodies(record, &ids)?) {
+            let message = places.message(&record.heads[line.at], &body);
+            let message = message.map_err(|_| ExportError::Unencodable { what: "a stored message" })?;
+            let message = job.leaving_message(message);
+            let links = links(job, &message.attachments, files)?;
+            show(out, &message, line.answers, &links).map_err(&failed)?;
+        }
+    }
+    Ok(())
+}
+
+fn links(
+    job: &Job<'_>,
+    attachments: &[Attachment],
+    files: &mut Files,
+) -> Result<Vec<Option<String>>, ExportError> {
+    attachments.iter().map(|file| files.link(job, file.reference.as_deref(), file.name.as_deref())).collect()
+}
+
+fn show(
+    out: &mut dyn Write,
+    message: &Message,
+    answers: Option<&str>,
+    links: &[Option<String>],
+) -> io::Result<()> {
+    let who = match message.role {
+        Role::User => "User",
+        Role::Assistant => "Assistant",
+        Role::System => "System",
+        Role::Tool => "Tool",
+    };
+    let model =
+        message.model.as_deref().map(|model| format!(" ({})", text::plain(model))).unwrap_or_default();
+    let thought = if message.is_thought { ", thought" } else { "" };
+    let mark = name::mark(&message.id);
+    writeln!(out, "## <a id=\"m-{mark}\"></a>{who}{model}{thought} · {}\n", message.created_at)?;
+    if let Some(answered) = answers {
+        writeln!(out, "Answers [this message](#m-{}).\n", name::mark(answered))?;
+    }
+    if let Some(content) = &message.content {
+        said(out, content)?;
+    }
+    message.tool_calls.iter().try_for_each(|call| tool(out, call))?;
+    if !message.attachments.is_empty() {
+        writeln!(out, "Files:\n")?;
+        for (file, link) in message.attachments.iter().zip(links) {
+            attached(out, file, link.as_deref())?;
+        }
+        writeln!(out)?;
+    }
+    if !message.citations.is_empty() {
+        writeln!(out, "Sources:\n")?;
+        message.citations.iter().try_for_each(|citation| cited(out, citation))?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn said(out: &mut dyn Write, content: &Content) -> io::Result<()> {
+    if let Some(said) = content.text.as_deref().filter(|text| !text.is_empty()) {
+        text::quote(out, said)?;
+    }
+    content.parts.iter().try_for_each(|part| one(out, part))
+}
+
+fn one(out: &mut dyn Write, part: &Part) -> io::Result<()> {
+    let said = part.text.as_deref().filter(|text| !text.is_empty());
+    match (part.kind, said) {
+        (PartKind::Code, Some(code)) => text::code(out, part.language.as_deref().unwrap_or_default(), code),
+        (_, Some(said)) => text::quote(out, said),
+        (PartKind::Text | PartKind::Code, None) => Ok(()),
+        (kind, None) => {
+            let mime = part.mime_type.as_deref().map(|mime| format!(", {}", text::plain(mime)));
+            writeln!(out, "*({}{})*\n", kind.as_str(), mime.unwrap_or_default())
+        }
+    }
+}
+
+fn tool(out: &mut dyn Write, call: &ToolCall) -> io::Result<()> {
+    writeln!(out, "Calls {}:\n", text::plain(&call.name))?;
+    match &call.input {
+        Some(ToolInput::Text(input)) => text::code(out, "", input)?,
+        Some(ToolInput::Object(input)) => text::code(out, "json", input.as_str())?,
+        None => {}
+    }
+    if let Some(output) = &call.output {
+        writeln!(out, "Gets:\n")?;
+        text::code(out, "", output)?;
+    }
+    Ok(())
+}
+
+fn attached(out: &mut dyn Write, file: &Attachment, link: Option<&str>) -> io::Result<()> {
+    let name = text::plain(file.name.as_deref().unwrap_or_default());
+    let name = if name.is_empty() { file.kind.as_str() } else { &name };
+    let mime = file.mime_type.as_deref().map(|mime| format!(", {}", text::plain(mime))).unwrap_or_default();
+    let size = file.size_bytes.map(|bytes| format!(", {bytes} bytes")).unwrap_or_default();
+    match link {
+        Some(link) => writeln!(out, "- [{name}]({link}){mime}{size}"),
+        None => writeln!(out, "- {name}{mime}{size}"),
+    }
+}
+
+fn cited(out: &mut dyn Write, citation: &Citation) -> io::Result<()> {
+    let url = citation.url.as_deref().unwrap_or_default();
+    let title = text::plain(citation.title.as_deref().unwrap_or(url));
+    let title = if title.is_empty() { "source".to_owned() } else { title };
+    match text::address(url) {
+        Some(address) => write!(out, "- [{title}]({address})")?,
+        None => write!(out, "- {title}")?,
+    }
+    match citation.snippet.as_deref().map(text::plain).filter(|snippet| !snippet.is_empty()) {
+        Some(snippet) => writeln!(out, ": {snippet}"),
+        None => writeln!(out),
+    }
+}
+
+/// The memories that came from it.
+fn memories(
+    job: &Job<'_>,
+    out: &mut dyn Write,
+    derived: Option<&Vec<(satchel_pam::memory::MemoryType, String)>>,
+) -> Result<(), ExportError> {
+    let Some(derived) = derived.filter(|derived| !derived.is_empty()) else { return Ok(()) };
+    let failed = ExportError::write(&job.request.output);
+    writeln!(out, "# Memories\n").map_err(&failed)?;
+    for (kind, id) in derived {
+        let Some(record) = job.store.memory(id, Some(job.revision))? else { continue };
+        let said = text::plain(&record.memory.content);
+        let link = memory::link("../memories/", *kind, id);
+        writeln!(out, "- [{said}]({link})").map_err(&failed)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! Text of anybody inside a Markdown file, so that it can neither end what it stands in nor begin anything of its own.
+//!
+//! **Invariant:** what people and assistants wrote stands in block quotes, each line behind a `>`. A fence, a comment or a heading
+//! inside a quote ends with it at the latest (test `whatever_is_quoted_stays_inside_and_can_be_read_back`).
+
+use std::io::{self, Write};
+
+/// Longest text of a heading or link, in characters.
+const LONGEST_LINE: usize = 160;
+/// What Markdown, or a renderer, gives a meaning to.
+const MARKS: &str = "\\`*_{}[]<>#|~$&!^=";
+
+/// Lines as every reader counts them; a control character, which no text needs, becomes U+FFFD.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = String> + '_ {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let mut ended_by_return = false;
+    let mut rest = text.chars();
+    let mut done = false;
+    std::iter::from_fn(move || {
+        if done {
+            return None;
+        }
+        let mut line = String::new();
+        loop {
+            match rest.next() {
+                None => {
+                    done = true;
+                    return Some(line);
+                }
+                Some('\n') if std::mem::take(&mut ended_by_return) && line.is_empty() => {}
+                Some(c @ ('\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')) => {
+                    ended_by_return = c == '\r';
+                    return Some(line);
+                }
+                Some(c) => {
+                    ended_by_return = false;
+                    line.push(if c.is_control() && c != '\t' { '\u{fffd}' } else { c });
+                }
+            }
+        }
+    })
+}
+
+/// Writes a text as a quote of its own, with the empty line that ends it.
+pub(super) fn quote(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    for line in lines(text) {
+        let gap = if line.is_empty() { "" } else { " " };
+        writeln!(out, ">{gap}{line}")?;
+    }
+    writeln!(out)
+}
+
+/// Writes a program or data as code inside a quote of its own.
+pub(super) fn code(out: &mut dyn Write, language: &str, text: &str) -> io::Result<()> {
+    let fence = "`".repeat(longest_run(text).max(2) + 1);
+    let language: String =
+        language.chars().filter(|c| c.is_ascii_alphanumeric() || "+-#.".contains(*c)).collect();
+    writeln!(out, "> {fence}{language}")?;
+    for line in lines(text) {
+        let gap = if line.is_empty() { "" } else { " " };
+        writeln!(out, ">{gap}{line}")?;
+    }
+    writeln!(out, "> {fence}\n")
+}
+
+/// The longest row of backticks.
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+/// A text on one line that means nothing but itself, cut where it is long.
+pub(super) fn plain(text: &str) -> String {
+    let mut out = String::new();
+    let mut count = 0;
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+        if !out.is_empty() {
+            out.push(' ');
+            count += 1;
+        }
+        for c in word.chars().filter(|c| !steers(*c)) {
+            if count == LONGEST_LINE {
+                out.push('…');
+                return out;
+            }
+            if MARKS.contains(c) {
+                out.push('\\');
+            }
+            out.push(c);
+            count += 1;
+        }
+    }
+    out
+}
+
+/// Characters that have no form of their own and change the order of what follows.
+pub(super) fn steers(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}' | '\u{feff}')
+}
+
+/// A text as a value of the front matter: JSON's form, which is YAML's too, in ASCII where YAML knows the character by another
+/// meaning.
+pub(super) fn yaml(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control()
+                || steers(c)
+                || matches!(c, '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}') =>
+            {
+                out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// The target of a link to a page of the web; none for anything else.
+pub(super) fn address(url: &str) -> Option<String> {
+    if !url.starts_with("https://") && !url.starts_with("http://") {
+        return None;
+    }
+    let mut out = String::from("<");
+    for c in url.chars() {
+        if c.is_control() || c.is_whitespace() || "<>\\\"`{}|^".contains(c) || steers(c) {
+            let mut bytes = [0; 4];
+            c.encode_utf8(&mut bytes).bytes().for_each(|byte| out.push_str(&format!("%{byte:02X}")));
+        } else {
+            out.push(c);
+        }
+    }
+    out.push('>');
+    Some(out)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn quoted(text: &str) -> String {
+        let mut out = Vec::new();
+        quote(&mut out, text).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn lines_end_where_any_reader_ends_them() {
+        let all = |text: &str| lines(text).collect::<Vec<_>>();
+        assert_eq!(all("a\r\nb\rc\n\nd\u{2028}e\u{85}f\n"), ["a", "b", "c", "", "d", "e", "f"]);
+        assert_eq!(all(""), [""]);
+        assert_eq!(all("a\u{0}\u{1b}[2J\tb"), ["a\u{fffd}\u{fffd}[2J\tb"]);
+        assert_eq!(all("a\r\n\r\nb"), ["a", "", "b"]);
+    }
+
+    #[test]
+    fn a_fence_is_longer_than_any_in_the_code() {
+        let mut out = Vec::new();
+        code(&mut out, "py`\nthon", "````\nx\n````").unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "> `````python\n> ````\n> x\n> ````\n> `````\n\n");
+    }
+
+    #[test]
+    fn headings_and_front_matter_hold_one_line() {
+        assert_eq!(plain("a\n---\n# *b* \u{202e}c"), "a --- \\# \\*b\\* c");
+        assert_eq!(plain(&"x".repeat(999)).chars().count(), LONGEST_LINE + 1);
+        assert_eq!(yaml("a\"\\\n---\u{2028}\u{0}\u{7f}é"), "\"a\\\"\\\\\\n---\\u2028\\u0000\\u007fé\"");
+    }
+
+    #[test]
+    fn only_the_web_is_linked() {
+        assert_eq!(address("https://example.org/a b>c").unwrap(), "<https://example.org/a%20b%3Ec>");
+        assert!(["javascript:alert(1)", "file:///etc/passwd", ""].iter().all(|url| address(url).is_none()));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_quoted_stays_inside_and_can_be_read_back(text in "([a-z`~#>-]{0,4}|[\r\n\u{2028}]|---|```|<!--| ){0,20}") {
+            let shown = quoted(&text);
+            let body = shown.strip_suffix("\n\n").unwrap();
+            let inner: Vec<&str> = body.split('\n').map(|line| {
+                line.strip_prefix("> ").or_else(|| line.strip_prefix('>')).unwrap()
+            }).collect();
+            prop_assert_eq!(inner, lines(&text).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn front_matter_reads_back_as_json(text in any::<String>()) {
+            prop_assert_eq!(serde_json::from_str::<String>(&yaml(&text)).unwrap(), text);
+        }
+    }
+}

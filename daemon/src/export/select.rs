@@ -1,0 +1,101 @@
+//! What of a store an export is of: all of it, or what a person chose; with or without what says who somebody is.
+//!
+//! A selection is no copy: [`Selected`] goes into manifest and ledger, and nothing is ever built on such an export.
+
+use satchel_store::{ConversationQuery, MemoryQuery, TimeRange};
+
+use crate::manifest::Selected;
+
+/// What of a store an export is of.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Which memories; its order does not count. Conversations are chosen by platform, account, tag and time as well; a choice by
+    /// type or status, which they have not, leaves them out.
+    pub memories: MemoryQuery,
+    /// Without accounts, addresses of people and whatever else only the provider knows a person by.
+    pub strip: bool,
+}
+
+impl Selection {
+    /// Whether some memories or conversations are left out.
+    #[must_use]
+    pub fn filters(&self) -> bool {
+        !self.by().is_empty()
+    }
+
+    /// What goes into manifest and ledger; none: it is the whole.
+    #[must_use]
+    pub fn said(&self) -> Option<Selected> {
+        let by: Vec<String> = self.by().into_iter().map(str::to_owned).collect();
+        (!by.is_empty() || self.strip).then_some(Selected { by, stripped: self.strip })
+    }
+
+    /// Which conversations; none of them, if the memories are chosen by what only memories have.
+    #[must_use]
+    pub fn conversations(&self) -> Option<ConversationQuery> {
+        let MemoryQuery {
+            types, statuses, platforms, accounts, tags_any, tags_all, created, updated, ..
+        } = &self.memories;
+        (types.is_empty() && statuses.is_empty()).then(|| ConversationQuery {
+            platforms: platforms.clone(),
+            accounts: accounts.clone(),
+            tags_any: tags_any.clone(),
+            tags_all: tags_all.clone(),
+            created: *created,
+            updated: *updated,
+            ..ConversationQuery::default()
+        })
+    }
+
+    fn by(&self) -> Vec<&'static str> {
+        // Every field is named, so that a new one fails to compile until someone decides.
+        let MemoryQuery {
+            types,
+            statuses,
+            platforms,
+            accounts,
+            tags_any,
+            tags_all,
+            conversation,
+            created,
+            updated,
+            content_hash,
+            ids,
+            order: _,
+        } = &self.memories;
+        let any = TimeRange::default();
+        let chosen = [
+            (!types.is_empty(), "type"),
+            (!statuses.is_empty(), "status"),
+            (!platforms.is_empty(), "platform"),
+            (!accounts.is_empty(), "account"),
+            (!tags_any.is_empty() || !tags_all.is_empty(), "tag"),
+            (*created != any || *updated != any, "time"),
+            (conversation.is_some(), "conversation"),
+            (content_hash.is_some() || !ids.is_empty(), "id"),
+        ];
+        chosen.into_iter().filter(|(chosen, _)| *chosen).map(|(_, by)| by).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use satchel_pam::memory::MemoryType;
+
+    use super::*;
+
+    #[test]
+    fn a_selection_says_by_what_and_never_which() {
+        let memories = MemoryQuery {
+            types: vec![MemoryType::Goal],
+            tags_all: vec!["divorce".into()],
+            ..MemoryQuery::default()
+        };
+        let selection = Selection { memories, strip: true };
+        let said = selection.said().unwrap_or_default();
+        assert_eq!((said.by.join(" "), said.stripped), ("type tag".to_owned(), true));
+        assert_eq!(said.words(), "a selection by type, tag, without identifiers");
+        assert!(selection.conversations().is_none(), "conversations have no type");
+        assert!(Selection::default().said().is_none() && !Selection::default().filters());
+    }
+}

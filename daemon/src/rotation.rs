@@ -1,0 +1,123 @@
+//! That one signing key took the place of another: said by both keys, so that whoever trusts the old one can trust the new one.
+//!
+//! A record names no person: it ties key to key, and may stand in exports from which everything else was taken.
+
+use ed25519_dalek::SigningKey;
+use satchel_pam::{
+    jcs,
+    sign::{self, PublicKey},
+    time::Timestamp,
+};
+use serde::{Deserialize, Serialize};
+
+/// What a record is for, so that its signatures serve for nothing else.
+const PURPOSE: &str = "satchel signing key rotation";
+/// Most keys that follow each other; each stands in every manifest from then on.
+pub const MOST: usize = 100;
+
+/// One key after another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rotation {
+    /// The old public key, multibase.
+    pub from: String,
+    /// The new one.
+    pub to: String,
+    /// When.
+    pub at: Timestamp,
+    /// base64url of the old key's signature: it names its successor.
+    pub from_signature: String,
+    /// Of the new key's: it is held by whoever was named.
+    pub to_signature: String,
+}
+
+/// What both sign.
+#[derive(Serialize)]
+struct Statement<'a> {
+    at: String,
+    from: &'a str,
+    purpose: &'a str,
+    to: &'a str,
+}
+
+impl Rotation {
+    /// Says that `new` follows `old`.
+    #[must_use]
+    pub fn make(old: &SigningKey, new: &SigningKey, at: Timestamp) -> Option<Self> {
+        let (from, to) = (PublicKey::of(old).multibase(), PublicKey::of(new).multibase());
+        let bytes = statement(&from, &to, at)?;
+        let (from_signature, to_signature) = (sign::sign_bytes(old, &bytes), sign::sign_bytes(new, &bytes));
+        Some(Self { from, to, at, from_signature, to_signature })
+    }
+
+    /// The two keys, if both say so.
+    fn checked(&self) -> Option<(PublicKey, PublicKey)> {
+        let bytes = statement(&self.from, &self.to, self.at)?;
+        let (from, to) = (PublicKey::parse(&self.from).ok()?, PublicKey::parse(&self.to).ok()?);
+        sign::verify_bytes(&from, &bytes, &self.from_signature).ok()?;
+        sign::verify_bytes(&to, &bytes, &self.to_signature).ok()?;
+        Some((from, to))
+    }
+}
+
+fn statement(from: &str, to: &str, at: Timestamp) -> Option<Vec<u8>> {
+    jcs::write(&Statement { at: at.to_string(), from, purpose: PURPOSE, to }).ok()
+}
+
+/// The keys that led to `key`, the newest first, as far as the records prove it. Records that do not hold prove nothing.
+#[must_use]
+pub fn predecessors(rotations: &[Rotation], key: &PublicKey) -> Vec<PublicKey> {
+    let mut proven = Vec::new();
+    let mut newest = key.clone();
+    // Each record is used once, and the last of them comes first: a ring ends too.
+    for rotation in rotations.iter().rev().take(MOST) {
+        if let Some((from, to)) = rotation.checked()
+            && to == newest
+        {
+            newest = from.clone();
+            proven.push(from);
+        }
+    }
+    proven
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn key(seed: u8) -> SigningKey {
+        SigningKey::from_bytes(&[seed; 32])
+    }
+
+    fn rotation(old: u8, new: u8) -> Rotation {
+        Rotation::make(&key(old), &key(new), Timestamp::EPOCH).unwrap()
+    }
+
+    #[test]
+    fn a_chain_leads_back_to_the_first_key_and_a_broken_one_only_to_the_break() {
+        let public = |seed: u8| PublicKey::of(&key(seed));
+        let chain = [rotation(1, 2), rotation(2, 3)];
+        assert_eq!(predecessors(&chain, &public(3)), [public(2), public(1)]);
+        assert_eq!(predecessors(&chain, &public(4)), []);
+        let gap = [rotation(1, 2), rotation(7, 3)];
+        assert_eq!(predecessors(&gap, &public(3)), [public(7)]);
+        let ring = [rotation(3, 2), rotation(2, 3)];
+        assert_eq!(predecessors(&ring, &public(3)), [public(2), public(3)]);
+    }
+
+    #[test]
+    fn every_word_of_a_record_is_signed_by_both() {
+        let whole = rotation(1, 2);
+        let other = rotation(1, 3);
+        let changed = [
+            Rotation { at: Timestamp::saturating(1_000_000), ..whole.clone() },
+            Rotation { to: other.to.clone(), ..whole.clone() },
+            Rotation { from: other.to.clone(), ..whole.clone() },
+            Rotation { from_signature: whole.to_signature.clone(), ..whole.clone() },
+            Rotation { to_signature: other.to_signature, ..whole.clone() },
+        ];
+        assert!(whole.checked().is_some());
+        assert!(changed.iter().all(|one| one.checked().is_none()));
+    }
+}

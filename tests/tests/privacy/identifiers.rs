@@ -1,0 +1,144 @@
+//! `--strip-identifiers`: who somebody is elsewhere stays here.
+
+use std::{collections::BTreeSet, fs};
+
+use anyhow::{Result, ensure};
+use satchel_daemon::{
+    export::{ExportRequest, Selection},
+    verify,
+};
+use satchel_tests::{
+    archive::{Archive, whole},
+    exports::{copy, samples},
+};
+use serde_json::{Value, json};
+
+use super::{files, holding};
+
+/// Keys of PAM whose values say who somebody is.
+const TELLING: [&str; 3] = ["platform_user_id", "account_id", "source_file"];
+/// Shorter values stand in everything.
+const LONG_ENOUGH: usize = 6;
+
+fn collect(value: &Value, telling: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                let names = key == "name" && map.get("role").is_some_and(|role| role == "user");
+                let person = key == "provider_id" && map.contains_key("role");
+                if let Some(text) =
+                    value.as_str().filter(|_| names || person || TELLING.contains(&key.as_str()))
+                {
+                    telling.insert(text.to_owned());
+                }
+                collect(value, telling);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, telling)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn stripped(output: std::path::PathBuf) -> ExportRequest {
+    ExportRequest { selection: Selection { strip: true, ..Selection::default() }, ..whole(output) }
+}
+
+/// Over everything that the importers know: what the whole export names in these fields is nowhere in the stripped one.
+#[test]
+fn no_account_name_or_address_of_any_provider_leaves() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let archive = Archive::open(&folder.path().join("data"))?;
+    for sample in samples()? {
+        let place = folder.path().join(format!("{}-{}", sample.provider, sample.behaviour));
+        copy(&sample.input, &place)?;
+        archive.import(&place)?;
+    }
+    archive.export(&folder.path().join("all"))?;
+    let mut telling = BTreeSet::new();
+    for path in files(&folder.path().join("all"))? {
+        if let Ok(value) = serde_json::from_slice::<Value>(&fs::read(&path)?) {
+            collect(&value, &mut telling);
+        }
+    }
+    telling.retain(|text| text.len() >= LONG_ENOUGH);
+    ensure!(telling.len() > 20, "there is something to find: {telling:?}");
+    let out = folder.path().join("stripped");
+    let made = archive.export_by(&stripped(out.clone()))?;
+    ensure!(made.selection.is_some_and(|selection| selection.stripped && selection.by.is_empty()));
+    let mut left = Vec::new();
+    for text in &telling {
+        for path in holding(&out, text)? {
+            // People name files and themselves in what they write; that is theirs to say.
+            let value: Value = serde_json::from_slice(&fs::read(&path)?)?;
+            let mut still = BTreeSet::new();
+            collect(&value, &mut still);
+            if still.contains(text) {
+                left.push((text.clone(), path));
+            }
+        }
+    }
+    ensure!(left.is_empty(), "{left:?}");
+    let report = verify::path(&out, &verify::Options::default())?;
+    ensure!(
+        report.valid && report.selection.is_some_and(|selection| selection.stripped),
+        "{:?}",
+        report.issues
+    );
+    Ok(())
+}
+
+#[test]
+fn planted_identifiers_are_in_no_file_and_the_owner_is_the_same_each_time() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let archive = Archive::open(&folder.path().join("data"))?;
+    let bundle = folder.path().join("foreign");
+    fs::create_dir_all(bundle.join("conversations"))?;
+    let memory = json!({
+        "id": "m", "type": "fact", "content": "Keeps bees",
+        "content_hash": satchel_pam::hash::ContentHash::of("Keeps bees").to_string(),
+        "temporal": {"created_at": "2025-01-01T00:00:00Z"},
+        "provenance": {"platform": "chatgpt", "platform_user_id": "canary-user-1"},
+        "access": {"visibility": "shared", "exportable": true,
+            "shared_with": [{"entity": "canary-2@example.org", "permissions": ["read"]}]},
+        "metadata": {"vendor": {"login": "canary-login-3"}},
+    });
+    let store = json!({
+        "schema": "portable-ai-memory", "schema_version": "1.0", "export_id": "e47ac10b-58cc-4372-a567-0e02b2c3d479",
+        "export_date": "2025-02-01T00:00:00Z", "owner": {"id": "canary-owner-4@example.org"},
+        "memories": [memory], "export_type": "full",
+        "conversations_index": [{"id": "c", "platform": "chatgpt", "temporal": {"created_at": "2025-01-01T00:00:00Z"},
+            "storage": {"type": "file", "ref": "conversations/c.json", "format": "json"}}],
+    });
+    fs::write(bundle.join("memory-store.json"), store.to_string())?;
+    let conversation = json!({
+        "schema": "portable-ai-memory-conversation", "schema_version": "1.0", "id": "c",
+        "provider": {"name": "chatgpt", "account_id": "canary-account-5"},
+        "temporal": {"created_at": "2025-01-01T00:00:00Z"},
+        "participants": [{"role": "user", "name": "Canary Six", "provider_id": "canary-person-7"}],
+        "raw_metadata": {"email": "canary-8@example.org", "workspace": "canary-space-9"},
+        "import_metadata": {"source_file": "canary-10@example.org.zip"},
+        "messages": [{"id": "n", "role": "user", "created_at": "2025-01-01T00:00:00Z",
+            "content": {"type": "text", "text": "What was said stays"},
+            "raw_metadata": {"author": {"login": "canary-11"}}}],
+    });
+    fs::write(bundle.join("conversations/c.json"), conversation.to_string())?;
+    archive.apply(&bundle)?;
+    let mut owners = BTreeSet::new();
+    for name in ["one", "two"] {
+        let out = folder.path().join(name);
+        archive.export_by(&stripped(out.clone()))?;
+        for canary in ["canary", "Canary Six", "example.org"] {
+            let found = holding(&out, canary)?;
+            ensure!(found.is_empty(), "{canary:?} stands in {found:?}");
+        }
+        ensure!(
+            !holding(&out, "Keeps bees")?.is_empty() && !holding(&out, "What was said stays")?.is_empty()
+        );
+        let store: Value = serde_json::from_slice(&fs::read(out.join("memory-store.json"))?)?;
+        owners.insert(store["owner"]["id"].to_string());
+        let report = verify::path(&out, &verify::Options { strict: true, ..verify::Options::default() })?;
+        ensure!(report.valid, "{:?}", report.issues);
+    }
+    assert_eq!(owners.len(), 1, "{owners:?}");
+    Ok(())
+}

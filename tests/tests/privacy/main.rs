@@ -1,0 +1,44 @@
+//! What must not leave with an export does not, and a part of a store is never taken for the whole.
+
+mod calls;
+mod canaries;
+mod identifiers;
+mod keys;
+mod markdown;
+mod selections;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Result, ensure};
+
+/// All files below a folder.
+pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+    }
+    ensure!(!files.is_empty(), "there is nothing to look at");
+    Ok(files)
+}
+
+/// The files below a folder in whose bytes or name `text` stands, as it is or as JSON writes it.
+pub(crate) fn holding(folder: &Path, text: &str) -> Result<Vec<PathBuf>> {
+    let escaped = serde_json::to_string(text)?;
+    let forms = [text.as_bytes(), escaped.trim_matches('"').as_bytes()];
+    let mut found = Vec::new();
+    for path in files(folder)? {
+        let bytes = fs::read(&path)?;
+        let within = forms.iter().any(|form| bytes.windows(form.len()).any(|window| window == *form));
+        if within || path.to_string_lossy().contains(text) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
