@@ -1,6 +1,6 @@
 //! Brings the store's memories in line with what follows from all evidence in it.
 
-mod known;
+pub(super) mod known;
 pub(super) mod named;
 
 use std::{
@@ -204,11 +204,12 @@ impl Evidence {
     /// Without the edges that are named.
     fn derive(&self) -> Derived {
         let kept = self.known.witnesses.values().filter(|known| !self.fresh.contains_key(&known.id));
-        derive_with(kept.chain(self.fresh.values()), self.known.documents.iter().chain(&self.documents))
+        let documents = self.known.documents.iter().chain(&self.documents);
+        derive_with(kept.chain(self.fresh.values()), documents, &self.known.spoken)
     }
 
     fn derive_without_import(&self) -> Derived {
-        derive_with(self.known.witnesses.values(), &self.known.documents)
+        derive_with(self.known.witnesses.values(), &self.known.documents, &self.known.spoken)
     }
 
     /// What stores the evidence of `import`: first whose it is, so that none is ever nobody's, then what is not stored.

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use satchel_store::Store;
 
 use super::{Brought, Key, LineageError, Undone, decode, left_out};
-use crate::plan::evidence::{Derived, Document, Edge, Witness, add_edges, derive_with, outranks};
+use crate::plan::evidence::{
+    Derived, Document, Edge, Spoken, Witness, Word, add_edges, derive_with, outranks,
+};
 
 /// The evidence that counts, all of it in memory.
 #[derive(Default)]
@@ -16,6 +18,10 @@ pub struct Counted {
     pub documents: Vec<Document>,
     /// Relations that were named.
     pub edges: Vec<Edge>,
+    /// All that the person said by hand.
+    pub words: Vec<Word>,
+    /// What of it counts.
+    pub spoken: Spoken,
     /// The keys of everything that is stored, whether it counts or not.
     pub keys: BTreeSet<Key>,
 }
@@ -39,6 +45,8 @@ impl Counted {
                 counted.documents.push(decode(&record.json, WHAT)?);
             } else if Edge::is(&record.json) {
                 counted.edges.push(decode(&record.json, WHAT)?);
+            } else if Word::is(&record.json) {
+                counted.words.push(decode(&record.json, WHAT)?);
             } else {
                 let witness: Witness = decode(&record.json, WHAT)?;
                 if counted.witnesses.get(&witness.id).is_none_or(|known| outranks(&witness, known)) {
@@ -46,19 +54,20 @@ impl Counted {
                 }
             }
         }
+        counted.spoken = Spoken::of(&counted.words);
         Ok(counted)
     }
 
     /// The relations that follow from it without being named.
     #[must_use]
     pub fn replayed(&self) -> BTreeSet<String> {
-        derive_with(self.witnesses.values(), &self.documents).relations.into_keys().collect()
+        derive_with(self.witnesses.values(), &self.documents, &self.spoken).relations.into_keys().collect()
     }
 
     /// What follows from it.
     #[must_use]
     pub fn derive(&self) -> Derived {
-        let mut derived = derive_with(self.witnesses.values(), &self.documents);
+        let mut derived = derive_with(self.witnesses.values(), &self.documents, &self.spoken);
         add_edges(&mut derived, &self.edges);
         derived
     }

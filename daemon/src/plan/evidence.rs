@@ -9,8 +9,9 @@ mod edge;
 mod memory;
 mod sightings;
 mod streams;
+mod word;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_pam::{
     hash::ContentHash,
@@ -25,6 +26,7 @@ use super::body::{Digest16, digest};
 
 pub use document::{Document, Exported};
 pub use edge::{Edge, add_edges};
+pub use word::{Deed, Field, Setting, Spoken, Word, counts, impress, marks, memories_of_act, stamp};
 
 /// A piece of evidence as the store keeps it: keys resolved, times filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,6 +61,12 @@ pub struct Derived {
     pub memories: BTreeMap<String, Memory>,
     /// By id.
     pub relations: BTreeMap<String, Relation>,
+    /// Memories whose status the person gave.
+    ruled: BTreeSet<String>,
+    /// Relations that the person took back.
+    withdrawn: BTreeSet<String>,
+    /// Relations that follow from a status that the person gave.
+    followed: BTreeSet<String>,
 }
 
 impl Witness {
@@ -143,13 +151,15 @@ fn version(extractor: &str) -> Vec<u64> {
     numbers.split('.').map(|number| number.parse().unwrap_or(0)).collect()
 }
 
-/// Replays all evidence: what exports say, and the memories that PAM documents brought.
+/// Replays all evidence: what exports say, the memories that PAM documents brought, and what the person says themselves.
 pub fn derive_with<'a>(
     all: impl IntoIterator<Item = &'a Witness>,
     documents: impl IntoIterator<Item = &'a Document>,
+    spoken: &'a Spoken,
 ) -> Derived {
-    let mut derived = derive(all);
-    document::add(&mut derived, documents);
+    let mut derived = derive(all.into_iter().chain(&spoken.added));
+    let retracted = document::add(&mut derived, documents);
+    word::overlay(&mut derived, spoken, &retracted);
     derived
 }
 
