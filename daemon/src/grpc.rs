@@ -5,6 +5,7 @@
 mod admin;
 mod call;
 mod care;
+mod change;
 mod conversation;
 mod export;
 pub mod guard;
@@ -12,6 +13,7 @@ mod import;
 mod memory;
 pub mod page;
 mod plugin;
+mod relation;
 mod source;
 pub mod status;
 pub mod wire;

@@ -49,7 +49,8 @@ fn exports(folder: &Path) -> Result<Vec<(PathBuf, Vec<Phase>)>> {
 
 /// Imports `path` and asks the job to stop once it is seen in `phase`; none if it was never seen there.
 fn stopped(archive: &Archive, path: &Path, phase: Phase) -> Result<Option<Vec<ImportRecord>>> {
-    let request = ImportRequest { path: path.to_owned(), provider: None, again: true, dry_run: false, apply: None };
+    let request =
+        ImportRequest { path: path.to_owned(), provider: None, again: true, dry_run: false, apply: None };
     let job = archive.imports.start(request)?;
     let mut view = archive.imports.subscribe(job).context("the job")?;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
@@ -170,7 +171,8 @@ fn a_job_that_hangs_does_not_hold_the_stop() -> Result<()> {
     *Hanging::locked(&clock.hangs) = Some(tell);
     let archive = Archive::with(&data, Limits::default(), Arc::clone(&clock) as Arc<dyn Clock>)?;
     clock.armed.store(true, Ordering::Relaxed);
-    let request = ImportRequest { path: export.clone(), provider: None, again: false, dry_run: false, apply: None };
+    let request =
+        ImportRequest { path: export.clone(), provider: None, again: false, dry_run: false, apply: None };
     let job = archive.imports.start(request)?;
     let mut view = archive.imports.subscribe(job).context("the job")?;
     assert!(told.recv().is_err(), "nothing is ever sent");

@@ -1,4 +1,4 @@
-//! `MemoryService`: reads memories.
+//! `MemoryService`: reads memories; what changes them stands in `change` and `relation`.
 
 use std::collections::BTreeSet;
 
@@ -10,6 +10,7 @@ use tonic::{Request, Response, Status};
 use super::{
     Core,
     call::{PAGE_BYTES, fill, required, slice_page},
+    change, relation,
     status::{Fault, Kind},
     wire::{
         memory::{View, filter_from_wire, order_from_wire, record_to_wire, view_from_wire},
@@ -55,6 +56,78 @@ impl MemoryService for Memories {
     ) -> Result<Response<v1::ListMemoryVersionsResponse>, Status> {
         let request = request.into_inner();
         self.0.answer(|core| list_versions(core, request)).await
+    }
+
+    async fn create_memory(
+        &self,
+        request: Request<v1::CreateMemoryRequest>,
+    ) -> Result<Response<v1::CreateMemoryResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| change::create(core, request)).await
+    }
+
+    async fn update_memory(
+        &self,
+        request: Request<v1::UpdateMemoryRequest>,
+    ) -> Result<Response<v1::UpdateMemoryResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| change::update(core, request)).await
+    }
+
+    async fn set_memory_status(
+        &self,
+        request: Request<v1::SetMemoryStatusRequest>,
+    ) -> Result<Response<v1::SetMemoryStatusResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| change::set_status(core, request)).await
+    }
+
+    async fn supersede_memory(
+        &self,
+        request: Request<v1::SupersedeMemoryRequest>,
+    ) -> Result<Response<v1::SupersedeMemoryResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| change::supersede(core, request)).await
+    }
+
+    async fn bulk_set_status(
+        &self,
+        request: Request<v1::BulkSetStatusRequest>,
+    ) -> Result<Response<v1::BulkSetStatusResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| change::bulk(core, request)).await
+    }
+
+    async fn restore_memory_version(
+        &self,
+        request: Request<v1::RestoreMemoryVersionRequest>,
+    ) -> Result<Response<v1::RestoreMemoryVersionResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| change::restore(core, request)).await
+    }
+
+    async fn create_relation(
+        &self,
+        request: Request<v1::CreateRelationRequest>,
+    ) -> Result<Response<v1::CreateRelationResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| relation::create(core, request)).await
+    }
+
+    async fn withdraw_relation(
+        &self,
+        request: Request<v1::WithdrawRelationRequest>,
+    ) -> Result<Response<v1::WithdrawRelationResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| relation::withdraw(core, request)).await
+    }
+
+    async fn list_relations(
+        &self,
+        request: Request<v1::ListRelationsRequest>,
+    ) -> Result<Response<v1::ListRelationsResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| relation::list(core, request)).await
     }
 }
 

@@ -219,3 +219,6 @@ fn check(before: Option<&Memory>, after: &Memory) -> Result<(), HandError> {
     });
     new.map_or(Ok(()), |issue| Err(HandError::invalid(issue.path, issue.message)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,7 +44,8 @@ impl Draft {
     /// The statement of a new memory.
     pub(super) fn item(&self) -> Result<Item, HandError> {
         self.check()?;
-        let content = self.content.clone().ok_or_else(|| HandError::invalid("content", "must not be empty"))?;
+        let content =
+            self.content.clone().ok_or_else(|| HandError::invalid("content", "must not be empty"))?;
         let (memory_type, custom_type) = self.kind.clone().unwrap_or((MemoryType::Fact, None));
         let micros = |time: &Option<Option<Timestamp>>| time.flatten().map(Timestamp::micros);
         let decay_model = self.decay.flatten();

@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use satchel_pam::{ids, memory::ExtractionMethod, record::Claim};
 use satchel_store::Change;
 
-use super::{
-    Act, Call, Done, Draft, HandError, Imports, PLATFORM, SOFTWARE, check, draft::ordered,
-};
+use super::{Act, Call, Done, Draft, HandError, Imports, PLATFORM, SOFTWARE, check, draft::ordered};
 use crate::{
     lineage::{self, Counted},
     plan::evidence::{Deed, Field, Spoken, Witness, Word, derive, memory_id},

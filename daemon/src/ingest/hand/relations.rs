@@ -31,7 +31,10 @@ impl Imports {
     pub fn draw_relation(&self, call: &Call, new: &NewRelation) -> Result<Done, HandError> {
         let NewRelation { from, to, relation_type, confidence } = new.clone();
         if from == to {
-            return Err(HandError::invalid("relation.to_id", "names the memory that the relation comes from"));
+            return Err(HandError::invalid(
+                "relation.to_id",
+                "names the memory that the relation comes from",
+            ));
         }
         if relation_type == RelationType::Supersedes {
             let problem = "is supersedes, which is drawn by the memory that is replaced: supersede that one";

@@ -69,7 +69,8 @@ impl Imports {
                 Ok(draft) => act.add(draft)?,
                 Err(existing) => existing.to_owned(),
             };
-            if shown.status == Status::Superseded && shown.temporal.superseded_by.as_ref() == Some(&successor) {
+            if shown.status == Status::Superseded && shown.temporal.superseded_by.as_ref() == Some(&successor)
+            {
                 act.name(id);
                 return Ok(());
             }
@@ -144,7 +145,10 @@ fn fitting(act: &Act<'_>, bulk: &Bulk) -> Result<Vec<Memory>, HandError> {
 
 fn may_become(memory: &Memory, status: Status) -> Result<(), HandError> {
     if status == Status::Superseded {
-        return Err(HandError::invalid("status", "is superseded, which needs the memory that takes the place"));
+        return Err(HandError::invalid(
+            "status",
+            "is superseded, which needs the memory that takes the place",
+        ));
     }
     let id = || memory.id.clone();
     allowed(memory.status, status).map_err(|arrow| HandError::Transition { id: id(), arrow })

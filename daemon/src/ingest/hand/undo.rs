@@ -96,7 +96,8 @@ impl Act<'_> {
         }
         // In an earlier version of a document, or by an import, it may have been replaced by nothing that is known.
         if old.status == Status::Superseded && old.temporal.superseded_by.is_none() {
-            let problem = format!("in that version memory {:?} was replaced, and by what is not known", shown.id);
+            let problem =
+                format!("in that version memory {:?} was replaced, and by what is not known", shown.id);
             return Err(HandError::state(&shown.id, problem));
         }
         self.set(shown, fields, &old)

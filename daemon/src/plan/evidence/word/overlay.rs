@@ -126,7 +126,8 @@ fn stand(derived: &mut Derived, mut standings: Vec<Standing>) -> BTreeSet<String
         standings.iter().map(|one| (one.memory.clone(), next.remove(&one.memory))).collect();
     let mut ruled = BTreeSet::new();
     for Standing { at, memory: id, status, successor, since } in standings {
-        let fits = successor.as_ref().filter(|by| derived.memories.contains_key(*by) && !leads(&next, by, &id));
+        let fits =
+            successor.as_ref().filter(|by| derived.memories.contains_key(*by) && !leads(&next, by, &id));
         let fits = fits.cloned();
         let Some(memory) = derived.memories.get_mut(&id) else { continue };
         if status == Status::Superseded && fits.is_none() {
