@@ -26,7 +26,8 @@ const OWNER: &str = "owner";
 /// Longest reason, in bytes: it stands in the history of every memory that the change is about.
 const MAX_REASON: usize = 1_024;
 
-/// Who calls, why, and under which name; `request` has its request id cleared.
+/// Who calls, why, and under which name; `request` has its request id cleared, and its etag: that is a condition, and a call that is
+/// repeated after the answer was lost may have seen its own change.
 pub(super) fn call(
     method: &str,
     request_id: &str,
@@ -97,8 +98,9 @@ pub(super) fn update(
     mut request: v1::UpdateMemoryRequest,
 ) -> Result<v1::UpdateMemoryResponse, Fault> {
     let request_id = std::mem::take(&mut request.request_id);
+    let etag = std::mem::take(&mut request.etag);
     let call = call("UpdateMemory", &request_id, request.reason.clone(), &request)?;
-    let v1::UpdateMemoryRequest { request_id: _, memory, update_mask, etag, reason: _ } = request;
+    let v1::UpdateMemoryRequest { request_id: _, memory, update_mask, etag: _, reason: _ } = request;
     let memory = memory.ok_or_else(|| Fault::field("memory", "is missing"))?;
     let id = memory.id.clone();
     required("memory.id", &id)?;
@@ -116,8 +118,9 @@ pub(super) fn set_status(
     mut request: v1::SetMemoryStatusRequest,
 ) -> Result<v1::SetMemoryStatusResponse, Fault> {
     let request_id = std::mem::take(&mut request.request_id);
+    let etag = std::mem::take(&mut request.etag);
     let call = call("SetMemoryStatus", &request_id, request.reason.clone(), &request)?;
-    let v1::SetMemoryStatusRequest { request_id: _, id, status, etag, reason: _ } = request;
+    let v1::SetMemoryStatusRequest { request_id: _, id, status, etag: _, reason: _ } = request;
     required("id", &id)?;
     let status = status_from_wire("status", status)?;
     let done = core.imports.set_memory_status(&call, &id, &etag, status)?;
@@ -133,8 +136,9 @@ pub(super) fn supersede(
     mut request: v1::SupersedeMemoryRequest,
 ) -> Result<v1::SupersedeMemoryResponse, Fault> {
     let request_id = std::mem::take(&mut request.request_id);
+    let etag = std::mem::take(&mut request.etag);
     let call = call("SupersedeMemory", &request_id, request.reason.clone(), &request)?;
-    let v1::SupersedeMemoryRequest { request_id: _, old_id, replacement, etag, reason: _ } = request;
+    let v1::SupersedeMemoryRequest { request_id: _, old_id, replacement, etag: _, reason: _ } = request;
     required("old_id", &old_id)?;
     let done = match replacement {
         None => return Err(Fault::field("replacement", "is missing")),

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use satchel_pam::{ids, memory::ExtractionMethod, record::Claim};
+use satchel_pam::{
+    ids,
+    memory::{ExtractionMethod, Memory, Status},
+    record::Claim,
+};
 use satchel_store::Change;
 
 use super::{Act, Call, Done, Draft, HandError, Imports, PLATFORM, SOFTWARE, check, draft::ordered};
@@ -10,7 +14,6 @@ use crate::{
     lineage::{self, Counted},
     plan::evidence::{Deed, Field, Spoken, Witness, Word, derive, memory_id},
 };
-use satchel_pam::memory::Status;
 
 impl Imports {
     /// Adds a memory, or finds the one that says the same.
@@ -67,15 +70,14 @@ impl Act<'_> {
             claim: Claim::Statement(item),
         };
         let word = Word { act: self.id.clone(), at: self.now, deed: Deed::Add(Box::new(witness.clone())) };
-        let mut derived = match stored {
-            None => derive([&witness]),
-            // It was shown before, so more may have been said of it.
-            Some(_) => {
-                let mut counted = Counted::of(self.store, &lineage::undone(self.store)?)?;
-                counted.words.push(word.clone());
-                counted.spoken = Spoken::of(&counted.words);
-                counted.derive()
-            }
+        // It may have been shown before; then more may have been said of it.
+        let mut derived = if stored.is_some() {
+            let mut counted = Counted::of(self.store, &lineage::undone(self.store)?)?;
+            counted.words.push(word.clone());
+            counted.spoken = Spoken::of(&counted.words);
+            counted.derive()
+        } else {
+            derive([&witness])
         };
         let memory = derived.memories.remove(&id).ok_or(HandError::Unencodable { what: "a new memory" })?;
         check(None, &memory)?;
@@ -88,7 +90,7 @@ impl Act<'_> {
     /// Gives a memory that is shown another status.
     pub(super) fn stand(
         &mut self,
-        shown: &satchel_pam::memory::Memory,
+        shown: &Memory,
         status: Status,
         successor: Option<String>,
     ) -> Result<(), HandError> {
