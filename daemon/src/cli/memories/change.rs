@@ -1,7 +1,6 @@
 //! `memories add`, `edit`, `status` and `undo`.
 
 use prost_types::FieldMask;
-use prost_types::FieldMask;
 use satchel_proto::v1::{
     BulkSetStatusRequest, CreateMemoryRequest, GetMemoryRequest, Memory, MemoryStatus, MemoryVersionRef,
     MemoryView, RestoreMemoryVersionRequest, SetMemoryStatusRequest, SupersedeMemoryRequest,
