@@ -135,6 +135,15 @@ pub fn signer_of(data_dir: &Path) -> Option<String> {
     keys::known(&data_dir.join("keys"))
 }
 
+/// What the configuration says of exports.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// When a full export is due.
+    pub renewal: Renewal,
+    /// PAM `type_registry`: where the types of the person's own are written down.
+    pub type_registry: Option<String>,
+}
+
 /// All exports of a store. Clones share one.
 #[derive(Clone)]
 pub struct Exports(Arc<Inner>);
@@ -144,17 +153,20 @@ struct Inner {
     clock: Arc<dyn Clock>,
     keys: PathBuf,
     renewal: Renewal,
+    /// Where the types of the person's own are written down.
+    type_registry: Option<String>,
 }
 
 impl Exports {
     /// Exports `store`; the signing key lies in the folder `keys`.
     pub fn new(store: Store, clock: Arc<dyn Clock>, keys: PathBuf) -> Self {
-        Self::renewing(store, clock, keys, Renewal::default())
+        Self::with(store, clock, keys, Rules::default())
     }
 
-    /// Exports `store`, with a rule of its own for when a full export is due.
-    pub fn renewing(store: Store, clock: Arc<dyn Clock>, keys: PathBuf, renewal: Renewal) -> Self {
-        Self(Arc::new(Inner { store, clock, keys, renewal }))
+    /// Exports `store` by rules of its own.
+    pub fn with(store: Store, clock: Arc<dyn Clock>, keys: PathBuf, rules: Rules) -> Self {
+        let Rules { renewal, type_registry } = rules;
+        Self(Arc::new(Inner { store, clock, keys, renewal, type_registry }))
     }
 
     /// Writes an export of the store as it is now. It is whole and durable when this returns, or not there.
@@ -194,7 +206,19 @@ impl Exports {
         };
         let progress = Cell::new(total(store, request, delta.as_ref())?);
         let told = bundle::Told { progress, tell };
-        let job = bundle::Job { store, request, id, revision, now, signer: &signer, delta, reason, told };
+        let type_registry = self.0.type_registry.as_deref();
+        let job = bundle::Job {
+            store,
+            request,
+            id,
+            revision,
+            now,
+            signer: &signer,
+            delta,
+            reason,
+            told,
+            type_registry,
+        };
         let record = match request.format {
             Format::Pam => job.write()?,
             Format::Memu => view::write(&job)?,

@@ -40,6 +40,7 @@ use self::{
 };
 use crate::{
     clock::Clock,
+    config::Fading,
     export::Exports,
     ingest::Imports,
     plugins::Plugins,
@@ -77,6 +78,8 @@ pub struct Core {
     pub data_dir: PathBuf,
     /// Microseconds since the Unix epoch.
     pub started_at: i64,
+    /// How confidence fades on reads.
+    pub fading: Fading,
 }
 
 /// Why serving ended other than by the stop.

@@ -20,7 +20,7 @@ use crate::{
     chain,
     clock::{Clock, SystemClock},
     config::Config,
-    export::Exports,
+    export::{Exports, Rules},
     grpc::{self, Core, ServeError, page::PageKey},
     ingest::{Imports, IngestError},
     plugins::Plugins,
@@ -243,10 +243,15 @@ fn open(config: &Config, mut notice: impl FnMut(&OpenEvent)) -> Result<(Core, Ve
     let watch =
         Watch::new(store.clone(), imports.clone(), Arc::clone(&clock), data_dir.clone(), &config.watching)?;
     let keys = data_dir.join("keys");
-    let exports = Exports::renewing(store.clone(), Arc::clone(&clock), keys, config.renewal);
+    let rules = Rules { renewal: config.renewal, type_registry: config.type_registry.clone() };
+    let exports = Exports::with(store.clone(), Arc::clone(&clock), keys, rules);
+    let fading = config.fading.clone();
     let started_at = clock.now_micros();
     let page_key = PageKey::kept_in(&data_dir.join("keys"));
-    Ok((Core { store, plugins, imports, watch, exports, clock, page_key, data_dir, started_at }, notices))
+    Ok((
+        Core { store, plugins, imports, watch, exports, clock, page_key, data_dir, started_at, fading },
+        notices,
+    ))
 }
 
 /// Makes the folder ours alone, or finds it so.

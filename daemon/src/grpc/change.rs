@@ -56,7 +56,7 @@ impl Core {
     /// A memory as a change left it.
     fn changed(&self, done: &Done, id: &str) -> Result<v1::Memory, Fault> {
         let record = self.store.memory(id, Some(Revision::new(done.revision)))?;
-        record_to_wire(record.ok_or_else(|| Fault::missing(Kind::Memory, id))?, View::Full)
+        self.shown(record.ok_or_else(|| Fault::missing(Kind::Memory, id))?, View::Full)
     }
 
     /// The only memory that a change is about.

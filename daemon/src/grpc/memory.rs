@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use prost::Message as _;
+use satchel_pam::{lifecycle, time::Timestamp};
 use satchel_proto::v1::{self, memory_service_server::MemoryService};
 use satchel_store::{MemoryQuery, MemoryRecord};
 use tonic::{Request, Response, Status};
@@ -131,6 +132,20 @@ impl MemoryService for Memories {
     }
 }
 
+impl Core {
+    /// A memory as it is now: its confidence has faded.
+    pub(super) fn shown(&self, record: MemoryRecord, view: View) -> Result<v1::Memory, Fault> {
+        let now = Timestamp::saturating(self.clock.now_micros());
+        let half_lives = self.fading.of(record.memory.memory_type);
+        let faded = lifecycle::decayed(&record.memory, now, &half_lives);
+        let mut wire = record_to_wire(record, view)?;
+        if let Some(confidence) = &mut wire.confidence {
+            confidence.faded = faded;
+        }
+        Ok(wire)
+    }
+}
+
 fn get(core: &Core, request: v1::GetMemoryRequest) -> Result<v1::GetMemoryResponse, Fault> {
     let v1::GetMemoryRequest { id, view } = request;
     required("id", &id)?;
@@ -138,7 +153,7 @@ fn get(core: &Core, request: v1::GetMemoryRequest) -> Result<v1::GetMemoryRespon
     let revision = core.store.revision();
     let record = core.store.memory(&id, Some(revision))?.ok_or_else(|| Fault::missing(Kind::Memory, &id))?;
     Ok(v1::GetMemoryResponse {
-        memory: Some(record_to_wire(record, view)?),
+        memory: Some(core.shown(record, view)?),
         header: Some(core.header_at(revision)),
     })
 }
@@ -167,7 +182,7 @@ fn batch_get(
             answer.not_found.push(id);
             continue;
         };
-        let memory = record_to_wire(record, view)?;
+        let memory = core.shown(record, view)?;
         bytes += memory.encoded_len();
         if bytes > PAGE_BYTES && !answer.memories.is_empty() {
             answer.omitted.push(id);
@@ -190,7 +205,7 @@ fn list(core: &Core, mut request: v1::ListMemoriesRequest) -> Result<v1::ListMem
         paging.rows,
         paging.store_cursor(),
         |after, limit| Ok(core.store.memories(&query, after, limit, revision)?),
-        |record| record_to_wire(record, view),
+        |record| core.shown(record, view),
     )?;
     let next = next.map(|cursor| cursor.as_bytes().to_vec());
     Ok(v1::ListMemoriesResponse {

@@ -221,4 +221,5 @@ fn check(before: Option<&Memory>, after: &Memory) -> Result<(), HandError> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests;

@@ -27,7 +27,7 @@ Examples:
 pub(super) const UNDO: &str = "\
 Examples:
   satchel memories undo 9c41
-  satchel memories undo 9c41 --version 1
+  satchel memories undo 9c41 --to 1
   satchel memories undo --change 3f2a91bc-0000-4000-8000-000000000001";
 
 pub(super) const RELATIONS: &str = "\
@@ -171,9 +171,9 @@ pub struct TakeBackArgs {
     pub id: Option<String>,
     /// Back to what this version said, whoever changed it since
     #[arg(long, value_name = "N", requires = "id", value_parser = clap::value_parser!(u32).range(1..))]
-    pub version: Option<u32>,
+    pub to: Option<u32>,
     /// The change that is taken back, all of it; each change says its own
-    #[arg(long, value_name = "TOKEN", conflicts_with_all = ["id", "version"])]
+    #[arg(long, value_name = "TOKEN", conflicts_with_all = ["id", "to"])]
     pub change: Option<String>,
     /// Why; stands in the history
     #[arg(long, value_name = "TEXT")]

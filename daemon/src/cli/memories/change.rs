@@ -158,7 +158,7 @@ async fn all_status(
 }
 
 pub(super) async fn undo(context: &mut Context, link: &Link, args: &TakeBackArgs) -> Result<Exit, CliError> {
-    let target = match (&args.id, args.version, &args.change) {
+    let target = match (&args.id, args.to, &args.change) {
         (_, _, Some(token)) => Target::UndoToken(token.clone()),
         (Some(given), Some(version), None) => {
             Target::MemoryVersion(MemoryVersionRef { id: resolve(link, given).await?, version })

@@ -283,11 +283,12 @@ fn confidence_to_wire(confidence: &Confidence) -> v1::Confidence {
         current,
         decay_model: decay_model.map(decay_to_wire).unwrap_or_default(),
         last_reinforced: last_reinforced.map(stamp_to_wire),
+        faded: None,
     }
 }
 
 fn confidence_from_wire(wire: v1::Confidence) -> Result<Confidence, WireError> {
-    let v1::Confidence { initial, current, decay_model, last_reinforced } = wire;
+    let v1::Confidence { initial, current, decay_model, last_reinforced, faded: _ } = wire;
     Ok(Confidence {
         initial,
         current,

@@ -110,6 +110,16 @@ impl Draft {
     }
 
     fn check(&self) -> Result<(), HandError> {
+        match &self.kind {
+            Some((MemoryType::Custom, None)) => {
+                return Err(HandError::invalid("memory.custom_type", "is missing, and the type is custom"));
+            }
+            Some((kind, Some(_))) if *kind != MemoryType::Custom => {
+                let problem = format!("goes with the type custom, not with {kind}");
+                return Err(HandError::invalid("memory.custom_type", problem));
+            }
+            _ => {}
+        }
         if let Some(content) = &self.content {
             if content.trim().is_empty() {
                 return Err(HandError::invalid("content", "must not be empty"));

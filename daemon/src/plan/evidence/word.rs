@@ -187,4 +187,5 @@ pub fn counts(words: &[Word], act: &str) -> bool {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests;
