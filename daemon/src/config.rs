@@ -139,7 +139,7 @@ struct WatchSection {
 }
 
 impl ExportSection {
-    fn of(renewal: &Renewal, regular: Option<&Regular>, type_registry: Option<&str>) -> Self {
+    fn of(renewal: Renewal, regular: Option<&Regular>, type_registry: Option<&str>) -> Self {
         Self {
             full_after_days: Some(renewal.days),
             full_after_percent: Some(renewal.percent),
@@ -281,7 +281,7 @@ impl Config {
                 keep: Some(self.log.keep),
             },
             watch: self.watching.folders.iter().map(WatchSection::of).collect(),
-            export: ExportSection::of(&self.renewal, self.regular.as_ref(), self.type_registry.as_deref()),
+            export: ExportSection::of(self.renewal, self.regular.as_ref(), self.type_registry.as_deref()),
             confidence: ConfidenceSection::of(&self.fading),
         }
     }

@@ -160,10 +160,15 @@ struct Inner {
 impl Exports {
     /// Exports `store`; the signing key lies in the folder `keys`.
     pub fn new(store: Store, clock: Arc<dyn Clock>, keys: PathBuf) -> Self {
-        Self::with(store, clock, keys, Rules::default())
+        Self::renewing(store, clock, keys, Renewal::default())
     }
 
-    /// Exports `store` by rules of its own.
+    /// Exports `store`, with a rule of its own for when a full export is due.
+    pub fn renewing(store: Store, clock: Arc<dyn Clock>, keys: PathBuf, renewal: Renewal) -> Self {
+        Self::with(store, clock, keys, Rules { renewal, type_registry: None })
+    }
+
+    /// Exports `store` by all rules that the configuration has.
     pub fn with(store: Store, clock: Arc<dyn Clock>, keys: PathBuf, rules: Rules) -> Self {
         let Rules { renewal, type_registry } = rules;
         Self(Arc::new(Inner { store, clock, keys, renewal, type_registry }))

@@ -74,12 +74,14 @@ impl History {
         let done = match step {
             Step::Stated(number) => {
                 let witness = self.witness(Claim::Statement(item(&text(*number))));
-                return Some(self.desk.bring(&[witness]));
+                self.desk.bring(&[witness]);
+                return Some(());
             }
             Step::Slot(number) => {
                 let items = vec![item(&text(*number))];
                 let witness = self.witness(Claim::Snapshot { series: "about".to_owned(), items });
-                return Some(self.desk.bring(&[witness]));
+                self.desk.bring(&[witness]);
+                return Some(());
             }
             Step::Removed(number) => {
                 let log = "edits".to_owned();
@@ -88,7 +90,8 @@ impl History {
                 let target = Some(text(*number));
                 let remove = Claim::Edit { log, sequence: 1, edit: Edit::Remove { line: None, target } };
                 let witnesses = [self.witness(add), self.witness(remove)];
-                return Some(self.desk.bring(&witnesses));
+                self.desk.bring(&witnesses);
+                return Some(());
             }
             Step::Clock(seconds) => {
                 self.desk.clock.0.fetch_add(i64::from(*seconds) * SECOND, Ordering::Relaxed);

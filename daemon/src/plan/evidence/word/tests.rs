@@ -125,12 +125,11 @@ proptest! {
         let words: Vec<Word> = said
             .into_iter()
             .enumerate()
-            .map(|(number, (kind, which, field, at))| match kind {
-                0 => undo(&format!("act-{number}"), at, &format!("act-{which}")),
-                _ => {
-                    let to = memory(&which.to_string(), &format!("content {number}"));
-                    set(&format!("act-{number}"), at, &[Field::ALL[field]], to)
-                }
+            .map(|(number, (kind, which, field, at))| {
+                let act = format!("act-{number}");
+                let to = memory(&which.to_string(), &format!("content {number}"));
+                let word = set(&act, at, &[Field::ALL[field]], to);
+                if kind == 0 { undo(&act, at, &format!("act-{which}")) } else { word }
             })
             .collect();
         let mut turned = words.clone();
