@@ -1,11 +1,8 @@
 //! Memories and relations changed from a shell: what is printed, what it means, how it is taken back.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
-mod home;
-
-use home::{Home, code, stderr};
 use serde_json::Value;
+
+use crate::home::{Home, code, stderr};
 
 fn json(home: &Home, words: &[&str]) -> Value {
     let output = home.run(&[words, &["--json"]].concat());
