@@ -408,9 +408,14 @@ impl Imports {
                 if panic::catch_unwind(AssertUnwindSafe(|| task.go())).is_err() {
                     task.broke_off();
                 }
+                let stopping = place.0.0.jobs().stopping;
                 drop(place);
-                if let Some(on_end) = on_end {
-                    on_end(&task.view.borrow().clone(), task.changed.load(Ordering::Relaxed));
+                let view = task.view.borrow().clone();
+                // What the end of the daemon broke off was not stopped by a person: it is due again at the next start.
+                let cancelled = |import: &ImportRecord| import.status == receipt::ImportStatus::Cancelled;
+                let broken_off = stopping && view.imports.iter().any(cancelled);
+                if let Some(on_end) = on_end.filter(|_| !broken_off) {
+                    on_end(&view, task.changed.load(Ordering::Relaxed));
                 }
             });
         }
