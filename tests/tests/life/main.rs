@@ -304,3 +304,28 @@ fn an_import_that_says_a_persons_memory_reinforces_it() -> Result<()> {
     );
     Ok(())
 }
+
+#[test]
+fn a_vector_of_what_the_person_replaced_stays_at_home() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let archive = Archive::open(&dir.path().join("data"))?;
+    let id = archive.imports.add_memory(&owner(), &content("Keeps bees"))?.memories[0].clone();
+    let (first, second) = (dir.path().join("first"), dir.path().join("second"));
+    archive.export(&first)?;
+    let vector = json!({"schema": "portable-ai-memory-embeddings", "schema_version": "1.0", "embeddings": [{
+        "id": "e-1", "memory_id": id, "model": "m", "dimensions": 2,
+        "created_at": "2026-01-01T00:00:00Z", "vector": [0.5, 0.25]}]});
+    std::fs::write(first.join("embeddings.json"), serde_json::to_vec(&vector)?)?;
+    std::fs::remove_file(first.join("satchel-manifest.json"))?;
+    archive.import(&first)?;
+    ensure!(archive.store.embeddings_of(&id)?.len() == 1, "the vector was not taken");
+    let act = archive.imports.edit_memory(&owner(), &id, "", &content("Keeps twelve hives"))?.act;
+    archive.export(&second)?;
+    let written = std::fs::read_to_string(second.join("embeddings.json"))?;
+    ensure!(!written.contains("e-1"), "{written}");
+    archive.imports.undo_change(&owner(), &act)?;
+    let third = dir.path().join("third");
+    archive.export(&third)?;
+    ensure!(std::fs::read_to_string(third.join("embeddings.json"))?.contains("e-1"));
+    Ok(())
+}

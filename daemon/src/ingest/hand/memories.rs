@@ -32,7 +32,8 @@ impl Imports {
         self.0.by_hand(call, |act| {
             let shown = act.shown(id, etag)?.memory;
             let (to, fields) = draft.on(&shown)?;
-            if shown.status == Status::Retracted {
+            // Who may see it can be said of it still.
+            if shown.status == Status::Retracted && fields.iter().any(|field| *field != Field::Access) {
                 let problem = format!(
                     "memory {id:?} is retracted, and what is retracted is not changed; take that back first, or add a new one"
                 );

@@ -81,6 +81,9 @@ fn a_retraction_never_comes_back_by_an_export() {
     desk.bring(&[stated("d", 70, "Keeps bees")]);
     assert_eq!(desk.memory(&id).status, Status::Retracted);
     assert!(matches!(desk.edit(&id, &tags(&["x"])), Err(HandError::State { .. })));
+    let access = Some(satchel_pam::memory::Access { exportable: false, ..Default::default() });
+    desk.edit(&id, &Draft { access, ..Draft::default() }).unwrap();
+    assert_eq!((desk.memory(&id).status, desk.memory(&id).exportable()), (Status::Retracted, false));
     let again = desk.imports.add_memory(&call(""), &content("keeps  BEES")).unwrap();
     assert!(again.existed && desk.memory(&id).status == Status::Retracted);
     desk.sound().unwrap();
