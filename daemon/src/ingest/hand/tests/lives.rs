@@ -1,6 +1,10 @@
 //! Single lives: transitions, edits over later exports, retractions, undo, repeated calls.
 
-use satchel_pam::{lifecycle::allowed, relation::RelationType};
+use satchel_pam::{
+    lifecycle::allowed,
+    memory::{Access, Visibility},
+    relation::RelationType,
+};
 use satchel_store::MemoryQuery;
 
 use super::*;
@@ -81,9 +85,9 @@ fn a_retraction_never_comes_back_by_an_export() {
     desk.bring(&[stated("d", 70, "Keeps bees")]);
     assert_eq!(desk.memory(&id).status, Status::Retracted);
     assert!(matches!(desk.edit(&id, &tags(&["x"])), Err(HandError::State { .. })));
-    let access = Some(satchel_pam::memory::Access { exportable: false, ..Default::default() });
-    desk.edit(&id, &Draft { access, ..Draft::default() }).unwrap();
-    assert_eq!((desk.memory(&id).status, desk.memory(&id).exportable()), (Status::Retracted, false));
+    let access = Access { visibility: Visibility::Public, ..Access::default() };
+    desk.edit(&id, &Draft { access: Some(access.clone()), ..Draft::default() }).unwrap();
+    assert_eq!((desk.memory(&id).status, desk.memory(&id).access), (Status::Retracted, Some(access)));
     let again = desk.imports.add_memory(&call(""), &content("keeps  BEES")).unwrap();
     assert!(again.existed && desk.memory(&id).status == Status::Retracted);
     desk.sound().unwrap();
