@@ -175,6 +175,8 @@ pub struct Settings {
     pub renewal: Renewal,
     /// PAM `owner.did`; none: that of the signing key.
     pub did: Option<String>,
+    /// PAM `type_registry`: where the types of the person's own are written down.
+    pub type_registry: Option<String>,
 }
 
 impl Exports {
@@ -232,6 +234,7 @@ impl Exports {
         let told = bundle::Told { progress, tell };
         let private = OnceCell::new();
         let did = self.0.settings.did.as_deref();
+        let type_registry = self.0.settings.type_registry.as_deref();
         let job = bundle::Job {
             store,
             request,
@@ -244,6 +247,7 @@ impl Exports {
             reason,
             told,
             private,
+            type_registry,
         };
         let record = match request.format {
             Format::Pam => job.write()?,

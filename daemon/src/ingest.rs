@@ -5,6 +5,7 @@
 mod attach;
 mod conclude;
 mod detect;
+pub mod hand;
 mod interrupted;
 mod job;
 mod ledger;

@@ -1,6 +1,6 @@
 //! Brings the store's memories in line with what follows from all evidence in it.
 
-mod known;
+pub(super) mod known;
 pub(super) mod named;
 
 use std::{
@@ -216,7 +216,9 @@ impl Evidence {
     fn derive(&self, cancel: &CancelToken) -> Result<Derived, IngestError> {
         let kept = self.known.witnesses.values().filter(|known| !self.fresh.contains_key(&known.id));
         let documents = self.known.documents.iter().chain(&self.documents);
-        replay_until(kept.chain(self.fresh.values()), &self.known.places, documents, &|| cancel.cancelled())
+        let Counted { places, spoken, .. } = &self.known;
+        let stop = || cancel.cancelled();
+        replay_until(kept.chain(self.fresh.values()), places, documents, spoken, &stop)
             .ok_or(IngestError::Cancelled)
     }
 

@@ -6,7 +6,9 @@ use satchel_pam::memory::Memory;
 use satchel_store::Store;
 
 use super::{Brought, Key, LineageError, Places, Undone, decode, left_out};
-use crate::plan::evidence::{Derived, Document, Edge, Witness, add_edges, derive_until, outranks};
+use crate::plan::evidence::{
+    Derived, Document, Edge, Spoken, Witness, Word, add_edges, derive_until, outranks,
+};
 
 /// The evidence that counts, all of it in memory.
 #[derive(Default)]
@@ -17,6 +19,10 @@ pub struct Counted {
     pub documents: Vec<Document>,
     /// Relations that were named.
     pub edges: Vec<Edge>,
+    /// All that the person said by hand.
+    pub words: Vec<Word>,
+    /// What of it counts.
+    pub spoken: Spoken,
     /// The keys of everything that is stored, whether it counts or not.
     pub keys: BTreeSet<Key>,
     /// Where the rows are shown that the evidence names.
@@ -57,6 +63,8 @@ impl Counted {
                 counted.documents.push(decode(&record.json, WHAT)?);
             } else if Edge::is(&record.json) {
                 counted.edges.push(decode(&record.json, WHAT)?);
+            } else if Word::is(&record.json) {
+                counted.words.push(decode(&record.json, WHAT)?);
             } else {
                 let witness: Witness = decode(&record.json, WHAT)?;
                 if counted.witnesses.get(&witness.id).is_none_or(|known| outranks(&witness, known)) {
@@ -65,6 +73,7 @@ impl Counted {
             }
         }
         counted.places = Places::of(store, counted.witnesses.values(), &counted.documents)?;
+        counted.spoken = Spoken::of(&counted.words);
         Ok(Some(counted))
     }
 
@@ -77,7 +86,7 @@ impl Counted {
     /// What follows from it without the relations that are named.
     #[must_use]
     pub fn derive_unnamed(&self) -> Derived {
-        replay(self.witnesses.values(), &self.places, self.documents.iter())
+        replay(self.witnesses.values(), &self.places, self.documents.iter(), &self.spoken)
     }
 
     /// What follows from it.
@@ -94,8 +103,9 @@ pub fn replay<'a, 'd>(
     witnesses: impl Iterator<Item = &'a Witness> + Clone,
     places: &Places,
     documents: impl Iterator<Item = &'d Document> + Clone,
+    spoken: &Spoken,
 ) -> Derived {
-    replay_until(witnesses, places, documents, &|| false).unwrap_or_default()
+    replay_until(witnesses, places, documents, spoken, &|| false).unwrap_or_default()
 }
 
 /// As [`replay`]; none if `stop`, which is asked for every memory, says so on the way.
@@ -103,6 +113,7 @@ pub fn replay_until<'a, 'd>(
     witnesses: impl Iterator<Item = &'a Witness> + Clone,
     places: &Places,
     documents: impl Iterator<Item = &'d Document> + Clone,
+    spoken: &Spoken,
     stop: &dyn Fn() -> bool,
 ) -> Option<Derived> {
     let placed = places.placed(witnesses.clone());
@@ -110,7 +121,7 @@ pub fn replay_until<'a, 'd>(
     for witness in witnesses.filter(|witness| witness.row.is_none()) {
         all.push(witness);
     }
-    let mut derived = derive_until(all, documents.clone(), stop)?;
+    let mut derived = derive_until(all, documents.clone(), spoken, stop)?;
     places.place(&mut derived, documents);
     Some(derived)
 }

@@ -85,7 +85,7 @@ fn two_sources_that_do_not_answer_hold_no_other_and_are_cancelled() -> Result<()
 #[test]
 fn a_source_that_stops_in_the_middle_does_not_hold_the_turn() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let large = talks(folder.path(), "large", 3_000_000, 4)?;
+    let large = talks(folder.path(), "large", 24_000_000, 4)?;
     let small = talks(folder.path(), "small", 20_000, 5)?;
     let archive = Archive::open(&folder.path().join("data"))?;
     let job: Arc<Mutex<Option<watch::Receiver<JobView>>>> = Arc::default();

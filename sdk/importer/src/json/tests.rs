@@ -259,7 +259,9 @@ fn a_value_is_given_back_as_json() {
 fn a_number_that_no_double_holds_is_kept_as_its_text() {
     let arena = Arena::new();
     let huge = "9".repeat(310);
-    let text = format!(r#"{{"list":[1e999,-2,"3e999"],"when":1e999,"count":-4E400,"map":{{"n":{huge}}},"small":1e-999}}"#);
+    let text = format!(
+        r#"{{"list":[1e999,-2,"3e999"],"when":1e999,"count":-4E400,"map":{{"n":{huge}}},"small":1e-999}}"#
+    );
     let mut json = Parser::new(&text, &arena);
     let mut rest = Leftover::default();
     assert!(json.enter_object().unwrap());
