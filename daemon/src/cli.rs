@@ -16,6 +16,7 @@ mod facts;
 mod import;
 mod imports;
 mod json;
+mod keys;
 mod link;
 mod look;
 mod memories;
@@ -58,6 +59,7 @@ use crate::{
     clock::{Clock, SystemClock},
     config::Config,
     log::{Log, LogTarget, Verbosity},
+    vault::{Secret, Unlock},
 };
 
 /// What `main` read from the environment.
@@ -73,6 +75,8 @@ pub struct Environment {
     pub runtime_dir: PathBuf,
     /// `NO_COLOR` is set to something.
     pub no_color: bool,
+    /// `SATCHEL_DATA_PASSPHRASE`.
+    pub data_passphrase: Option<Secret>,
     /// `SATCHEL_LOG`.
     pub log: Option<String>,
     /// `JOURNAL_STREAM`, by which the service manager says that stderr is the journal.
@@ -189,6 +193,7 @@ async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliEr
         Command::Doctor(args) => return doctor::run(context, *args).await,
         Command::Restore(args) => return backup::restore(context, args).await,
         Command::Rebuild => return rebuild::run(context).await,
+        Command::Keys(command) => return keys::run(context, command).await,
         _ => {}
     }
     let place = context.place.clone();
@@ -246,6 +251,7 @@ async fn ask(context: &mut Context, link: &Link, command: &Command) -> Result<Ex
         | Command::Doctor(_)
         | Command::Restore(_)
         | Command::Rebuild
+        | Command::Keys(_)
         | Command::Completions { .. }
         | Command::Man { .. } => Err(CliError::Usage("this command does not ask a daemon".to_owned())),
     }
@@ -277,6 +283,14 @@ fn defaults(global: &Global, environment: &Environment) -> Result<Config, CliErr
     };
     let mut config = Config::new(absolute(&data_dir)?, environment.runtime_dir.clone());
     config.home.clone_from(&environment.home);
+    config.unlock.passphrase.clone_from(&environment.data_passphrase);
+    let file = global.data_passphrase_file.as_deref().map(absolute).transpose()?;
+    // A file that was named goes before the environment.
+    if file.is_some() {
+        config.unlock.passphrase = None;
+        config.unlock.passphrase_file = file;
+    }
+    config.unlock.terminal = Unlock::somebody() && !global.json;
     Ok(config)
 }
 

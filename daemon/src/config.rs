@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     intake::Limits,
     schedule::{NoSchedule, Regular, Renewal},
+    vault::Unlock,
     watch::{SpecError, WatchSpec, Watching},
 };
 
@@ -47,6 +48,8 @@ pub struct Config {
     pub renewal: Renewal,
     /// What the daemon exports by itself; none: nothing.
     pub regular: Option<Regular>,
+    /// What opens the data directory if it is encrypted.
+    pub unlock: Unlock,
 }
 
 /// Where a daemon logs, and how much.
@@ -90,6 +93,7 @@ struct Typed {
     log: LogSection,
     watch: Vec<WatchSection>,
     export: ExportSection,
+    security: SecuritySection,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -158,6 +162,13 @@ struct ExportSection {
     keep: Option<usize>,
 }
 
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct SecuritySection {
+    key_file: Option<PathBuf>,
+    passphrase_file: Option<PathBuf>,
+}
+
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -202,6 +213,7 @@ impl Config {
             home: None,
             renewal: Renewal::default(),
             regular: None,
+            unlock: Unlock::default(),
         }
     }
 
@@ -220,6 +232,7 @@ impl Config {
             home: _,
             renewal,
             regular,
+            unlock,
         } = self;
         let LogConfig { level, file, max_bytes, keep } = log;
         let named = |all: &[(bool, &'static str)]| {
@@ -236,6 +249,8 @@ impl Config {
             (*max_bytes != new.log.max_bytes, "[log] max-mib"),
             (*keep != new.log.keep, "[log] keep"),
             (*renewal != new.renewal || *regular != new.regular, "[export]"),
+            (unlock.key_file != new.unlock.key_file, "[security] key-file"),
+            (unlock.passphrase_file != new.unlock.passphrase_file, "[security] passphrase-file"),
         ];
         Changes { now: named(&now), later: named(&later) }
     }
@@ -257,6 +272,10 @@ impl Config {
             },
             watch: self.watching.folders.iter().map(WatchSection::of).collect(),
             export: ExportSection::of(&self.renewal, self.regular.as_ref()),
+            security: SecuritySection {
+                key_file: self.unlock.key_file.clone(),
+                passphrase_file: self.unlock.passphrase_file.clone(),
+            },
         }
     }
 
@@ -295,7 +314,22 @@ impl Config {
         self.watching.folders =
             typed.watch.into_iter().map(|section| self.watched(section)).collect::<Result<_, _>>()?;
         self.export(typed.export)?;
+        self.security(typed.security)?;
         Ok(self)
+    }
+
+    /// What stands already was said with a flag, which goes before the file.
+    fn security(&mut self, typed: SecuritySection) -> Result<(), ConfigError> {
+        let SecuritySection { key_file, passphrase_file } = typed;
+        let absolute = |key: &'static str, path: Option<PathBuf>| match path {
+            Some(found) if !found.is_absolute() => Err(ConfigError::Relative { key, found }),
+            path => Ok(path),
+        };
+        let key_file = absolute("[security] key-file", key_file)?;
+        let passphrase_file = absolute("[security] passphrase-file", passphrase_file)?;
+        self.unlock.key_file = self.unlock.key_file.take().or(key_file);
+        self.unlock.passphrase_file = self.unlock.passphrase_file.take().or(passphrase_file);
+        Ok(())
     }
 
     fn export(&mut self, typed: ExportSection) -> Result<(), ConfigError> {
@@ -490,6 +524,18 @@ mod tests {
             let error = parse(&format!("[export]\n{text}\n")).unwrap_err().to_string();
             assert!(error.contains(problem), "{error}");
         }
+    }
+
+    #[test]
+    fn what_opens_the_data_is_named_by_an_absolute_path_and_a_flag_goes_first() {
+        let config = parse("[security]\nkey-file = \"/k\"\npassphrase-file = \"/p\"\n").unwrap();
+        assert_eq!(config.unlock.key_file, Some("/k".into()));
+        assert_eq!(config.unlock.passphrase_file, Some("/p".into()));
+        assert!(parse("[security]\nkey-file = \"data.key\"\n").is_err());
+        let mut config = Config::new("/d".into(), "/r".into());
+        config.unlock.passphrase_file = Some("/flag".into());
+        let config = config.with_text("[security]\npassphrase-file = \"/p\"\n", Path::new("s")).unwrap();
+        assert_eq!(config.unlock.passphrase_file, Some("/flag".into()));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What can be typed: commands, options, and the help that explains them.
 
 mod examples;
+mod keys;
 mod select;
 mod system;
 
@@ -10,6 +11,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 pub use self::{
+    keys::{Keys, LockArgs},
     select::{ConversationSelect, MemorySelect, Paging, StatusWord, TypeWord},
     system::{ConfigCommand, InstallArgs, ServeArgs, Service},
 };
@@ -40,6 +42,9 @@ pub struct Global {
     /// A daemon elsewhere: `unix:PATH` of its socket; paths then mean files on its machine
     #[arg(long, global = true, env = "SATCHEL_SERVER", hide_env_values = true, value_name = "ADDR")]
     pub server: Option<String>,
+    /// A file with the passphrase of an encrypted data directory, closed to others [env: `SATCHEL_DATA_PASSPHRASE` holds one itself]
+    #[arg(long, global = true, env = "SATCHEL_DATA_PASSPHRASE_FILE", hide_env_values = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub data_passphrase_file: Option<PathBuf>,
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
     pub json: bool,
@@ -145,7 +150,7 @@ pub enum Command {
     /// Write everything that is needed to start again elsewhere into one file
     ///
     /// Takes what is stored up to this moment, while the daemon goes on. The file holds everything that you stored, and the key that
-    /// signs your exports; it is not encrypted, and closed to other users (mode 0600).
+    /// signs your exports; it is closed to other users (mode 0600), and encrypted only if the data directory is.
     #[command(after_help = examples::BACKUP)]
     Backup(BackupArgs),
     /// Put a backup back into an empty data directory
@@ -158,6 +163,9 @@ pub enum Command {
     /// The old one is set aside. The journal holds everything, so nothing is lost. No daemon may run on the data directory.
     #[command(after_help = examples::REBUILD)]
     Rebuild,
+    /// Encrypt the data directory, and what opens it
+    #[command(subcommand, after_help = examples::KEYS)]
+    Keys(Keys),
     /// Print the completion script of a shell
     #[command(after_help = examples::COMPLETIONS)]
     Completions {

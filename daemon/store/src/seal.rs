@@ -49,6 +49,21 @@ impl DataKey {
         &self.0
     }
 
+    /// Seals the key itself with another key; `place` says what for.
+    ///
+    /// # Errors
+    /// When the system gives no randomness.
+    pub fn wrap(&self, with: &[u8; Self::BYTES], place: &[u8]) -> io::Result<Vec<u8>> {
+        Cipher::new(with).seal(place, self.0.as_slice())
+    }
+
+    /// Opens a wrapped key; `None` if it was wrapped with another key, or for something else.
+    #[must_use]
+    pub fn unwrap(wrapped: &[u8], with: &[u8; Self::BYTES], place: &[u8]) -> Option<Self> {
+        let bytes = Zeroizing::new(Cipher::new(with).open(place, wrapped.to_vec())?);
+        Some(Self::from_bytes(bytes.as_slice().try_into().ok()?))
+    }
+
     /// Returns a key of one use.
     fn subkey(&self, context: &str) -> Zeroizing<[u8; 32]> {
         Zeroizing::new(blake3::derive_key(context, self.0.as_slice()))

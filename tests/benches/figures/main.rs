@@ -12,6 +12,7 @@ mod native;
 mod plugin;
 mod process;
 mod program;
+mod sealed;
 
 use std::path::Path;
 
@@ -64,6 +65,8 @@ fn programs(folder: &Path, megabytes: u64) -> Result<()> {
     program::first_start(folder)?;
     program::import("chatgpt", &chatgpt, folder)?;
     program::import("claude", &claude, folder)?;
+    sealed::import("chatgpt", &chatgpt, folder)?;
+    sealed::import("claude", &claude, folder)?;
     satchel_tests::generate::chatgpt(&large, megabytes * 5_000_000, 2)?;
     program::import("chatgpt x5", &large, folder)?;
     program::verify(folder, megabytes * 1_000)?;

@@ -172,7 +172,8 @@ fn products(folder: &Path) -> Result<()> {
             ensure!(report.valid, "{name}: {:?}", report.issues);
         } else if name.starts_with("backup-") {
             let restored = folder.join("restored");
-            restore::restore(&path, &restored, false, &mut |_| true).with_context(|| name.clone())?;
+            restore::restore(&path, &restored, false, &Default::default(), &mut |_| true)
+                .with_context(|| name.clone())?;
             fs::remove_dir_all(restored)?;
         } else {
             ensure!(name.starts_with('.'), "{name} is neither whole nor hidden");

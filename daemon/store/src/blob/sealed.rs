@@ -141,7 +141,8 @@ impl Read for SealedReader {
         if self.at >= self.about.length || buffer.is_empty() {
             return Ok(0);
         }
-        let (number, within) = (self.at / CHUNK as u64, (self.at % CHUNK as u64) as usize);
+        let number = self.at / CHUNK as u64;
+        let within = usize::try_from(self.at % CHUNK as u64).unwrap_or(CHUNK);
         let chunk = match self.chunk.take().filter(|(loaded, _)| *loaded == number) {
             Some((_, chunk)) => chunk,
             None => self.load(number)?,

@@ -4,6 +4,7 @@ use std::{io, sync::Arc};
 
 use super::{Changes, Engine, EngineError, Pair};
 use crate::{
+    blob::hex,
     keys::Id16,
     seal::{KEY_ID, NONCE, Seal},
     value,
@@ -45,9 +46,9 @@ impl SealedEngine {
             return Ok(stored);
         }
         let problem = || {
-            let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
             EngineError(format!(
-                "the value of key {key} does not open with the data key; it was changed or put in another's place"
+                "the value of key {} does not open with the data key; it was changed or put in another's place",
+                hex(key)
             ))
         };
         let sealed_head = [&[value::ENVELOPE], KEY_ID.to_be_bytes().as_slice()].concat();

@@ -1,0 +1,223 @@
+//! `keys`: encryption of the data directory, and what opens it.
+
+use std::{io::Read as _, path::Path};
+
+use satchel_store::CheckProgress;
+use serde::Serialize;
+
+use super::{
+    Context,
+    args::{Keys, LockArgs},
+    error::CliError,
+    exit::Exit,
+    facts::Facts,
+    link::Place,
+    look::{Look, Paint},
+    steps::Steps,
+    text,
+};
+use crate::{
+    config::Config,
+    vault::{self, Opener, Secret, Unlock, VaultError},
+};
+
+/// Longest phrase that is read, in bytes.
+const MAX_PHRASE: u64 = 1 << 10;
+
+/// What `keys status --json` prints.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Told {
+    encrypted: bool,
+    /// False while the plain files are being replaced.
+    complete: bool,
+    opened_by: Vec<String>,
+    recovery_phrase: bool,
+}
+
+/// What `keys encrypt --json` and `keys recovery --json` print.
+#[derive(Debug, Serialize)]
+struct Phrase<'a> {
+    encrypted: bool,
+    recovery_phrase: &'a str,
+}
+
+/// Runs one of them.
+///
+/// # Errors
+/// What does not open the data directory, a daemon that has it, and what the file system refuses.
+pub(crate) async fn run(context: &mut Context, command: &Keys) -> Result<Exit, CliError> {
+    let Place::Local(config) = context.place.clone() else {
+        return Err(CliError::Usage("keys works here; leave --server and SATCHEL_SERVER out".to_owned()));
+    };
+    match command {
+        Keys::Status => status(context, &config.data_dir)?,
+        Keys::Encrypt(lock) => encrypt(context, &config, lock).await?,
+        Keys::Change { lock, recovery, new_passphrase_file } => {
+            let phrase = recovery.then(|| phrase(&config.unlock)).transpose()?;
+            let chosen = Unlock {
+                passphrase: None,
+                passphrase_file: new_passphrase_file.clone(),
+                ..config.unlock.clone()
+            };
+            let opener = opener(lock)?;
+            vault::change(&config.data_dir, &opener, &config.unlock, phrase.as_ref(), &chosen)
+                .map_err(refused)?;
+            status(context, &config.data_dir)?;
+        }
+        Keys::Recovery => {
+            let phrase = vault::renew_phrase(&config.data_dir, &config.unlock).map_err(refused)?;
+            show(context, &phrase)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn status(context: &mut Context, data_dir: &Path) -> Result<(), CliError> {
+    let told = match vault::status(data_dir).map_err(refused)? {
+        None => Told { encrypted: false, complete: true, opened_by: Vec::new(), recovery_phrase: false },
+        Some(vault::Status { complete, opened_by, recovery }) => {
+            Told { encrypted: true, complete, opened_by, recovery_phrase: recovery }
+        }
+    };
+    if context.out.json {
+        return context.out.json(&told);
+    }
+    context.out.print(&render(&told, context.out.look))?;
+    if !told.encrypted {
+        context.out.note("`satchel keys encrypt --help` says how to encrypt it");
+    }
+    Ok(())
+}
+
+fn render(told: &Told, look: Look) -> String {
+    let Told { encrypted, complete, opened_by, recovery_phrase } = told;
+    let mut facts = Facts::new();
+    let state = match (encrypted, complete) {
+        (false, _) => "not encrypted: whoever can read the files can read what you said",
+        (true, false) => "encrypted; plain files are still being erased, the next start goes on",
+        (true, true) => "encrypted with XChaCha20-Poly1305",
+    };
+    facts.add("data", state);
+    if *encrypted {
+        facts.add("opened by", &text::one_line(&opened_by.join(", ")));
+        facts.add("recovery", if *recovery_phrase { "a phrase on paper" } else { "none" });
+    }
+    facts.render(look)
+}
+
+async fn encrypt(context: &mut Context, config: &Config, lock: &LockArgs) -> Result<(), CliError> {
+    let dir = config.data_dir.clone();
+    if vault::status(&dir).map_err(refused)?.is_some_and(|status| !status.complete) {
+        vault::unlock(&dir, &config.unlock).map_err(refused)?;
+        context.out.note(
+            "encryption was cut off, and is done now; `satchel keys recovery` shows a new recovery phrase",
+        );
+        return status(context, &dir);
+    }
+    let (opener, unlock) = (opener(lock)?, config.unlock.clone());
+    let (tell, mut told) = tokio::sync::watch::channel(CheckProgress { done: 0, total: 0 });
+    let (tell_phrase, mut phrase) = tokio::sync::mpsc::channel(1);
+    let mut work = tokio::task::spawn_blocking(move || {
+        let mut progress = |progress| {
+            // Nobody listens once the command ended.
+            tell.send_replace(progress);
+        };
+        let mut shown = |phrase: &Secret| {
+            // There is one phrase, and room for one.
+            if tell_phrase.try_send(phrase.clone()).is_err() {
+                tracing::warn!("nobody hears the recovery phrase; `satchel keys recovery` makes another");
+            }
+        };
+        vault::encrypt(&dir, &opener, &unlock, &mut progress, &mut shown)
+    });
+    let mut steps = Steps::new(&context.out, "sealing what is stored");
+    let outcome = loop {
+        tokio::select! {
+            // The phrase is shown before what is plain goes.
+            biased;
+            Some(phrase) = phrase.recv() => {
+                steps.end();
+                steps = Steps::new(&context.out, "erasing what was plain");
+                show(context, &phrase)?;
+            }
+            outcome = &mut work => break outcome,
+            Ok(()) = told.changed() => {
+                let CheckProgress { done, total } = *told.borrow_and_update();
+                steps.at(&mut context.out, done, total);
+            }
+        }
+    };
+    steps.end();
+    let broken = |error: tokio::task::JoinError| CliError::Step {
+        what: "the encryption broke off".to_owned(),
+        source: error.into(),
+    };
+    outcome.map_err(broken)?.map_err(refused)?;
+    if !context.out.json {
+        let mark = context.out.look.paint(Paint::Good, "✓");
+        context.out.print(&format!("{mark} the data directory is encrypted\n"))?;
+    }
+    Ok(())
+}
+
+/// The one time that the phrase is seen.
+fn show(context: &mut Context, phrase: &Secret) -> Result<(), CliError> {
+    if context.out.json {
+        return context.out.json(&Phrase { encrypted: true, recovery_phrase: phrase.expose() });
+    }
+    context.out.print(&format!(
+        "recovery phrase, shown this once; write it on paper:\n\n  {}\n\n",
+        phrase.expose()
+    ))?;
+    context.out.note("it opens your data when the key is lost: `satchel keys change --recovery`");
+    Ok(())
+}
+
+fn opener(lock: &LockArgs) -> Result<Opener, CliError> {
+    let LockArgs { key_file, passphrase, key_store: _ } = lock;
+    Ok(match (key_file, passphrase) {
+        (Some(path), _) => Opener::KeyFile(super::absolute(path)?),
+        (None, true) => Opener::Passphrase,
+        (None, false) => Opener::KeyStore,
+    })
+}
+
+fn phrase(unlock: &Unlock) -> Result<Secret, CliError> {
+    if unlock.terminal {
+        return vault::ask("recovery phrase: ").map_err(refused);
+    }
+    let mut text = String::new();
+    let read = std::io::stdin().take(MAX_PHRASE).read_to_string(&mut text);
+    read.map_err(|source| CliError::File { action: "read", path: "standard input".into(), source })?;
+    Ok(Secret::new(text))
+}
+
+fn refused(error: VaultError) -> CliError {
+    match error {
+        VaultError::Encrypted | VaultError::Plain => CliError::Usage(error.to_string()),
+        error => CliError::Step { what: "the command was not carried out".to_owned(), source: error.into() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_says_what_opens_the_data() {
+        let told = Told {
+            encrypted: true,
+            complete: true,
+            opened_by: vec!["key file /home/ana/data.key".to_owned()],
+            recovery_phrase: true,
+        };
+        let expected = "\
+data       encrypted with XChaCha20-Poly1305
+opened by  key file /home/ana/data.key
+recovery   a phrase on paper
+";
+        assert_eq!(render(&told, Look::plain(80)), expected);
+        let plain = Told { encrypted: false, complete: true, opened_by: Vec::new(), recovery_phrase: false };
+        assert!(render(&plain, Look::plain(80)).contains("not encrypted"));
+    }
+}
