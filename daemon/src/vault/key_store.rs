@@ -49,20 +49,6 @@ impl SecretTool {
         command.arg(action).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
-
-    fn run(&self, mut command: Command, input: &str) -> io::Result<std::process::Output> {
-        let mut child = command.spawn().map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => io::Error::new(
-                io::ErrorKind::NotFound,
-                "the program `secret-tool` is not installed (package libsecret-tools), or this system has no Secret Service",
-            ),
-            _ => error,
-        })?;
-        if let Some(mut pipe) = child.stdin.take() {
-            pipe.write_all(input.as_bytes())?;
-        }
-        child.wait_with_output()
-    }
 }
 
 const SERVICE: [&str; 2] = ["service", "satchel"];
@@ -71,14 +57,14 @@ impl KeyStore for SecretTool {
     fn put(&self, account: &str, secret: &Secret) -> io::Result<()> {
         let mut command = self.command("store");
         command.arg("--label=Satchel data key").args(SERVICE).args(["account", account]);
-        let output = self.run(command, secret.expose())?;
+        let output = run(command, secret.expose())?;
         if output.status.success() { Ok(()) } else { Err(refused(&output.stderr)) }
     }
 
     fn find(&self, account: &str) -> io::Result<Option<Secret>> {
         let mut command = self.command("lookup");
         command.args(SERVICE).args(["account", account]);
-        let output = self.run(command, "")?;
+        let output = run(command, "")?;
         let text = Zeroizing::new(output.stdout);
         match (output.status.success(), text.is_empty()) {
             // It ends so when it has no such secret, and says nothing.
@@ -90,6 +76,21 @@ impl KeyStore for SecretTool {
             _ => Err(refused(&output.stderr)),
         }
     }
+}
+
+/// Runs a command with `input` in its pipe.
+fn run(mut command: Command, input: &str) -> io::Result<std::process::Output> {
+    let mut child = command.spawn().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => io::Error::new(
+            io::ErrorKind::NotFound,
+            "the program `secret-tool` is not installed (package libsecret-tools), or this system has no Secret Service",
+        ),
+        _ => error,
+    })?;
+    if let Some(mut pipe) = child.stdin.take() {
+        pipe.write_all(input.as_bytes())?;
+    }
+    child.wait_with_output()
 }
 
 fn refused(stderr: &[u8]) -> io::Error {
