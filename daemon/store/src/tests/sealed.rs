@@ -76,7 +76,7 @@ fn fill(dir: &Path) -> Model {
     let (store, _) = open_real(dir, "boot").unwrap();
     let (mut model, mut dice) = (Model::default(), Dice(4));
     for n in 0..12_u8 {
-        store.blob_put(&mut [PLANTED.as_bytes(), &[n; 70_000]].concat().as_slice()).unwrap();
+        store.blob_put(&mut [PLANTED.as_bytes(), &vec![n; 70_000]].concat().as_slice()).unwrap();
         store.commit(model.batch(&mut dice)).unwrap();
     }
     store.commit(planted()).unwrap();
@@ -142,7 +142,7 @@ fn a_sealed_store_is_backed_up_as_it_is() {
 }
 
 fn try_open(dir: &Path, seal: Option<Seal>, rebuild: bool) -> Result<Store, StoreError> {
-    Store::open(dir, OpenOptions { seal, rebuild, ..OpenOptions::default() }, &mut |_| {})
+    Store::open(dir, OpenOptions { rebuild, seal, ..OpenOptions::default() }, &mut |_| {})
 }
 
 /// All bytes below a folder, but for the lock file, into which whoever tries writes its number.
