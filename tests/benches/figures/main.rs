@@ -2,7 +2,7 @@
 //!
 //! Sizes can be lowered for a quick look: `SATCHEL_BENCH_MB=20 make bench`. The official SDK's `pam` is the peer where it is
 //! installed (`pip install 'portable-ai-memory[cli]'`, or `PAM=/path/to/pam`). `SATCHEL_BENCH_ONLY=always,load` measures these
-//! groups alone: `importers`, `program`, `daily`, `always`, `load`; `SATCHEL=/path/to/satchel` measures another build.
+//! groups alone: `importers`, `program`, `daily`, `always`, `load`, `sealed`; `SATCHEL=/path/to/satchel` measures another build.
 
 mod always;
 mod client;
@@ -34,12 +34,13 @@ fn main() -> Result<()> {
     }
     let folder = tempfile::tempdir()?;
     let (scratch, megabytes) = (folder.path(), number("SATCHEL_BENCH_MB", 100));
-    let groups: [(&str, Group); 5] = [
+    let groups: [(&str, Group); 6] = [
         ("importers", importers),
         ("program", programs),
         ("daily", days),
         ("always", always::all),
         ("load", load::all),
+        ("sealed", sealed::all),
     ];
     let only = std::env::var("SATCHEL_BENCH_ONLY").ok();
     for (name, group) in groups {
@@ -65,8 +66,6 @@ fn programs(folder: &Path, megabytes: u64) -> Result<()> {
     program::first_start(folder)?;
     program::import("chatgpt", &chatgpt, folder)?;
     program::import("claude", &claude, folder)?;
-    sealed::import("chatgpt", &chatgpt, folder)?;
-    sealed::import("claude", &claude, folder)?;
     satchel_tests::generate::chatgpt(&large, megabytes * 5_000_000, 2)?;
     program::import("chatgpt x5", &large, folder)?;
     program::verify(folder, megabytes * 1_000)?;

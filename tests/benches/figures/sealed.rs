@@ -10,6 +10,18 @@ use crate::{
     say,
 };
 
+/// Exports of both shapes: many small messages, and few long ones.
+pub(crate) fn all(folder: &Path, megabytes: u64) -> Result<()> {
+    let (chatgpt, claude) = (folder.join("chatgpt"), folder.join("claude"));
+    satchel_tests::generate::chatgpt(&chatgpt, megabytes * 1_000_000, 1)?;
+    satchel_tests::generate::claude(&claude, megabytes * 1_000_000, 1)?;
+    for (label, export) in [("chatgpt", chatgpt), ("claude", claude)] {
+        import(label, &export, folder)?;
+        std::fs::remove_dir_all(export)?;
+    }
+    Ok(())
+}
+
 /// One import into a new data directory; seconds, and the private memory that it took.
 fn once(folder: &Path, data: &Path, key: Option<&Path>) -> Result<(f64, u64)> {
     let program = satchel()?;
@@ -28,7 +40,7 @@ fn once(folder: &Path, data: &Path, key: Option<&Path>) -> Result<(f64, u64)> {
 }
 
 /// By turns, so that a busy moment of the machine meets both.
-pub(crate) fn import(label: &str, folder: &Path, scratch: &Path) -> Result<()> {
+fn import(label: &str, folder: &Path, scratch: &Path) -> Result<()> {
     let (key, data) = (scratch.join("bench.key"), scratch.join("sealed"));
     let (mut plain, mut sealed, mut ratios, mut memory) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for _ in 0..RUNS {
