@@ -28,6 +28,7 @@ mod relations;
 mod serve;
 mod service;
 mod shell;
+mod signing;
 mod sources;
 mod status;
 mod steps;
@@ -48,7 +49,7 @@ use std::{
 use jiff::{Timestamp, tz::TimeZone};
 
 use self::{
-    args::{Cli, ColorWhen, Command, Global},
+    args::{Cli, ColorWhen, Command, Global, Keys},
     error::CliError,
     exit::Exit,
     link::{Link, Place},
@@ -60,6 +61,7 @@ use crate::{
     clock::{Clock, SystemClock},
     config::Config,
     log::{Log, LogTarget, Verbosity},
+    vault::{Secret, Unlock},
 };
 
 /// What `main` read from the environment.
@@ -75,6 +77,8 @@ pub struct Environment {
     pub runtime_dir: PathBuf,
     /// `NO_COLOR` is set to something.
     pub no_color: bool,
+    /// `SATCHEL_DATA_PASSPHRASE`.
+    pub data_passphrase: Option<Secret>,
     /// `SATCHEL_LOG`.
     pub log: Option<String>,
     /// `JOURNAL_STREAM`, by which the service manager says that stderr is the journal.
@@ -194,6 +198,7 @@ async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliEr
         Command::Doctor(args) => return doctor::run(context, *args).await,
         Command::Restore(args) => return backup::restore(context, args).await,
         Command::Rebuild => return rebuild::run(context).await,
+        Command::Keys(Keys::Locking(command)) => return keys::run(context, command).await,
         _ => {}
     }
     let place = context.place.clone();
@@ -239,7 +244,7 @@ async fn ask(context: &mut Context, link: &Link, command: &Command) -> Result<Ex
         Command::Conversations(command) => conversations::run(context, link, command).await,
         Command::Export(args) => exports::create(context, link, args).await,
         Command::Exports(command) => exports::run(context, link, command).await,
-        Command::Keys(command) => keys::run(context, link, command).await,
+        Command::Keys(Keys::Signing(command)) => signing::run(context, link, command).await,
         Command::Plugins(command) => plugins::run(context, link, command).await,
         Command::Status => status::run(context, link).await,
         Command::Backup(args) => backup::create(context, link, args).await,
@@ -253,6 +258,7 @@ async fn ask(context: &mut Context, link: &Link, command: &Command) -> Result<Ex
         | Command::Doctor(_)
         | Command::Restore(_)
         | Command::Rebuild
+        | Command::Keys(Keys::Locking(_))
         | Command::Completions { .. }
         | Command::Man { .. } => Err(CliError::Usage("this command does not ask a daemon".to_owned())),
     }
@@ -284,6 +290,14 @@ fn defaults(global: &Global, environment: &Environment) -> Result<Config, CliErr
     };
     let mut config = Config::new(absolute(&data_dir)?, environment.runtime_dir.clone());
     config.home.clone_from(&environment.home);
+    config.unlock.passphrase.clone_from(&environment.data_passphrase);
+    let file = global.data_passphrase_file.as_deref().map(absolute).transpose()?;
+    // A file that was named goes before the environment.
+    if file.is_some() {
+        config.unlock.passphrase = None;
+        config.unlock.passphrase_file = file;
+    }
+    config.unlock.terminal = Unlock::somebody() && !global.json;
     Ok(config)
 }
 

@@ -17,6 +17,7 @@ use confidence::ConfidenceSection;
 use crate::{
     intake::Limits,
     schedule::{NoSchedule, Regular, Renewal},
+    vault::Unlock,
     watch::{SpecError, WatchSpec, Watching},
 };
 
@@ -58,6 +59,8 @@ pub struct Config {
     pub type_registry: Option<String>,
     /// How confidence fades on reads.
     pub fading: Fading,
+    /// What opens the data directory if it is encrypted.
+    pub unlock: Unlock,
 }
 
 /// Where a daemon logs, and how much.
@@ -103,6 +106,7 @@ struct Typed {
     export: ExportSection,
     owner: OwnerSection,
     confidence: ConfidenceSection,
+    security: SecuritySection,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -179,6 +183,13 @@ struct ExportSection {
     type_registry: Option<String>,
 }
 
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct SecuritySection {
+    key_file: Option<PathBuf>,
+    passphrase_file: Option<PathBuf>,
+}
+
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -236,6 +247,7 @@ impl Config {
             regular: None,
             type_registry: None,
             fading: Fading::default(),
+            unlock: Unlock::default(),
         }
     }
 
@@ -257,6 +269,7 @@ impl Config {
             regular,
             type_registry,
             fading,
+            unlock,
         } = self;
         let LogConfig { level, file, max_bytes, keep } = log;
         let named = |all: &[(bool, &'static str)]| {
@@ -278,6 +291,8 @@ impl Config {
                 "[export]",
             ),
             (*fading != new.fading, "[confidence]"),
+            (unlock.key_file != new.unlock.key_file, "[security] key-file"),
+            (unlock.passphrase_file != new.unlock.passphrase_file, "[security] passphrase-file"),
         ];
         Changes { now: named(&now), later: named(&later) }
     }
@@ -301,6 +316,10 @@ impl Config {
             export: ExportSection::of(self.renewal, self.regular.as_ref(), self.type_registry.as_deref()),
             owner: OwnerSection { did: self.owner_did.clone() },
             confidence: ConfidenceSection::of(&self.fading),
+            security: SecuritySection {
+                key_file: self.unlock.key_file.clone(),
+                passphrase_file: self.unlock.passphrase_file.clone(),
+            },
         }
     }
 
@@ -343,7 +362,22 @@ impl Config {
             self.owner_did = Some(checked_did(did)?);
         }
         self.fading = typed.confidence.read()?;
+        self.security(typed.security)?;
         Ok(self)
+    }
+
+    /// What stands already was said with a flag, which goes before the file.
+    fn security(&mut self, typed: SecuritySection) -> Result<(), ConfigError> {
+        let SecuritySection { key_file, passphrase_file } = typed;
+        let absolute = |key: &'static str, path: Option<PathBuf>| match path {
+            Some(found) if !found.is_absolute() => Err(ConfigError::Relative { key, found }),
+            path => Ok(path),
+        };
+        let key_file = absolute("[security] key-file", key_file)?;
+        let passphrase_file = absolute("[security] passphrase-file", passphrase_file)?;
+        self.unlock.key_file = self.unlock.key_file.take().or(key_file);
+        self.unlock.passphrase_file = self.unlock.passphrase_file.take().or(passphrase_file);
+        Ok(())
     }
 
     fn export(&mut self, typed: ExportSection) -> Result<(), ConfigError> {
@@ -586,6 +620,18 @@ mod tests {
             let error = parse(&format!("[owner]\ndid = {did:?}\n")).unwrap_err().to_string();
             assert!(error.contains("is no DID that can stand for you") && error.contains(did), "{error}");
         }
+    }
+
+    #[test]
+    fn what_opens_the_data_is_named_by_an_absolute_path_and_a_flag_goes_first() {
+        let config = parse("[security]\nkey-file = \"/k\"\npassphrase-file = \"/p\"\n").unwrap();
+        assert_eq!(config.unlock.key_file, Some("/k".into()));
+        assert_eq!(config.unlock.passphrase_file, Some("/p".into()));
+        assert!(parse("[security]\nkey-file = \"data.key\"\n").is_err());
+        let mut config = Config::new("/d".into(), "/r".into());
+        config.unlock.passphrase_file = Some("/flag".into());
+        let config = config.with_text("[security]\npassphrase-file = \"/p\"\n", Path::new("s")).unwrap();
+        assert_eq!(config.unlock.passphrase_file, Some("/flag".into()));
     }
 
     #[test]

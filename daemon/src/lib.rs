@@ -1,7 +1,7 @@
 //! The daemon of Satchel: watches, imports, keeps, answers, exports.
 //!
 //! Floors, from the bottom: [`clock`], `plugins`, [`intake`], [`plan`], [`lineage`], [`manifest`], [`rotation`] and [`exported`] · [`ingest`],
-//! [`export`], [`verify`], [`backup`] and [`examine`], which do not know each other · [`watch`], which feeds [`ingest`] · [`grpc`] ·
+//! [`vault`], which opens an encrypted store · [`export`], [`verify`], [`backup`] and [`examine`], which do not know each other · [`watch`], which feeds [`ingest`] · [`grpc`] ·
 //! [`run`], which only wires · `cli`, a client like any other. Beside them, what ties a process to its surroundings: [`log`] and
 //! [`supervisor`].
 
@@ -26,6 +26,7 @@ mod run;
 pub mod schedule;
 pub mod serve;
 pub mod supervisor;
+pub mod vault;
 pub mod verify;
 pub mod watch;
 

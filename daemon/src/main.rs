@@ -10,6 +10,7 @@ use satchel_daemon::{
         args::{Cli, Command},
     },
     supervisor,
+    vault::Secret,
 };
 
 /// A daemon lives for weeks between imports of gigabytes, so that what is freed has to go back to the system. How soon, stands in
@@ -46,6 +47,7 @@ fn environment() -> Environment {
         config_home: path("XDG_CONFIG_HOME"),
         runtime_dir: path("XDG_RUNTIME_DIR").filter(|path| path.is_absolute()).unwrap_or_else(env::temp_dir),
         no_color: set("NO_COLOR").is_some(),
+        data_passphrase: text("SATCHEL_DATA_PASSPHRASE").filter(|text| !text.is_empty()).map(Secret::new),
         log: text("SATCHEL_LOG"),
         journal_stream: text("JOURNAL_STREAM"),
         notify_socket: set("NOTIFY_SOCKET"),

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use satchel_store::{OpenEvent, OpenOptions, Store, StoreError};
+use satchel_store::{OpenEvent, Store, StoreError};
 use tokio::sync::watch;
 
 use crate::{
@@ -27,6 +27,7 @@ use crate::{
     schedule::Regular,
     serve::{Listener, SocketError},
     supervisor::{self, Supervisor},
+    vault::{self, VaultError},
     watch::{Watch, WatchError},
 };
 
@@ -74,6 +75,9 @@ pub enum RunError {
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// What opens the store.
+    #[error(transparent)]
+    Vault(VaultError),
     /// The ledger of imports.
     #[error(transparent)]
     Ingest(#[from] IngestError),
@@ -89,6 +93,16 @@ pub enum RunError {
     /// A bug.
     #[error("a task of the daemon broke off; please report this")]
     Panicked,
+}
+
+impl From<VaultError> for RunError {
+    /// A store that is in use is one, whoever finds it so.
+    fn from(error: VaultError) -> Self {
+        match error {
+            VaultError::Store(error) => Self::Store(error),
+            error => Self::Vault(error),
+        }
+    }
 }
 
 /// Opens the data directory, serves it on its socket and stops in order when `stop` ends: first no new calls, then
@@ -230,7 +244,7 @@ fn open(config: &Config, mut notice: impl FnMut(&OpenEvent)) -> Result<(Core, Ve
     let failed = |source| RunError::DataDir { path: data_dir.clone(), source };
     private_folder(&data_dir).map_err(failed)?;
     let mut notices = Vec::new();
-    let options = OpenOptions { cache_bytes: config.cache_bytes, ..OpenOptions::default() };
+    let options = vault::open_options(config)?;
     let store = Store::open(&data_dir, options, &mut |event| {
         notice(&event);
         notices.extend(told(&event));

@@ -168,12 +168,17 @@ impl Copy<'_> {
         self.zip.start_file(name, options).map_err(|error| BackupError::write(self.output)(error.into()))
     }
 
-    fn hash(&mut self, source: &mut dyn Read) -> Result<[u8; 32], BackupError> {
+    /// Hashes all of `source`; `None` if it does not open with the data key.
+    fn hash(&mut self, source: &mut dyn Read) -> Result<Option<[u8; 32]>, BackupError> {
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; COPY_BYTES];
         loop {
-            match source.read(&mut buffer).map_err(BackupError::write(self.output))? {
-                0 => return Ok(hasher.finalize().into()),
+            let read = match source.read(&mut buffer) {
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(None),
+                read => read.map_err(BackupError::write(self.output))?,
+            };
+            match read {
+                0 => return Ok(Some(hasher.finalize().into())),
                 read => {
                     hasher.update(&buffer[..read]);
                     self.advance(read)?;
@@ -187,14 +192,16 @@ impl Copy<'_> {
         let mut left_out = Vec::new();
         for sha256 in store.blobs()? {
             let hash = Sha256Digest::from_bytes(sha256);
-            let Some(mut blob) = store.blob_open(&sha256)? else { continue };
-            if self.hash(&mut blob)? != sha256 {
+            let Ok(Some(mut blob)) = store.blob_open(&sha256) else {
+                left_out.push(hash.to_hex());
+                continue;
+            };
+            if self.hash(&mut blob)? != Some(sha256) {
                 left_out.push(hash.to_hex());
                 continue;
             }
-            let Some(blob) = store.blob_open(&sha256)? else { continue };
-            let hex = hash.to_hex();
-            self.file(&format!("blobs/{}/{}", &hex[..2], &hex[2..]), blob)?;
+            let Some((name, file)) = store.blob_file(&sha256)? else { continue };
+            self.file(&format!("blobs/{}/{}", &name[..2], &name[2..]), file)?;
         }
         Ok(left_out)
     }

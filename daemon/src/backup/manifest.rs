@@ -37,6 +37,13 @@ pub(super) struct Entry {
     pub(super) sha256: String,
 }
 
+impl Manifest {
+    /// Whether the store that it was taken of is encrypted.
+    pub(super) fn encrypted(&self) -> bool {
+        self.files.iter().any(|file| file.name == "keys/data-key.json")
+    }
+}
+
 /// Whether a name is one that we write. Only such names ever become paths.
 pub(super) fn known(name: &str) -> bool {
     let parts: Vec<&str> = name.split('/').collect();

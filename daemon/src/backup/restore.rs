@@ -10,7 +10,7 @@ use std::{
 };
 
 use satchel_pam::hash::Sha256Digest;
-use satchel_store::{CheckProgress, OpenEvent, Store, StoreError};
+use satchel_store::{CheckProgress, OpenEvent, Seal, Store, StoreError};
 use sha2::{Digest, Sha256};
 use zip::{CompressionMethod, ZipArchive};
 
@@ -18,6 +18,7 @@ use super::{
     COPY_BYTES, Progress, Report,
     manifest::{self, Entry, FORMAT, MANIFEST, MAX_MANIFEST_BYTES, Manifest},
 };
+use crate::vault::{self, Unlock, VaultError};
 
 /// Why nothing was restored.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +42,9 @@ pub enum RestoreError {
     /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// It is encrypted, and does not open.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
     /// The file system refused.
     #[error("cannot write {path:?}")]
     Write { path: PathBuf, source: io::Error },
@@ -83,6 +87,7 @@ pub fn restore(
     path: &Path,
     data_dir: &Path,
     replace: bool,
+    unlock: &Unlock,
     report: Report<'_>,
 ) -> Result<Restored, RestoreError> {
     // The folder may be a link to a larger disk.
@@ -97,8 +102,10 @@ pub fn restore(
     reading.check()?;
     let staging = Staging::create(data_dir, reading.manifest.files.iter().map(|entry| entry.bytes).sum())?;
     reading.unpack(&staging.dir)?;
-    let store_id = reading.renew(&staging.dir)?;
-    compare(&staging.dir, &reading.manifest)?;
+    // Who cannot open it could not check it either.
+    let seal = vault::unlock(&staging.dir, unlock)?;
+    let store_id = reading.renew(&staging.dir, seal.as_ref())?;
+    compare(&staging.dir, &reading.manifest, seal)?;
     let set_aside = staging.publish(data_dir, occupied)?;
     drop(claim);
     let Manifest { revision, digest, files, .. } = reading.manifest;
@@ -212,15 +219,17 @@ impl<'a> Reading<'a> {
         if found != *sha256 || copied != *bytes {
             return Err(damaged("holds other bytes than were written".to_owned()));
         }
-        if manifest::blob_hash(name).is_some_and(|hash| hash != found) {
+        // The names of sealed attachments are no hashes; the store checks them when it opens them.
+        let sealed = self.manifest.encrypted();
+        if !sealed && manifest::blob_hash(name).is_some_and(|hash| hash != found) {
             return Err(damaged("is an attachment under another's name".to_owned()));
         }
         Ok(())
     }
 
-    fn renew(&mut self, staging: &Path) -> Result<String, RestoreError> {
+    fn renew(&mut self, staging: &Path, seal: Option<&Seal>) -> Result<String, RestoreError> {
         let mut before = 0;
-        let id = satchel_store::renew(staging, &mut |CheckProgress { done, .. }| {
+        let id = satchel_store::renew(staging, seal, &mut |CheckProgress { done, .. }| {
             self.progress.done += done - before;
             before = done;
             // Too late to stop without leaving something behind; the staging folder goes in any case.
@@ -347,9 +356,10 @@ fn aside(data_dir: &Path) -> Result<PathBuf, RestoreError> {
 }
 
 /// Opens the store that was built and holds what it shows against what the backup says.
-fn compare(staging: &Path, manifest: &Manifest) -> Result<(), RestoreError> {
+fn compare(staging: &Path, manifest: &Manifest, seal: Option<Seal>) -> Result<(), RestoreError> {
     let mut told = Vec::new();
-    let store = Store::open(staging, satchel_store::OpenOptions::default(), &mut |event| {
+    let options = satchel_store::OpenOptions { seal, ..Default::default() };
+    let store = Store::open(staging, options, &mut |event| {
         if let OpenEvent::Damaged(damage) = event {
             told.push(damage.to_string());
         }

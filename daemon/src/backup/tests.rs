@@ -16,6 +16,7 @@ use super::{
     manifest::{MANIFEST, known},
     restore::{self, RestoreError, Restored},
 };
+use crate::vault::Unlock;
 
 struct Home(tempfile::TempDir);
 
@@ -72,7 +73,7 @@ fn back_up(store: &Store, home: &Home, name: &str) -> Result<Backup, BackupError
 }
 
 fn put_back(home: &Home, name: &str, to: &str, replace: bool) -> Result<Restored, RestoreError> {
-    restore::restore(&home.path(name), &home.path(to), replace, &mut |_| true)
+    restore::restore(&home.path(name), &home.path(to), replace, &Unlock::default(), &mut |_| true)
 }
 
 fn mode(path: &Path) -> u32 {
@@ -94,10 +95,16 @@ fn a_backup_taken_while_commits_go_on_comes_back_as_it_was() {
     assert_eq!((backup.left_out.len(), mode(&home.path("b.zip"))), (0, 0o600));
     assert_eq!(fs::metadata(home.path("b.zip")).unwrap().len(), backup.bytes);
     let mut last = (0, 0);
-    let restored = restore::restore(&home.path("b.zip"), &home.path("new"), false, &mut |progress| {
-        last = (progress.done, progress.total);
-        true
-    })
+    let restored = restore::restore(
+        &home.path("b.zip"),
+        &home.path("new"),
+        false,
+        &Unlock::default(),
+        &mut |progress| {
+            last = (progress.done, progress.total);
+            true
+        },
+    )
     .unwrap();
     assert!(last.0 > 0 && last.0 <= last.1, "{last:?}");
     assert_eq!((restored.revision, &restored.digest), (backup.revision, &backup.digest));
@@ -150,10 +157,11 @@ fn whoever_cancels_finds_nothing_half_done() {
     back_up(&store, &home, "b.zip").unwrap();
     for after in [0, 10, 30] {
         let mut heard = 0;
-        let cancelled = restore::restore(&home.path("b.zip"), &home.path("new"), false, &mut |_| {
-            heard += 1;
-            heard <= after
-        });
+        let cancelled =
+            restore::restore(&home.path("b.zip"), &home.path("new"), false, &Unlock::default(), &mut |_| {
+                heard += 1;
+                heard <= after
+            });
         assert!(matches!(cancelled, Err(RestoreError::Cancelled)), "{cancelled:?}");
         assert_eq!(home.names(), ["b.zip", "data"]);
     }

@@ -18,7 +18,7 @@ pub use self::{
         AddArgs, ClearWord, DecayWord, EditArgs, FieldArgs, RelationWord, Relations, StatusArgs,
         TakeBackArgs, VisibilityWord,
     },
-    keys::Keys,
+    keys::{Keys, LockArgs, Locking, Signing},
     select::{ConversationSelect, MemorySelect, Paging, StatusWord, TypeWord},
     system::{ConfigCommand, InstallArgs, ServeArgs, Service},
 };
@@ -49,6 +49,9 @@ pub struct Global {
     /// A daemon elsewhere: `unix:PATH` of its socket; paths then mean files on its machine
     #[arg(long, global = true, env = "SATCHEL_SERVER", hide_env_values = true, value_name = "ADDR")]
     pub server: Option<String>,
+    /// A file with the passphrase of an encrypted data directory, closed to others [env: `SATCHEL_DATA_PASSPHRASE` holds one itself]
+    #[arg(long, global = true, env = "SATCHEL_DATA_PASSPHRASE_FILE", hide_env_values = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub data_passphrase_file: Option<PathBuf>,
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
     pub json: bool,
@@ -142,9 +145,6 @@ pub enum Command {
     /// memories. Applying twice changes nothing.
     #[command(after_help = examples::APPLY)]
     Apply(ApplyArgs),
-    /// The keys that sign your exports
-    #[command(subcommand, after_help = examples::KEYS)]
-    Keys(Keys),
     /// The importers
     #[command(subcommand, after_help = examples::PLUGINS)]
     Plugins(Plugins),
@@ -160,7 +160,7 @@ pub enum Command {
     /// Write everything that is needed to start again elsewhere into one file
     ///
     /// Takes what is stored up to this moment, while the daemon goes on. The file holds everything that you stored, and the key that
-    /// signs your exports; it is not encrypted, and closed to other users (mode 0600).
+    /// signs your exports; it is closed to other users (mode 0600), and encrypted only if the data directory is.
     #[command(after_help = examples::BACKUP)]
     Backup(BackupArgs),
     /// Put a backup back into an empty data directory
@@ -173,6 +173,9 @@ pub enum Command {
     /// The old one is set aside. The journal holds everything, so nothing is lost. No daemon may run on the data directory.
     #[command(after_help = examples::REBUILD)]
     Rebuild,
+    /// The keys that sign your exports, and what opens an encrypted data directory
+    #[command(subcommand, after_help = examples::KEYS)]
+    Keys(Keys),
     /// Print the completion script of a shell
     #[command(after_help = examples::COMPLETIONS)]
     Completions {

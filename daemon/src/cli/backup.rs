@@ -108,10 +108,11 @@ pub(crate) async fn restore(context: &mut Context, args: &RestoreArgs) -> Result
         return Err(CliError::Usage("restore works here; leave --server and SATCHEL_SERVER out".to_owned()));
     };
     let (file, data_dir, replace) = (args.file.clone(), config.data_dir.clone(), args.replace);
+    let unlock = config.unlock.clone();
     let (tell, mut told) = tokio::sync::watch::channel(Progress::default());
     // Ctrl-C ends the wait; the work hears of it when it next tells how far it is.
     let mut work = tokio::task::spawn_blocking(move || {
-        restore::restore(&file, &data_dir, replace, &mut |progress| tell.send(progress).is_ok())
+        restore::restore(&file, &data_dir, replace, &unlock, &mut |progress| tell.send(progress).is_ok())
     });
     let mut steps = Steps::new(&context.out, "checking and restoring the backup");
     let mut cancelled = false;

@@ -24,6 +24,7 @@ use crate::{
     connect::{ConnectError, connect},
     examine::{self, DATABASE_DIFFERS, Examined, Finding},
     plugins::Plugins,
+    vault,
 };
 
 /// What was looked at, and what is wrong.
@@ -168,7 +169,13 @@ impl Findings {
 
     fn store(&mut self, config: &Config, repair: bool) -> Result<(), CliError> {
         self.leftovers(&config.data_dir);
-        let options = OpenOptions { cache_bytes: config.cache_bytes, ..OpenOptions::default() };
+        let options = match vault::open_options(config) {
+            Ok(options) => options,
+            Err(error) => {
+                self.problem("KEY", &crate::chain(&error), "give what opens the data, and run it again");
+                return Ok(());
+            }
+        };
         let store = match Store::open(&config.data_dir, options.clone(), &mut |event| self.opened(&event)) {
             Ok(store) => store,
             Err(error) => {

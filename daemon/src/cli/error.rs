@@ -7,7 +7,7 @@ use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
 use super::{exit::Exit, text};
-use crate::RunError;
+use crate::{RunError, vault::VaultError};
 
 /// Why a command ended early.
 #[derive(Debug, thiserror::Error)]
@@ -134,7 +134,7 @@ impl CliError {
                 "name a folder or ZIP that `satchel export` wrote, or the memory-store.json in it".to_owned(),
             ),
             // Its own message says who has it.
-            Self::Store { source, .. } if locked(source.as_ref()) => None,
+            Self::Store { source, .. } if locked(source.as_ref()) || closed(source.as_ref()) => None,
             Self::Store { source, .. } if unusable(source.as_ref()) => {
                 Some("name a folder that you may write to with --data-dir".to_owned())
             }
@@ -170,6 +170,11 @@ impl CliError {
         }
         lines
     }
+}
+
+/// Whether it is closed, and says itself what opens it.
+fn closed(error: &(dyn Error + Send + Sync + 'static)) -> bool {
+    error.is::<VaultError>() || matches!(error.downcast_ref::<RunError>(), Some(RunError::Vault(_)))
 }
 
 fn locked(error: &(dyn Error + Send + Sync + 'static)) -> bool {

@@ -1,142 +1,223 @@
-//! `keys …`: the keys that sign exports.
+//! `keys`: encryption of the data directory, and what opens it.
 
-use satchel_proto::v1::{ListSigningKeysRequest, RotateSigningKeyRequest, SigningKey, SigningKeys};
+use std::{io::Read as _, path::Path};
+
+use satchel_store::CheckProgress;
 use serde::Serialize;
 
 use super::{
     Context,
-    args::Keys,
+    args::{LockArgs, Locking},
     error::CliError,
     exit::Exit,
     facts::Facts,
-    json::when,
-    link::Link,
+    link::Place,
     look::{Look, Paint},
-    table::{Cell, Column, Table},
-    time::Calendar,
+    steps::Steps,
+    text,
+};
+use crate::{
+    config::Config,
+    vault::{self, Opener, Secret, Unlock, VaultError},
 };
 
-/// Runs one of the commands.
+/// Longest phrase that is read, in bytes.
+const MAX_PHRASE: u64 = 1 << 10;
+
+/// What `keys status --json` prints.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Told {
+    encrypted: bool,
+    /// False while the plain files are being replaced.
+    complete: bool,
+    opened_by: Vec<String>,
+    recovery_phrase: bool,
+}
+
+/// What `keys encrypt --json` and `keys recovery --json` print.
+#[derive(Debug, Serialize)]
+struct Phrase<'a> {
+    encrypted: bool,
+    recovery_phrase: &'a str,
+}
+
+/// Runs one of them.
 ///
 /// # Errors
-/// As the daemon refuses.
-pub(crate) async fn run(context: &mut Context, link: &Link, command: &Keys) -> Result<Exit, CliError> {
-    let keys = match command {
-        Keys::List | Keys::ExportPublic => {
-            link.exports().list_signing_keys(ListSigningKeysRequest {}).await?.into_inner().keys
-        }
-        Keys::Rotate => {
-            link.exports().rotate_signing_key(RotateSigningKeyRequest {}).await?.into_inner().keys
-        }
+/// What does not open the data directory, a daemon that has it, and what the file system refuses.
+pub(crate) async fn run(context: &mut Context, command: &Locking) -> Result<Exit, CliError> {
+    let Place::Local(config) = context.place.clone() else {
+        return Err(CliError::Usage("keys works here; leave --server and SATCHEL_SERVER out".to_owned()));
     };
-    let keys = keys.unwrap_or_default();
-    if context.out.json || matches!(command, Keys::ExportPublic) {
-        context.out.json(&Document::new(&keys))?;
-        return Ok(Exit::Done);
-    }
-    if let Keys::Rotate = command {
-        let current = keys.keys.first().map(|key| key.public_key.as_str()).unwrap_or_default();
-        context.out.note(&format!("from now on exports are signed by {current}"));
-    }
-    if keys.keys.is_empty() {
-        context.out.note("there is no signing key yet; the first export makes one");
-    } else {
-        let text = render(&keys, &context.calendar, context.out.look);
-        context.out.print(&text)?;
+    match command {
+        Locking::Status => status(context, &config.data_dir)?,
+        Locking::Encrypt(lock) => encrypt(context, &config, lock).await?,
+        Locking::Change { lock, recovery, new_passphrase_file } => {
+            let phrase = recovery.then(|| phrase(&config.unlock)).transpose()?;
+            let chosen = Unlock {
+                passphrase: None,
+                passphrase_file: new_passphrase_file.clone(),
+                ..config.unlock.clone()
+            };
+            let opener = opener(lock)?;
+            vault::change(&config.data_dir, &opener, &config.unlock, phrase.as_ref(), &chosen)
+                .map_err(refused)?;
+            status(context, &config.data_dir)?;
+        }
+        Locking::Recovery => {
+            let phrase = vault::renew_phrase(&config.data_dir, &config.unlock).map_err(refused)?;
+            show(context, &phrase)?;
+        }
     }
     Ok(Exit::Done)
 }
 
-fn render(keys: &SigningKeys, calendar: &Calendar, look: Look) -> String {
-    let mut facts = Facts::new();
-    facts.add("owner", &keys.owner_id);
-    facts.add("did", &keys.did);
-    let mut table =
-        Table::new([Column::new("key"), Column::new("state"), Column::new("since"), Column::new("until")]);
-    for key in &keys.keys {
-        let (state, paint) =
-            if key.retired_at.is_none() { ("signs", Paint::Good) } else { ("verifies", Paint::Dim) };
-        table.row([
-            Cell::painted(&key.public_key, Paint::Id),
-            Cell::painted(state, paint),
-            Cell::new(&calendar.minute(key.created_at.as_ref())),
-            Cell::new(&calendar.minute(key.retired_at.as_ref())),
-        ]);
+fn status(context: &mut Context, data_dir: &Path) -> Result<(), CliError> {
+    let told = match vault::status(data_dir).map_err(refused)? {
+        None => Told { encrypted: false, complete: true, opened_by: Vec::new(), recovery_phrase: false },
+        Some(vault::Status { complete, opened_by, recovery }) => {
+            Told { encrypted: true, complete, opened_by, recovery_phrase: recovery }
+        }
+    };
+    if context.out.json {
+        return context.out.json(&told);
     }
-    format!("{}\n{}", facts.render(look), table.render(look))
+    context.out.print(&render(&told, context.out.look))?;
+    if !told.encrypted {
+        context.out.note("`satchel keys encrypt --help` says how to encrypt it");
+    }
+    Ok(())
 }
 
-/// What `--json` and `export-public` print.
-#[derive(Debug, Serialize)]
-struct Document<'a> {
-    owner_id: &'a str,
-    did: &'a str,
-    keys: Vec<Key<'a>>,
+fn render(told: &Told, look: Look) -> String {
+    let Told { encrypted, complete, opened_by, recovery_phrase } = told;
+    let mut facts = Facts::new();
+    let state = match (encrypted, complete) {
+        (false, _) => "not encrypted: whoever can read the files can read what you said",
+        (true, false) => "encrypted; plain files are still being erased, the next start goes on",
+        (true, true) => "encrypted with XChaCha20-Poly1305",
+    };
+    facts.add("data", state);
+    if *encrypted {
+        facts.add("opened by", &text::one_line(&opened_by.join(", ")));
+        facts.add("recovery", if *recovery_phrase { "a phrase on paper" } else { "none" });
+    }
+    facts.render(look)
 }
 
-#[derive(Debug, Serialize)]
-struct Key<'a> {
-    algorithm: &'static str,
-    public_key: &'a str,
-    did: &'a str,
-    created_at: Option<String>,
-    /// Null: it signs.
-    retired_at: Option<String>,
-    successor: Option<Successor<'a>>,
-}
-
-/// That both keys signed the JCS form of `{at, from, purpose, to}`.
-#[derive(Debug, Serialize)]
-struct Successor<'a> {
-    public_key: &'a str,
-    signature: &'a str,
-    successor_signature: &'a str,
-}
-
-impl<'a> Document<'a> {
-    fn new(keys: &'a SigningKeys) -> Self {
-        let key = |key: &'a SigningKey| Key {
-            algorithm: "Ed25519",
-            public_key: &key.public_key,
-            did: &key.did,
-            created_at: when(key.created_at.as_ref()),
-            retired_at: when(key.retired_at.as_ref()),
-            successor: (!key.successor.is_empty()).then_some(Successor {
-                public_key: &key.successor,
-                signature: &key.signature,
-                successor_signature: &key.successor_signature,
-            }),
+async fn encrypt(context: &mut Context, config: &Config, lock: &LockArgs) -> Result<(), CliError> {
+    let dir = config.data_dir.clone();
+    if vault::status(&dir).map_err(refused)?.is_some_and(|status| !status.complete) {
+        vault::unlock(&dir, &config.unlock).map_err(refused)?;
+        context.out.note(
+            "encryption was cut off, and is done now; `satchel keys recovery` shows a new recovery phrase",
+        );
+        return status(context, &dir);
+    }
+    let (opener, unlock) = (opener(lock)?, config.unlock.clone());
+    let (tell, mut told) = tokio::sync::watch::channel(CheckProgress { done: 0, total: 0 });
+    let (tell_phrase, mut phrase) = tokio::sync::mpsc::channel(1);
+    let mut work = tokio::task::spawn_blocking(move || {
+        let mut progress = |progress| {
+            // Nobody listens once the command ended.
+            tell.send_replace(progress);
         };
-        Self { owner_id: &keys.owner_id, did: &keys.did, keys: keys.keys.iter().map(key).collect() }
+        let mut shown = |phrase: &Secret| {
+            // There is one phrase, and room for one.
+            if tell_phrase.try_send(phrase.clone()).is_err() {
+                tracing::warn!("nobody hears the recovery phrase; `satchel keys recovery` makes another");
+            }
+        };
+        vault::encrypt(&dir, &opener, &unlock, &mut progress, &mut shown)
+    });
+    let mut steps = Steps::new(&context.out, "sealing what is stored");
+    let outcome = loop {
+        tokio::select! {
+            // The phrase is shown before what is plain goes.
+            biased;
+            Some(phrase) = phrase.recv() => {
+                steps.end();
+                steps = Steps::new(&context.out, "erasing what was plain");
+                show(context, &phrase)?;
+            }
+            outcome = &mut work => break outcome,
+            Ok(()) = told.changed() => {
+                let CheckProgress { done, total } = *told.borrow_and_update();
+                steps.at(&mut context.out, done, total);
+            }
+        }
+    };
+    steps.end();
+    let broken = |error: tokio::task::JoinError| CliError::Step {
+        what: "the encryption broke off".to_owned(),
+        source: error.into(),
+    };
+    outcome.map_err(broken)?.map_err(refused)?;
+    if !context.out.json {
+        let mark = context.out.look.paint(Paint::Good, "✓");
+        context.out.print(&format!("{mark} the data directory is encrypted\n"))?;
+    }
+    Ok(())
+}
+
+/// The one time that the phrase is seen.
+fn show(context: &mut Context, phrase: &Secret) -> Result<(), CliError> {
+    if context.out.json {
+        return context.out.json(&Phrase { encrypted: true, recovery_phrase: phrase.expose() });
+    }
+    context.out.print(&format!(
+        "recovery phrase, shown this once; write it on paper:\n\n  {}\n\n",
+        phrase.expose()
+    ))?;
+    context.out.note("it opens your data when the key is lost: `satchel keys change --recovery`");
+    Ok(())
+}
+
+fn opener(lock: &LockArgs) -> Result<Opener, CliError> {
+    let LockArgs { key_file, passphrase, key_store: _ } = lock;
+    Ok(match (key_file, passphrase) {
+        (Some(path), _) => Opener::KeyFile(super::absolute(path)?),
+        (None, true) => Opener::Passphrase,
+        (None, false) => Opener::KeyStore,
+    })
+}
+
+fn phrase(unlock: &Unlock) -> Result<Secret, CliError> {
+    if unlock.terminal {
+        return vault::ask("recovery phrase: ").map_err(refused);
+    }
+    let mut text = String::new();
+    let read = std::io::stdin().take(MAX_PHRASE).read_to_string(&mut text);
+    read.map_err(|source| CliError::File { action: "read", path: "standard input".into(), source })?;
+    Ok(Secret::new(text))
+}
+
+fn refused(error: VaultError) -> CliError {
+    match error {
+        VaultError::Encrypted | VaultError::Plain => CliError::Usage(error.to_string()),
+        error => CliError::Step { what: "the command was not carried out".to_owned(), source: error.into() },
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::time;
 
     #[test]
-    fn keys_are_listed_that_which_signs_first() {
-        let key = |public_key: &str, retired: Option<&str>| SigningKey {
-            public_key: public_key.to_owned(),
-            created_at: time::at("2026-03-11T10:00:00Z"),
-            retired_at: retired.and_then(time::at),
-            ..SigningKey::default()
-        };
-        let keys = SigningKeys {
-            owner_id: "0f1e".to_owned(),
-            did: "did:key:z6Mknew".to_owned(),
-            keys: vec![key("z6Mknew", None), key("z6Mkold", Some("2026-03-12T10:00:00Z"))],
+    fn the_status_says_what_opens_the_data() {
+        let told = Told {
+            encrypted: true,
+            complete: true,
+            opened_by: vec!["key file /home/ana/data.key".to_owned()],
+            recovery_phrase: true,
         };
         let expected = "\
-owner  0f1e
-did    did:key:z6Mknew
-
-KEY      STATE     SINCE             UNTIL
-z6Mknew  signs     2026-03-11 10:00
-z6Mkold  verifies  2026-03-11 10:00  2026-03-12 10:00
+data       encrypted with XChaCha20-Poly1305
+opened by  key file /home/ana/data.key
+recovery   a phrase on paper
 ";
-        assert_eq!(render(&keys, &time::fixed(), Look::plain(80)), expected);
+        assert_eq!(render(&told, Look::plain(80)), expected);
+        let plain = Told { encrypted: false, complete: true, opened_by: Vec::new(), recovery_phrase: false };
+        assert!(render(&plain, Look::plain(80)).contains("not encrypted"));
     }
 }

@@ -15,6 +15,7 @@ use super::{
     steps::Steps,
     text,
 };
+use crate::vault;
 
 /// What `--json` prints.
 #[derive(Clone, Debug, Serialize)]
@@ -42,7 +43,10 @@ pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
             dir.display()
         )));
     }
-    let options = OpenOptions { cache_bytes: config.cache_bytes, rebuild: true, ..OpenOptions::default() };
+    let opened = vault::open_options(&config);
+    let opened =
+        opened.map_err(|error| CliError::Store { dir: config.data_dir.clone(), source: error.into() })?;
+    let options = OpenOptions { rebuild: true, ..opened };
     let (tell, mut told) = tokio::sync::watch::channel(CheckProgress { done: 0, total: 0 });
     let mut work = tokio::task::spawn_blocking(move || {
         rebuild(&dir, options, &mut |progress| {

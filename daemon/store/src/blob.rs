@@ -1,6 +1,8 @@
 //! Attachments by content: one file per SHA-256, durable before the commit that refers to it. Those of one commit are made
 //! durable together: a wait for the disk for each of a thousand pictures would take longer than all else.
 
+pub(crate) mod sealed;
+
 use std::{
     collections::BTreeSet,
     fmt,
@@ -12,12 +14,14 @@ use std::{
     },
 };
 
+use sealed::{SealedReader, SealedWriter};
 use sha2::{Digest, Sha256};
 
 use crate::{
     disk::{Disk, DiskFile},
     error::{FSYNC, StoreError},
     points,
+    seal::Seal,
     store::Store,
 };
 
@@ -63,11 +67,13 @@ impl Store {
         {
             return Err(StoreError::Io { action: "remove", path: temporary, source: error });
         }
-        match copy(disk, source, &temporary) {
+        let seal = self.seal();
+        match copy(disk, source, &temporary, seal.map(|seal| (seal, None))) {
             Ok((blob, file)) => {
                 points::reached("blob copied");
                 let new_blobs = self.new_blobs();
-                if new_blobs.add(Copied { temporary, file, blob }) >= MOST_WAITING {
+                let name = file_name(&blob.sha256, seal);
+                if new_blobs.add(Copied { temporary, file, name }) >= MOST_WAITING {
                     new_blobs.settle(disk, self.dir()).inspect_err(|error| self.note(error))?;
                 }
                 Ok(blob)
@@ -86,12 +92,34 @@ impl Store {
     /// # Errors
     /// What the file system refuses.
     pub fn blob_open(&self, sha256: &[u8; 32]) -> Result<Option<BlobReader>, StoreError> {
-        let path = blob_path(self.dir(), sha256);
+        let name = file_name(sha256, self.seal());
+        let path = blob_path(self.dir(), &name);
+        let failed = |source| StoreError::Io { action: "open", path: path.clone(), source };
+        let file = match self.reader().disk().open(&path, false) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(failed(source)),
+        };
+        BlobReader::of(file, &name, self.seal()).map(Some).map_err(failed)
+    }
+
+    /// Opens the file of a blob as it lies on disk, sealed or not, with its name below `blobs`; `None` if it is not there.
+    ///
+    /// # Errors
+    /// What the file system refuses.
+    pub fn blob_file(&self, sha256: &[u8; 32]) -> Result<Option<(String, BlobReader)>, StoreError> {
+        let name = file_name(sha256, self.seal());
+        let path = blob_path(self.dir(), &name);
         match self.reader().disk().open(&path, false) {
-            Ok(file) => Ok(Some(BlobReader { file, offset: 0, end: u64::MAX })),
+            Ok(file) => Ok(Some((hex(&name), BlobReader::plain(file, u64::MAX)))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(StoreError::Io { action: "open", path, source }),
         }
+    }
+
+    /// What the store is sealed with.
+    pub(crate) fn seal(&self) -> Option<&Seal> {
+        self.reader().home().seal.as_ref()
     }
 }
 
@@ -99,7 +127,7 @@ impl Store {
 struct Copied {
     temporary: PathBuf,
     file: Arc<dyn DiskFile>,
-    blob: BlobRef,
+    name: [u8; 32],
 }
 
 /// Blobs that wait for the next commit.
@@ -130,8 +158,8 @@ impl NewBlobs {
             points::reached("blobs synced");
         }
         let mut folders = BTreeSet::new();
-        for Copied { temporary, blob, .. } in &*waiting {
-            let path = blob_path(dir, &blob.sha256);
+        for Copied { temporary, name, .. } in &*waiting {
+            let path = blob_path(dir, name);
             let folder = path.parent().unwrap_or(&path).to_owned();
             disk.create_folders(&folder).map_err(StoreError::io("create", &folder))?;
             match disk.rename(temporary, &path) {
@@ -157,39 +185,74 @@ impl NewBlobs {
 }
 
 /// The bytes of a blob or of the part of a segment that a backup holds, from the first on.
-pub struct BlobReader {
-    pub(crate) file: Arc<dyn DiskFile>,
-    pub(crate) offset: u64,
-    /// No byte from here on is read.
-    pub(crate) end: u64,
+pub struct BlobReader(Bytes);
+
+enum Bytes {
+    /// As they lie on disk. No byte from `end` on is read.
+    Plain {
+        file: Arc<dyn DiskFile>,
+        offset: u64,
+        end: u64,
+    },
+    Sealed(Box<SealedReader>),
 }
 
 impl BlobReader {
+    pub(crate) fn plain(file: Arc<dyn DiskFile>, end: u64) -> Self {
+        Self(Bytes::Plain { file, offset: 0, end })
+    }
+
+    /// Reads the blob in the file that stands under `name`.
+    pub(crate) fn of(file: Arc<dyn DiskFile>, name: &[u8; 32], seal: Option<&Seal>) -> io::Result<Self> {
+        let Some(seal) = seal else { return Ok(Self::plain(file, u64::MAX)) };
+        Ok(Self(Bytes::Sealed(Box::new(SealedReader::open(file, seal.clone(), name)?))))
+    }
+
+    /// Returns the hash that the writer of a sealed blob noted.
+    pub(crate) fn noted(&self) -> Option<[u8; 32]> {
+        match &self.0 {
+            Bytes::Plain { .. } => None,
+            Bytes::Sealed(reader) => Some(reader.sha256()),
+        }
+    }
+
     /// Returns the number of bytes.
     ///
     /// # Errors
     /// What the file system refuses.
     pub fn length(&self) -> io::Result<u64> {
-        Ok(self.file.length()?.min(self.end))
+        match &self.0 {
+            Bytes::Plain { file, end, .. } => Ok(file.length()?.min(*end)),
+            Bytes::Sealed(reader) => Ok(reader.length()),
+        }
     }
 }
 
 impl Read for BlobReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let room = usize::try_from(self.end.saturating_sub(self.offset)).unwrap_or(usize::MAX);
-        let most = buffer.len().min(room);
-        let read = self.file.read_at(self.offset, &mut buffer[..most])?;
-        self.offset += read as u64;
-        Ok(read)
+        match &mut self.0 {
+            Bytes::Plain { file, offset, end } => {
+                let room = usize::try_from(end.saturating_sub(*offset)).unwrap_or(usize::MAX);
+                let most = buffer.len().min(room);
+                let read = file.read_at(*offset, &mut buffer[..most])?;
+                *offset += read as u64;
+                Ok(read)
+            }
+            Bytes::Sealed(reader) => reader.read(buffer),
+        }
     }
 }
 
-fn copy(
+/// Copies a source into a new file, plain or sealed; under the hash that is given, or its own.
+pub(crate) fn copy(
     disk: &dyn Disk,
     source: &mut dyn Read,
     path: &Path,
+    seal: Option<(&Seal, Option<[u8; 32]>)>,
 ) -> Result<(BlobRef, Arc<dyn DiskFile>), StoreError> {
     let file = disk.create(path).map_err(StoreError::io("create", path))?;
+    let sealing = seal.map(|(seal, _)| SealedWriter::new(seal.clone())).transpose();
+    let mut sealing = sealing.map_err(StoreError::io("seal", path))?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; COPY];
     let mut len = 0_u64;
@@ -203,15 +266,28 @@ fn copy(
             }
         };
         hasher.update(&buffer[..read]);
-        file.write_at(len, &buffer[..read]).map_err(StoreError::io("write", path))?;
+        let written = match &mut sealing {
+            Some(sealing) => sealing.write(file.as_ref(), &buffer[..read]),
+            None => file.write_at(len, &buffer[..read]),
+        };
+        written.map_err(StoreError::io("write", path))?;
         len += read as u64;
     }
-    Ok((BlobRef { sha256: hasher.finalize().into(), len }, file))
+    let sha256 = seal.and_then(|(_, sha256)| sha256).unwrap_or_else(|| hasher.finalize().into());
+    if let Some(sealing) = sealing {
+        sealing.finish(file.as_ref(), &sha256, len).map_err(StoreError::io("write", path))?;
+    }
+    Ok((BlobRef { sha256, len }, file))
+}
+
+/// Returns the name of a blob's file: its hash, or, in an encrypted store, what tells nobody else that hash.
+pub(crate) fn file_name(sha256: &[u8; 32], seal: Option<&Seal>) -> [u8; 32] {
+    seal.map_or(*sha256, |seal| seal.blob_name(sha256))
 }
 
 /// `blobs/ab/cdef…`
-pub(crate) fn blob_path(dir: &Path, sha256: &[u8; 32]) -> PathBuf {
-    let name = hex(sha256);
+pub(crate) fn blob_path(dir: &Path, name: &[u8; 32]) -> PathBuf {
+    let name = hex(name);
     dir.join("blobs").join(&name[..2]).join(&name[2..])
 }
 

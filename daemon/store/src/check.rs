@@ -35,10 +35,12 @@ impl Store {
     ) -> Result<CheckReport, StoreError> {
         let mut report = CheckReport::default();
         let (position, revision) = self.while_quiet(|meta| (meta.position, meta.revision));
-        self.check_journal(deep, position, revision, progress, &mut report)?;
-        self.check_sums(&mut report)?;
+        let found = self.check_journal(deep, position, revision, progress, &mut report);
+        unreadable(found, &mut report)?;
+        let found = self.check_sums(&mut report);
+        unreadable(found, &mut report)?;
         if deep {
-            blobs::check(self.dir(), &mut report)?;
+            blobs::check(self, &mut report)?;
         }
         shorten(&mut report.engine_problems);
         shorten(&mut report.blob_problems);
@@ -53,8 +55,10 @@ impl Store {
         progress: &mut dyn FnMut(CheckProgress),
         report: &mut CheckReport,
     ) -> Result<(), StoreError> {
-        let folder = self.reader().home().folder.clone();
-        let Some(mut segments) = Segments::list(self.reader().disk(), folder)? else { return Ok(()) };
+        let home = self.reader().home().clone();
+        let Some(mut segments) = Segments::list(self.reader().disk(), home.folder, home.seal)? else {
+            return Ok(());
+        };
         segments.clip(position);
         let acknowledged = Acknowledged { segment: position.segment, offset: position.offset, revision };
         let mut comparer = Comparer::new(self, revision);
@@ -83,8 +87,10 @@ impl Store {
         progress: &mut dyn FnMut(CheckProgress),
         report: &mut CheckReport,
     ) -> Result<(), StoreError> {
-        let folder = self.reader().home().folder.clone();
-        let Some(mut segments) = Segments::list(self.reader().disk(), folder)? else { return Ok(()) };
+        let home = self.reader().home().clone();
+        let Some(mut segments) = Segments::list(self.reader().disk(), home.folder, home.seal)? else {
+            return Ok(());
+        };
         segments.clip(position);
         let acknowledged = Acknowledged { segment: position.segment, offset: position.offset, revision };
         let from = Segments::beginning();
@@ -152,6 +158,18 @@ fn share(kind: u8, value: &[u8]) -> Result<[u8; 32], StoreError> {
         _ => read::read(value, what, PlainValue::take)?.stored,
     };
     Ok(stored.share)
+}
+
+/// A value of the engine that does not read is a finding, like one that reads wrong: a rebuild mends both.
+fn unreadable(found: Result<(), StoreError>, report: &mut CheckReport) -> Result<(), StoreError> {
+    match found {
+        Err(StoreError::Engine { problem }) => report.engine_problems.push(problem),
+        Err(StoreError::BadValue { what, problem }) => {
+            report.engine_problems.push(format!("{what} does not read: {problem}"));
+        }
+        found => return found,
+    }
+    Ok(())
 }
 
 fn shorten(problems: &mut Vec<String>) {

@@ -1,7 +1,10 @@
 //! What the store needs of its engine: five calls, so that another engine can stand here.
 
 pub(crate) mod house;
+pub(crate) mod sealed;
 pub(crate) mod tree;
+
+use crate::keys::{self, Id16};
 
 /// An ordered map of bytes that survives the process.
 pub(crate) trait Engine: Send + Sync {
@@ -15,6 +18,10 @@ pub(crate) trait Engine: Send + Sync {
     fn flush(&self) -> Result<(), EngineError>;
     /// Returns the bytes on disk.
     fn size(&self) -> u64;
+    /// Returns what stands in keys for a name that only its owner may read.
+    fn blind(&self, name: &str) -> Id16 {
+        keys::blind(&[], name)
+    }
 }
 
 /// Key and value.
@@ -67,7 +74,7 @@ pub(crate) fn walk<E: From<EngineError>>(
     after: Option<&[u8]>,
     mut visit: impl FnMut(&[u8], &[u8]) -> Result<bool, E>,
 ) -> Result<(), E> {
-    let until = crate::keys::after_prefix(prefix);
+    let until = keys::after_prefix(prefix);
     let mut from = after.map_or_else(|| prefix.to_vec(), next_key);
     if from.as_slice() < prefix {
         from = prefix.to_vec();

@@ -34,6 +34,30 @@ pub enum StoreError {
         /// The key id.
         key: u16,
     },
+    /// The journal is encrypted, and nothing to open it with was given.
+    #[error(
+        "the journal in {folder:?} is encrypted, and the file with its wrapped key is missing; put keys/data-key.json of this store back, a backup holds it; nothing was changed"
+    )]
+    NoKey {
+        /// The journal.
+        folder: PathBuf,
+    },
+    /// The journal is encrypted with another key.
+    #[error(
+        "the journal in {folder:?} does not open with the data key that was given: it is the key of another store; put keys/data-key.json of this store back; nothing was changed"
+    )]
+    WrongKey {
+        /// The journal.
+        folder: PathBuf,
+    },
+    /// The journal is plain, though there is a key.
+    #[error(
+        "the journal in {folder:?} is not encrypted, though there is a key for it; run `satchel keys encrypt` to encrypt it"
+    )]
+    NotEncrypted {
+        /// The journal.
+        folder: PathBuf,
+    },
     /// The file system refused.
     #[error("cannot {action} {path:?}")]
     Io {

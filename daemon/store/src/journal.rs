@@ -1,13 +1,22 @@
 //! The truth: segments of checksummed, hash-chained frames.
 
+pub(crate) mod copy;
 pub(crate) mod frame;
+pub(crate) mod packer;
 pub(crate) mod reader;
+pub(crate) mod rewrite;
 pub(crate) mod scan;
 pub(crate) mod segment;
 pub(crate) mod segments;
 pub(crate) mod writer;
 
 use std::path::PathBuf;
+
+use self::frame::Header;
+use crate::{
+    codec::Malformed,
+    seal::{KEY_ID, Seal},
+};
 
 /// A place in the journal, with what the chain needs to go on from there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,14 +34,47 @@ pub(crate) struct Place {
     pub(crate) change: u32,
 }
 
-/// A journal's folder and the id that its frames are bound to.
+/// A journal's folder, the id that its frames are bound to, and what they are sealed with.
 #[derive(Clone, Debug)]
 pub(crate) struct Home {
     pub(crate) folder: PathBuf,
     pub(crate) store_id: [u8; 16],
+    pub(crate) seal: Option<Seal>,
 }
 
 impl Home {
+    /// The key id of all frames.
+    pub(crate) fn key(&self) -> u16 {
+        if self.seal.is_some() { KEY_ID } else { 0 }
+    }
+
+    /// Opens and unpacks the payload of the frame that begins at `offset` of a segment.
+    pub(crate) fn unpack(
+        &self,
+        header: &Header,
+        segment: u32,
+        offset: u64,
+        payload: Vec<u8>,
+    ) -> Result<Vec<u8>, Malformed> {
+        frame::unpack(header, self.open(header, segment, offset, payload)?)
+    }
+
+    /// Opens a payload; it may still be packed.
+    pub(crate) fn open(
+        &self,
+        header: &Header,
+        segment: u32,
+        offset: u64,
+        payload: Vec<u8>,
+    ) -> Result<Vec<u8>, Malformed> {
+        if header.key != self.key() {
+            return Err(Malformed("is not sealed as the journal is"));
+        }
+        let Some(seal) = &self.seal else { return Ok(payload) };
+        let place = frame::place(header.kind, segment, offset, header.revision);
+        seal.frames().open(&place, payload).ok_or(Malformed("does not open with the data key"))
+    }
+
     pub(crate) fn segment_path(&self, number: u32) -> PathBuf {
         self.folder.join(segment::name(number))
     }

@@ -9,6 +9,7 @@ mod change;
 mod check;
 mod codec;
 mod disk;
+mod encrypt;
 mod engine;
 mod entry;
 mod error;
@@ -24,6 +25,7 @@ mod record;
 mod renew;
 mod report;
 mod revision;
+mod seal;
 #[cfg(any(test, feature = "points"))]
 mod spoil;
 mod stats;
@@ -34,6 +36,7 @@ mod value;
 
 pub use blob::{BlobReader, BlobRef};
 pub use change::{Batch, Change, ConversationWrite, EvidenceWrite, MessageHead, MessageWrite, Origin};
+pub use encrypt::{Staged, finish, stage};
 pub use error::StoreError;
 pub use keys::{id_too_long, key_of};
 pub use ledger::{Durability, Ledger, LedgerEntry, LedgerWrite};
@@ -48,4 +51,5 @@ pub use record::{
 pub use renew::renew;
 pub use report::{CheckProgress, CheckReport, Damage, Health, OpenEvent, StateDigest, Stats};
 pub use revision::Revision;
+pub use seal::{DataKey, Seal};
 pub use store::{OpenOptions, Store};

@@ -20,13 +20,14 @@ use crate::{
     codec::batch,
     disk::{Disk, OsDisk, close_to_others},
     engine::{
-        Engine,
+        Engine, EngineError,
         house::{House, SledHouse},
+        sealed::SealedEngine,
     },
     error::{FSYNC, StoreError},
     journal::{
         Home, Position,
-        frame::{self, Kind},
+        frame::Kind,
         reader::Reader,
         scan::{Acknowledged, Outcome, Visit},
         segment::{self, SegmentHeader},
@@ -36,6 +37,7 @@ use crate::{
     keys, points,
     report::{Damage, Health, OpenEvent},
     revision::Revision,
+    seal::Seal,
     store::{Inner, OpenOptions, WriteSide},
     value::{self, Meta},
 };
@@ -82,12 +84,13 @@ pub(crate) fn open(
     let folder = lay_out(dir, disk.as_ref())?;
     let path = dir.join("db.state");
     let before = state::read(disk.as_ref(), &path)?;
-    let (segments, journal_is_new) = match Segments::list(&disk, folder.clone())? {
+    let (segments, journal_is_new) = match Segments::list(&disk, folder.clone(), options.seal.clone())? {
         Some(segments) => (segments, false),
         // The note is first written after the journal's beginning is durable.
         None if before.is_some() => return Err(StoreError::DamagedJournal { first: lost(&folder) }),
-        None => (begin(&disk, folder)?, true),
+        None => (begin(&disk, folder, options.seal.clone())?, true),
     };
+    segments.check_key()?;
     let mut trust = state::judge(before.as_ref(), options.boot_id.as_deref(), house.as_ref(), journal_is_new);
     if options.rebuild {
         trust = Trust::Untrusted("a rebuild was asked for".to_owned());
@@ -207,8 +210,8 @@ fn lost(folder: &Path) -> Damage {
 }
 
 /// Makes the first segment of a new journal.
-fn begin(disk: &Arc<dyn Disk>, folder: PathBuf) -> Result<Segments, StoreError> {
-    let home = Home { folder: folder.clone(), store_id: *Uuid::new_v4().as_bytes() };
+fn begin(disk: &Arc<dyn Disk>, folder: PathBuf, seal: Option<Seal>) -> Result<Segments, StoreError> {
+    let home = Home { folder: folder.clone(), store_id: *Uuid::new_v4().as_bytes(), seal };
     let path = home.segment_path(1);
     if disk.open(&path, false).is_ok() {
         disk.remove(&path).map_err(StoreError::io("remove", &path))?;
@@ -221,7 +224,7 @@ fn begin(disk: &Arc<dyn Disk>, folder: PathBuf) -> Result<Segments, StoreError> 
             tracing::warn!(%problem, "the beginning of a journal stays behind");
         }
     })?;
-    Segments::list(disk, folder)?.ok_or_else(|| StoreError::Io {
+    Segments::list(disk, folder, home.seal)?.ok_or_else(|| StoreError::Io {
         action: "read back",
         path,
         source: io::Error::other("the segment that was just made has no header"),
@@ -274,13 +277,23 @@ fn engine(
     // A kill from here on leaves no trusted engine before the rebuild is done.
     closing.write(Left::Suspect)?;
     closing.house.set_aside().map_err(StoreError::io("set aside the database beside", &closing.path))?;
-    let engine = closing.house.open()?;
+    let engine = inhabited(closing.house.as_ref(), segments)?;
     let meta = Meta { store_id: segments.home.store_id, position: Segments::beginning(), ..Meta::default() };
     Ok((engine, meta, false))
 }
 
+/// Opens the engine; that of an encrypted store seals.
+fn inhabited(house: &dyn House, segments: &Segments) -> Result<Arc<dyn Engine>, EngineError> {
+    let engine = house.open()?;
+    Ok(match &segments.home.seal {
+        Some(seal) => Arc::new(SealedEngine::new(engine, seal.clone())),
+        None => engine,
+    })
+}
+
 fn trusted(house: &dyn House, segments: &Segments) -> Result<(Arc<dyn Engine>, Meta), String> {
-    let engine = house.open().map_err(|error| format!("the database does not open: {error}"))?;
+    let engine =
+        inhabited(house, segments).map_err(|error| format!("the database does not open: {error}"))?;
     let bytes = engine.get(keys::META).map_err(|error| format!("the database does not read: {error}"))?;
     let bytes = bytes.ok_or("the database does not say how far it is")?;
     let what = || "what the database says about itself".to_owned();
@@ -356,12 +369,9 @@ fn apply(applier: &mut Applier, visit: &Visit<'_>) -> Result<(), StoreError> {
         Kind::Batch => Some(visit.header.revision),
         Kind::Note => None,
     };
-    let payload = frame::unpack(&visit.header, visit.payload.to_vec());
-    let (origin, entries) =
-        payload.and_then(|payload| batch::decode(&payload)).map_err(|error| StoreError::BadValue {
-            what: format!("the frame at byte {} of segment {}", start.offset, start.segment),
-            problem: error.to_string(),
-        })?;
+    let (origin, entries) = visit.unpack().and_then(|payload| batch::decode(&payload)).map_err(|error| {
+        StoreError::DamagedJournal { first: visit.damage(&format!("a frame that {error}")) }
+    })?;
     let commit =
         Commit { revision, segment: start.segment, offset: start.offset, origin, entries, end: visit.end };
     applier.commit(commit, gap)

@@ -1,6 +1,6 @@
 //! The store as of one commit, to be copied while it is in use: the journal only grows, so its beginning stays what it is.
 
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
 use uuid::Uuid;
 
@@ -79,14 +79,15 @@ impl Store {
     pub fn open_pinned(&self, segment: &PinnedSegment) -> Result<BlobReader, StoreError> {
         let path = &segment.path;
         let file = self.reader().disk().open(path, false).map_err(StoreError::io("open", path))?;
-        Ok(BlobReader { file: Arc::clone(&file), offset: 0, end: segment.length })
+        Ok(BlobReader::plain(file, segment.length))
     }
 
-    /// Lists the blobs that stand, sorted by name. After [`Store::pin`] all that the pinned commits refer to are among them.
+    /// Lists the blobs that stand, by the hashes of their bytes, sorted by the names of their files. After [`Store::pin`] all that the
+    /// pinned commits refer to are among them.
     ///
     /// # Errors
     /// What the file system refuses.
     pub fn blobs(&self) -> Result<Vec<[u8; 32]>, StoreError> {
-        blobs::list(self.dir())
+        blobs::list(self.dir(), self.seal())
     }
 }

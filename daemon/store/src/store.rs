@@ -28,6 +28,7 @@ use crate::{
     points,
     report::{Health, OpenEvent, StateDigest},
     revision::Revision,
+    seal::Seal,
 };
 
 /// How a store is opened.
@@ -40,12 +41,19 @@ pub struct OpenOptions {
     pub boot_id: Option<String>,
     /// Set the engine aside and build it from the journal, whatever its state.
     pub rebuild: bool,
+    /// What an encrypted store is sealed with.
+    pub seal: Option<Seal>,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
-        Self { cache_bytes: 64 << 20, boot_id: boot_id.map(|id| id.trim().to_owned()), rebuild: false }
+        Self {
+            cache_bytes: 64 << 20,
+            boot_id: boot_id.map(|id| id.trim().to_owned()),
+            rebuild: false,
+            seal: None,
+        }
     }
 }
 

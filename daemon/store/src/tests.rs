@@ -18,7 +18,9 @@ mod pieces;
 mod points;
 mod power;
 mod script;
+mod sealed;
 mod small_disk;
+mod switch;
 mod world;
 
 /// How many rounds a fault test makes: `few`, or as many times more as `SATCHEL_FAULT_ROUNDS` says.

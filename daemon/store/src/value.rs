@@ -15,7 +15,7 @@ use crate::{
 pub(crate) const SCHEMA: u16 = 3;
 /// Longest text kept in a value; longer ones are read from the journal, so that values stay under 64 KiB.
 pub(crate) const INLINE: usize = 32 << 10;
-const ENVELOPE: u8 = 1;
+pub(crate) const ENVELOPE: u8 = 1;
 
 /// Begins a plain value: version 1, key id 0.
 pub(crate) fn plain() -> Vec<u8> {

@@ -2,7 +2,7 @@
 //!
 //! Sizes can be lowered for a quick look: `SATCHEL_BENCH_MB=20 make bench`. The official SDK's `pam` is the peer where it is
 //! installed (`pip install 'portable-ai-memory[cli]'`, or `PAM=/path/to/pam`). `SATCHEL_BENCH_ONLY=always,load` measures these
-//! groups alone: `importers`, `program`, `daily`, `always`, `load`; `SATCHEL=/path/to/satchel` measures another build.
+//! groups alone: `importers`, `program`, `daily`, `always`, `load`, `sealed`; `SATCHEL=/path/to/satchel` measures another build.
 
 mod always;
 mod client;
@@ -12,6 +12,7 @@ mod native;
 mod plugin;
 mod process;
 mod program;
+mod sealed;
 
 use std::path::Path;
 
@@ -33,12 +34,13 @@ fn main() -> Result<()> {
     }
     let folder = tempfile::tempdir()?;
     let (scratch, megabytes) = (folder.path(), number("SATCHEL_BENCH_MB", 100));
-    let groups: [(&str, Group); 5] = [
+    let groups: [(&str, Group); 6] = [
         ("importers", importers),
         ("program", programs),
         ("daily", days),
         ("always", always::all),
         ("load", load::all),
+        ("sealed", sealed::all),
     ];
     let only = std::env::var("SATCHEL_BENCH_ONLY").ok();
     for (name, group) in groups {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::{backup::restore, ingest::receipt::ImportStatus, verify};
+use satchel_daemon::{backup::restore, ingest::receipt::ImportStatus, vault::Unlock, verify};
 use satchel_pam::hash::Sha256Digest;
 use satchel_store::{ChangePosition, Health, OpenOptions, Revision, Store};
 use satchel_tests::{
@@ -196,7 +196,8 @@ fn products(folder: &Path) -> Result<()> {
             ensure!(report.valid, "{name}: {:?}", report.issues);
         } else if name.starts_with("backup-") {
             let restored = folder.join("restored");
-            restore::restore(&path, &restored, false, &mut |_| true).with_context(|| name.clone())?;
+            restore::restore(&path, &restored, false, &Unlock::default(), &mut |_| true)
+                .with_context(|| name.clone())?;
             fs::remove_dir_all(restored)?;
         } else {
             ensure!(name.starts_with('.'), "{name} is neither whole nor hidden");

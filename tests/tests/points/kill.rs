@@ -13,6 +13,7 @@ use satchel_daemon::{
     backup::restore,
     export::ExportRecord,
     ingest::receipt::{ImportRecord, ImportStatus},
+    vault::Unlock,
     verify,
 };
 use satchel_store::{Health, OpenOptions, Store, points};
@@ -226,7 +227,7 @@ fn backup_is_whole(archive: &Archive, folder: &Path) -> Result<()> {
         let again = satchel_daemon::backup::create::create;
         again(&archive.store, &folder.join("data"), &backup, 1, &mut |_| true)?;
     }
-    restore::restore(&backup, &folder.join("restored"), false, &mut |_| true)?;
+    restore::restore(&backup, &folder.join("restored"), false, &Unlock::default(), &mut |_| true)?;
     let restored = Store::open(&folder.join("restored"), OpenOptions::default(), &mut |_| {})?;
     ensure!(restored.state_digest() == archive.store.state_digest(), "the backup holds something else");
     Ok(restored.close()?)

@@ -208,11 +208,6 @@ Examples:
   satchel apply --dry-run ~/backup/2026-03-14.zip
   satchel apply --any-owner memory-store.json";
 
-pub(super) const KEYS: &str = "\
-Examples:
-  satchel keys list
-  satchel keys rotate";
-
 pub(super) const KEYS_LIST: &str = "\
 Examples:
   satchel keys list
@@ -258,6 +253,39 @@ Examples:
 pub(super) const REBUILD: &str = "\
 Example:
   satchel rebuild";
+
+pub(super) const KEYS: &str = "\
+Examples:
+  satchel keys list
+  satchel keys rotate
+  satchel keys status
+  satchel keys encrypt --key-file ~/.config/satchel/data.key
+  satchel keys encrypt --passphrase
+
+The passphrase of an encrypted data directory is asked for at the terminal, or taken from SATCHEL_DATA_PASSPHRASE or the
+file that --data-passphrase-file names.";
+
+pub(super) const KEYS_STATUS: &str = "\
+Examples:
+  satchel keys status
+  satchel keys status --json";
+
+pub(super) const KEYS_ENCRYPT: &str = "\
+Examples:
+  satchel keys encrypt --key-file ~/.config/satchel/data.key
+  satchel keys encrypt --passphrase
+  satchel keys encrypt --passphrase --data-passphrase-file ~/.config/satchel/passphrase
+  satchel keys encrypt --key-store";
+
+pub(super) const KEYS_CHANGE: &str = "\
+Examples:
+  satchel keys change --passphrase
+  satchel keys change --key-file /media/usb/satchel.key
+  satchel keys change --recovery --key-file ~/.config/satchel/new.key";
+
+pub(super) const KEYS_RECOVERY: &str = "\
+Example:
+  satchel keys recovery";
 
 pub(super) const COMPLETIONS: &str = "\
 Examples:

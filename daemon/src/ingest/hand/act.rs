@@ -14,7 +14,8 @@ use uuid::Uuid;
 use super::{Call, Done, HandError, check, etag, request};
 use crate::{
     ingest::memories::known,
-    plan::evidence::{Deed, Field, Setting, Word, impress, marks},
+    lineage::{self, Counted},
+    plan::evidence::{Deed, Field, Setting, Spoken, Word, impress, marks},
 };
 
 /// Changes of one commit, and bytes of it; the same bounds as an import's.
@@ -88,14 +89,15 @@ impl<'a> Act<'a> {
         let mut next = shown.clone();
         impress(&fields, to, at, &mut next);
         check(Some(shown), &next)?;
-        if fields.contains(&Field::Status) {
-            self.edges(&next, at)?;
-        }
+        let drawn = if fields.contains(&Field::Status) { self.edges(&next, at)? } else { None };
         let to = if fields.contains(&Field::Content) { next.clone() } else { slim(&next, &fields) };
         self.name(&next.id);
         self.say(at, Deed::Set(Box::new(Setting { fields, to, lifts })));
         self.change(Change::Memory(Box::new(next)));
-        Ok(())
+        match drawn {
+            Some(relation) => self.draw(relation),
+            None => Ok(()),
+        }
     }
 
     /// Now, or just after the last word on the memory, where the clock went back.
@@ -105,8 +107,8 @@ impl<'a> Act<'a> {
         [last, lifted].into_iter().flatten().fold(self.now, i64::max)
     }
 
-    /// Makes the relations to a memory say what its `superseded_by` says.
-    fn edges(&mut self, memory: &Memory, at: i64) -> Result<(), HandError> {
+    /// Makes the relations to a memory say what its `superseded_by` says; answers the one to draw.
+    fn edges(&mut self, memory: &Memory, at: i64) -> Result<Option<Relation>, HandError> {
         let successor = memory.temporal.superseded_by.as_ref();
         for record in self.store.relations_of(&memory.id, None)? {
             let relation = record.relation;
@@ -115,20 +117,30 @@ impl<'a> Act<'a> {
                 self.change(Change::WithdrawRelation(relation.id));
             }
         }
-        let Some(by) = successor else { return Ok(()) };
+        let Some(by) = successor else { return Ok(None) };
         let id = ids::relation_id(by, &memory.id, RelationType::Supersedes).to_string();
-        let relation = match self.store.relation(&id, None)? {
-            Some(record) if !record.withdrawn => return Ok(()),
-            Some(record) => record.relation,
-            None => Relation {
-                id,
-                from: by.clone(),
-                to: memory.id.clone(),
-                relation_type: RelationType::Supersedes,
-                confidence: None,
-                created_at: Timestamp::saturating(at),
-            },
-        };
+        if self.store.relation(&id, None)?.is_some_and(|record| !record.withdrawn) {
+            return Ok(None);
+        }
+        Ok(Some(Relation {
+            id,
+            from: by.clone(),
+            to: memory.id.clone(),
+            relation_type: RelationType::Supersedes,
+            confidence: None,
+            created_at: Timestamp::saturating(at),
+        }))
+    }
+
+    /// Draws a relation of which the words of this act speak.
+    fn draw(&mut self, mut relation: Relation) -> Result<(), HandError> {
+        if self.store.relation(&relation.id, None)?.is_some() {
+            // It stood before, and since when it stands now follows from everything.
+            let mut counted = Counted::of(self.store, &lineage::undone(self.store)?)?;
+            counted.words.extend(self.words.iter().cloned());
+            counted.spoken = Spoken::of(&counted.words);
+            relation = counted.derive().relations.remove(&relation.id).unwrap_or(relation);
+        }
         self.done.relations.push(relation.id.clone());
         self.change(Change::Relation(relation));
         Ok(())

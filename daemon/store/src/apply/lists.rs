@@ -3,7 +3,7 @@
 use super::Applier;
 use crate::{
     change::Origin,
-    engine::Changes,
+    engine::{Changes, Engine},
     entry::{Facets, Summary},
     error::StoreError,
     keys::{self, Id16, List},
@@ -63,6 +63,7 @@ pub(super) fn history(
 
 /// Puts the entries of a version in its lists, ended at revision `end` or, if 0, holding still; returns their keys.
 pub(super) fn list_memory(
+    engine: &dyn Engine,
     changes: &mut Changes,
     id: Id16,
     facets: &Facets,
@@ -70,7 +71,7 @@ pub(super) fn list_memory(
     end: u64,
 ) -> Vec<Vec<u8>> {
     let mut entries = Vec::new();
-    for (list, sort) in lists(facets) {
+    for (list, sort) in lists(engine, facets) {
         let value = value::list_entry(end, |out| {
             // With the other tags in each, a memory of n tags would take n² bytes.
             if !matches!(list, List::MemoriesTagged(_)) {
@@ -97,17 +98,17 @@ pub(super) fn list_conversation(
 }
 
 /// The lists that a memory stands in, and where.
-pub(crate) fn lists(facets: &Facets) -> Vec<(List, u64)> {
+pub(crate) fn lists(engine: &dyn Engine, facets: &Facets) -> Vec<(List, u64)> {
     let newest = keys::descending(facets.updated);
     let mut lists = vec![
         (List::MemoriesUpdated, newest),
         (List::MemoriesCreated, keys::ascending(facets.created)),
-        (List::MemoriesHashed(keys::blind(&facets.content_hash)), newest),
+        (List::MemoriesHashed(engine.blind(&facets.content_hash)), newest),
     ];
     if let Some(conversation) = &facets.conversation {
         lists.push((List::MemoriesOf(keys::id16(conversation)), newest));
     }
-    let mut tags: Vec<_> = facets.tags.iter().map(|tag| keys::blind(tag)).collect();
+    let mut tags: Vec<_> = facets.tags.iter().map(|tag| engine.blind(tag)).collect();
     tags.sort_unstable();
     tags.dedup();
     lists.extend(tags.into_iter().map(|tag| (List::MemoriesTagged(tag), newest)));

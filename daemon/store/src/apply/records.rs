@@ -50,7 +50,9 @@ impl Applier {
                 let mut entries = Vec::new();
                 if !old.withdrawn {
                     self.count_memory(&old.facets, true);
-                    entries = list_memory(&mut changes, id, &old.facets, old.stored.revision, by.revision);
+                    let stood = old.stored.revision;
+                    let engine = self.engine.as_ref();
+                    entries = list_memory(engine, &mut changes, id, &old.facets, stood, by.revision);
                 }
                 history(&mut changes, keys::OLD_MEMORY, id, &old.stored, by.origin, entries);
                 stored.listed = self.unlist(&mut changes, keys::OLD_MEMORY, id, &old.stored, by.origin)?;
@@ -59,7 +61,7 @@ impl Applier {
         }
         if !withdrawn {
             self.count_memory(&entry.facets, false);
-            list_memory(&mut changes, id, &entry.facets, by.revision, 0);
+            list_memory(self.engine.as_ref(), &mut changes, id, &entry.facets, by.revision, 0);
         }
         let MemoryEntry { id, withdrawn, facets, json } = entry;
         let json = value::inline(json);
@@ -173,7 +175,7 @@ impl Applier {
         by: Written<'_>,
     ) -> Result<Changes, StoreError> {
         let EmbeddingEntry { memory, model, json } = entry;
-        let key = keys::pair(keys::EMBEDDING, keys::id16(&memory), keys::blind(&model));
+        let key = keys::pair(keys::EMBEDDING, keys::id16(&memory), self.engine.blind(&model));
         let old =
             self.read(&key, || format!("embedding of {memory:?}"), PlainValue::take)?.map(|old| old.stored);
         if self.stands(ChangeKind::Embedding, &memory, old.as_ref(), false, by) {

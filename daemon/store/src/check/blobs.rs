@@ -1,40 +1,70 @@
 //! Whether the bytes of each blob still hash to its name.
 
-use std::{fs, io, path::Path};
+use std::{
+    fs,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
 
 use sha2::{Digest, Sha256};
 
-use crate::{blob::hex, error::StoreError, report::CheckReport};
+use crate::{
+    blob::{BlobReader, file_name, hex},
+    disk::{Disk, OsDisk},
+    error::StoreError,
+    report::CheckReport,
+    seal::Seal,
+    store::Store,
+};
 
-pub(super) fn check(dir: &Path, report: &mut CheckReport) -> Result<(), StoreError> {
-    let blobs = dir.join("blobs");
-    for folder in entries(&blobs)? {
-        if folder.file_name().is_some_and(|name| name == "tmp") || !folder.is_dir() {
-            continue;
-        }
-        for path in entries(&folder)? {
-            report.blobs += 1;
-            match fs::File::open(&path).and_then(hash) {
-                Ok(found) if Some(found.as_str()) == name(&path).as_deref() => {}
-                Ok(found) => report.blob_problems.push(format!("{} holds {found}", path.display())),
-                Err(error) => {
-                    report.blob_problems.push(format!("{} cannot be read: {error}", path.display()));
-                }
+pub(super) fn check(store: &Store, report: &mut CheckReport) -> Result<(), StoreError> {
+    for path in files(store.dir())? {
+        report.blobs += 1;
+        let hashed = read(store.reader().disk().as_ref(), &path, store.seal()).and_then(hash);
+        let name = |found: &[u8; 32]| Some(hex(&file_name(found, store.seal())));
+        match hashed {
+            Ok(found) if name(&found) == self::name(&path) => {}
+            Ok(found) => report.blob_problems.push(format!("{} holds {}", path.display(), hex(&found))),
+            Err(error) => {
+                report.blob_problems.push(format!("{} cannot be read: {error}", path.display()));
             }
         }
     }
     Ok(())
 }
 
-/// Names the blobs that stand; what is not named like one is none.
-pub(crate) fn list(dir: &Path) -> Result<Vec<[u8; 32]>, StoreError> {
+/// Names the blobs that stand, by the hashes of their bytes; what is not named like one is none. Of a sealed one the hash is what
+/// its header says; one whose header does not open is named by its file, which is the hash of nothing.
+pub(crate) fn list(dir: &Path, seal: Option<&Seal>) -> Result<Vec<[u8; 32]>, StoreError> {
     let mut found = Vec::new();
-    for folder in entries(&dir.join("blobs"))? {
-        if folder.is_dir() {
-            found.extend(entries(&folder)?.iter().filter_map(|path| sha256(&name(path)?)));
+    for path in files(dir)? {
+        let Some(name) = name(&path).and_then(|name| sha256(&name)) else { continue };
+        if seal.is_none() {
+            found.push(name);
+        } else {
+            let noted = read(&OsDisk, &path, seal).ok().and_then(|blob| blob.noted());
+            found.push(noted.unwrap_or(name));
         }
     }
     Ok(found)
+}
+
+/// The files of blobs, sorted.
+pub(crate) fn files(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let mut all = Vec::new();
+    for folder in entries(&dir.join("blobs"))? {
+        if folder.file_name().is_some_and(|name| name != "tmp") && folder.is_dir() {
+            all.extend(entries(&folder)?);
+        }
+    }
+    Ok(all)
+}
+
+/// Opens the file of a blob under its own name.
+pub(crate) fn read(disk: &dyn Disk, path: &Path, seal: Option<&Seal>) -> io::Result<BlobReader> {
+    let file = disk.open(path, false)?;
+    let name = name(path).and_then(|name| sha256(&name));
+    BlobReader::of(file, &name.unwrap_or_default(), seal)
 }
 
 fn sha256(hex: &str) -> Option<[u8; 32]> {
@@ -48,12 +78,12 @@ fn sha256(hex: &str) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-fn hash(mut file: fs::File) -> io::Result<String> {
+fn hash(mut bytes: BlobReader) -> io::Result<[u8; 32]> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 20];
     loop {
-        match io::Read::read(&mut file, &mut buffer)? {
-            0 => return Ok(hex(&hasher.finalize())),
+        match bytes.read(&mut buffer)? {
+            0 => return Ok(hasher.finalize().into()),
             read => hasher.update(&buffer[..read]),
         }
     }
@@ -64,7 +94,7 @@ fn name(path: &Path) -> Option<String> {
     Some(format!("{folder}{}", path.file_name()?.to_str()?))
 }
 
-fn entries(folder: &Path) -> Result<Vec<std::path::PathBuf>, StoreError> {
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let list = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         list => list.map_err(StoreError::io("list", folder))?,

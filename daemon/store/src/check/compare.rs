@@ -8,11 +8,7 @@ use crate::{
     codec::{batch, heads},
     entry::{self, ConversationEntry, EmbeddingEntry, Entry, MemoryEntry, RelationEntry},
     error::StoreError,
-    journal::{
-        Place,
-        frame::{self, Kind},
-        scan::Visit,
-    },
+    journal::{Place, frame::Kind, scan::Visit},
     keys::{self, List},
     ledger::LedgerWrite,
     read,
@@ -62,7 +58,7 @@ impl<'a> Comparer<'a> {
         if visit.header.kind == Kind::Seal {
             return Ok(());
         }
-        let payload = match frame::unpack(&visit.header, visit.payload.to_vec()) {
+        let payload = match visit.unpack() {
             Ok(payload) => payload,
             Err(error) => {
                 self.problems.push(format!("{} {error}", what()));
@@ -108,7 +104,9 @@ impl<'a> Comparer<'a> {
                 let Some(value) = found else { return Ok(()) };
                 let json = value.json.as_ref().is_none_or(|json| *json == entry.json);
                 let mut listed = true;
-                for (list, sort) in lists(&entry.facets).into_iter().filter(|_| !entry.withdrawn) {
+                for (list, sort) in
+                    lists(self.store.engine(), &entry.facets).into_iter().filter(|_| !entry.withdrawn)
+                {
                     listed &= self.live(&list.entry(sort, id, revision))?;
                 }
                 let same = json && value.facets == entry.facets && value.withdrawn == entry.withdrawn;
@@ -208,7 +206,8 @@ impl<'a> Comparer<'a> {
     }
 
     fn embedding(&mut self, entry: &EmbeddingEntry, place: Place) -> Result<(), StoreError> {
-        let key = keys::pair(keys::EMBEDDING, keys::id16(&entry.memory), keys::blind(&entry.model));
+        let key =
+            keys::pair(keys::EMBEDDING, keys::id16(&entry.memory), self.store.engine().blind(&entry.model));
         let found = self.get(&key, "an embedding", PlainValue::take)?.map(|value| value.stored.place);
         self.plain(&format!("the embedding of {:?}", entry.memory), standing(found, place), true);
         Ok(())

@@ -83,20 +83,38 @@ pub(crate) struct Binding {
     pub(crate) offset: u64,
 }
 
+/// What a header says of its frame, besides length and sums.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Label {
+    pub(crate) kind: Kind,
+    pub(crate) flags: u8,
+    pub(crate) key: u16,
+    pub(crate) revision: u64,
+}
+
+/// What a sealed payload is bound to. Not the store's id: a backup that is restored keeps its payloads under a new one.
+pub(crate) fn place(kind: Kind, segment: u32, offset: u64, revision: u64) -> [u8; 21] {
+    let mut place = [0; 21];
+    place[0] = kind.code();
+    place[1..5].copy_from_slice(&segment.to_be_bytes());
+    place[5..13].copy_from_slice(&offset.to_be_bytes());
+    place[13..].copy_from_slice(&revision.to_be_bytes());
+    place
+}
+
 /// Writes the header of the frame that begins at `start` of `buffer` and whose payload follows it there; returns the frame's hash.
 pub(crate) fn finish(
     buffer: &mut [u8],
     binding: Binding,
-    kind: Kind,
-    flags: u8,
-    revision: u64,
+    label: Label,
     previous: [u8; 16],
 ) -> Result<[u8; 16], Malformed> {
+    let Label { kind, flags, key, revision } = label;
     let length = u32::try_from(buffer.len() - HEADER).map_err(|_| Malformed("is over 4 GiB"))?;
     buffer[0..4].copy_from_slice(&length.to_be_bytes());
     buffer[8] = kind.code();
     buffer[9] = flags;
-    buffer[10..12].fill(0);
+    buffer[10..12].copy_from_slice(&key.to_be_bytes());
     buffer[12..20].copy_from_slice(&revision.to_be_bytes());
     buffer[20..36].copy_from_slice(&previous);
     let crc = checksum(binding, &buffer[8..]);

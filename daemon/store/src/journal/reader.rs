@@ -70,14 +70,11 @@ impl Reader {
         let Some(Loaded { header, payload, .. }) = loaded else {
             return Err(damaged(0, "a frame that does not check", Vec::new()));
         };
-        if header.key != 0 {
-            return Err(StoreError::Sealed { place: what.to_owned(), key: header.key });
-        }
         if !kinds.contains(&header.kind) {
             return Err(damaged(header.frame_length(), "a frame of another kind", Vec::new()));
         }
         let revision = header.revision;
-        let payload = frame::unpack(&header, payload).map_err(|error| {
+        let payload = self.home.unpack(&header, segment, offset, payload).map_err(|error| {
             damaged(header.frame_length(), &format!("a frame that {error}"), vec![revision..=revision])
         })?;
         Ok(Frame { header, payload })

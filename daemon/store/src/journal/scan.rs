@@ -3,13 +3,20 @@
 use std::{ops::RangeInclusive, sync::Arc};
 
 use super::{
-    Position,
+    Home, Position,
     frame::{self, Binding, Header, Kind},
     reader::{Loaded, load},
     segment,
     segments::{Segment, Segments},
 };
-use crate::{codec::batch, disk::DiskFile, error::StoreError, record::BodyPlace, report::Damage};
+use crate::{
+    codec::{Malformed, batch},
+    disk::DiskFile,
+    error::StoreError,
+    record::BodyPlace,
+    report::Damage,
+    seal::KEY_ID,
+};
 
 /// Bytes looked through at once for the next valid frame.
 const WINDOW: usize = 256 << 10;
@@ -27,6 +34,27 @@ pub(crate) struct Visit<'a> {
     pub(crate) payload: &'a [u8],
     /// Whether bytes before it are damaged.
     pub(crate) after_damage: bool,
+    home: &'a Home,
+}
+
+impl Visit<'_> {
+    /// Opens and unpacks the payload.
+    pub(crate) fn unpack(&self) -> Result<Vec<u8>, Malformed> {
+        self.home.unpack(&self.header, self.start.segment, self.start.offset, self.payload.to_vec())
+    }
+
+    /// Opens the payload; it may still be packed.
+    pub(crate) fn open(&self) -> Result<Vec<u8>, Malformed> {
+        self.home.open(&self.header, self.start.segment, self.start.offset, self.payload.to_vec())
+    }
+
+    /// Says that something is wrong with it.
+    pub(crate) fn damage(&self, problem: &str) -> Damage {
+        let revision = self.header.revision;
+        let path = self.home.segment_path(self.start.segment);
+        let damage = Damage::new(&path, self.start.offset, self.header.frame_length(), problem);
+        Damage { revisions: vec![revision..=revision], ..damage }
+    }
 }
 
 /// What is known to have been acknowledged: all of it from the trusted engine, the revision alone from the note of a clean stop.
@@ -167,9 +195,7 @@ impl Scan<'_> {
         let number = self.at.segment;
         while self.at.offset < segment.length {
             let loaded = self.load(segment, self.at.offset)?;
-            if let Some(loaded) =
-                loaded.filter(|loaded| !self.trusted || loaded.header.previous == self.at.chain)
-            {
+            if let Some(loaded) = loaded.filter(|loaded| self.belongs(loaded.header)) {
                 self.take(&loaded)?;
                 continue;
             }
@@ -188,6 +214,12 @@ impl Scan<'_> {
             self.outcome.tail = segment.length.saturating_sub(self.outcome.end_offset(number));
         }
         Ok(true)
+    }
+
+    /// Whether a frame follows the one before it. A plain frame in an encrypted journal is somebody else's.
+    fn belongs(&self, header: Header) -> bool {
+        let foreign = header.key <= KEY_ID && header.key != self.segments.home.key();
+        !foreign && (!self.trusted || header.previous == self.at.chain)
     }
 
     /// Whether bytes at `bad` were fsynced once: a later frame says so, or the engine holds commits from beyond.
@@ -213,7 +245,7 @@ impl Scan<'_> {
 
     fn take(&mut self, loaded: &Loaded) -> Result<(), StoreError> {
         let header = loaded.header;
-        if header.key != 0 {
+        if header.key != self.segments.home.key() {
             let place = format!(
                 "byte {} of {}",
                 self.at.offset,
@@ -233,12 +265,14 @@ impl Scan<'_> {
             }
             Kind::Batch => {
                 self.reach(header.revision.saturating_sub(1));
-                self.touch(loaded);
+                self.touch(start, loaded);
                 self.reached = self.reached.max(header.revision);
             }
         }
         let after_damage = !self.outcome.damage.is_empty();
-        (self.visit)(&Visit { start, end: self.at, header, payload: &loaded.payload, after_damage })?;
+        let home = &self.segments.home;
+        let payload = loaded.payload.as_slice();
+        (self.visit)(&Visit { start, end: self.at, header, payload, after_damage, home })?;
         if header.kind != Kind::Body {
             self.outcome.end = self.at;
             self.outcome.revision = self.outcome.revision.max(header.revision);
@@ -263,11 +297,15 @@ impl Scan<'_> {
     }
 
     /// A batch right after damage lost bodies if it refers into the damaged bytes.
-    fn touch(&mut self, loaded: &Loaded) {
+    fn touch(&mut self, start: Position, loaded: &Loaded) {
         let Some((index, segment, from, length)) = self.pending.take() else { return };
         let inside =
             |place: &BodyPlace| place.segment == segment && (from..from + length).contains(&place.offset);
-        let hit = frame::unpack(&loaded.header, loaded.payload.clone())
+        let payload = loaded.payload.clone();
+        let hit = self
+            .segments
+            .home
+            .unpack(&loaded.header, start.segment, start.offset, payload)
             .and_then(|payload| batch::places(&payload))
             .map_or(true, |places| places.iter().any(inside));
         if hit && let Some(found) = self.outcome.damage.get_mut(index) {

@@ -4,13 +4,19 @@ use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
 use super::{
     Home, Position,
+    frame::{Binding, Header},
+    reader::{Loaded, load},
     segment::{self, SegmentHeader},
 };
 use crate::{
     disk::{Disk, DiskFile},
     error::StoreError,
     report::Damage,
+    seal::{KEY_ID, Seal},
 };
+
+/// Frames at the beginning of each segment that are tried with a key before it counts as the wrong one.
+const FRAMES_TRIED: usize = 4;
 
 /// The segments of a folder and their headers. No file stays open: there may be more of them than a process may hold.
 #[derive(Clone)]
@@ -29,7 +35,11 @@ pub(super) struct Segment {
 
 impl Segments {
     /// Lists them; `None` if there is no journal yet, or only the unfinished first file of one.
-    pub(crate) fn list(disk: &Arc<dyn Disk>, folder: PathBuf) -> Result<Option<Self>, StoreError> {
+    pub(crate) fn list(
+        disk: &Arc<dyn Disk>,
+        folder: PathBuf,
+        seal: Option<Seal>,
+    ) -> Result<Option<Self>, StoreError> {
         let mut files = BTreeMap::new();
         for name in disk.names(&folder).map_err(StoreError::io("list", &folder))? {
             let Some(number) = segment::number(&name) else { continue };
@@ -52,7 +62,54 @@ impl Segments {
                 }
             };
         };
-        Ok(Some(Self { home: Home { folder, store_id }, disk: Arc::clone(disk), files }))
+        Ok(Some(Self { home: Home { folder, store_id, seal }, disk: Arc::clone(disk), files }))
+    }
+
+    /// Whether the journal is sealed with the key that is given, or is plain and none is: looked at before anything is changed. One
+    /// frame that opens is enough; the others may be damaged.
+    pub(crate) fn check_key(&self) -> Result<(), StoreError> {
+        let mut refused = Ok(());
+        for segment in self.files.values() {
+            let mut offset = segment::HEADER;
+            for _ in 0..FRAMES_TRIED {
+                let Some(Loaded { header, payload, .. }) = self.look(*segment, offset)? else { break };
+                refused = self.check_frame(&header, segment.number, offset, payload);
+                if refused.is_ok() {
+                    return Ok(());
+                }
+                offset += header.frame_length();
+            }
+        }
+        refused
+    }
+
+    fn look(&self, segment: Segment, offset: u64) -> Result<Option<Loaded>, StoreError> {
+        let path = self.home.segment_path(segment.number);
+        let file = self.disk.open(&path, false).map_err(StoreError::io("open", &path))?;
+        let binding = Binding { store_id: self.home.store_id, segment: segment.number, offset };
+        load(file.as_ref(), binding, segment.length).map_err(self.refused(segment.number))
+    }
+
+    fn check_frame(
+        &self,
+        header: &Header,
+        segment: u32,
+        offset: u64,
+        payload: Vec<u8>,
+    ) -> Result<(), StoreError> {
+        let folder = self.home.folder.clone();
+        match (header.key, &self.home.seal) {
+            (0, None) => Ok(()),
+            (0, Some(_)) => Err(StoreError::NotEncrypted { folder }),
+            (KEY_ID, None) => Err(StoreError::NoKey { folder }),
+            (KEY_ID, Some(_)) => match self.home.open(header, segment, offset, payload) {
+                Ok(_) => Ok(()),
+                Err(_) => Err(StoreError::WrongKey { folder }),
+            },
+            (key, _) => {
+                Err(StoreError::Sealed { place: self.home.segment_path(segment).display().to_string(), key })
+            }
+        }
     }
 
     /// Bytes from a position to the end.

@@ -42,7 +42,7 @@ impl Store {
     /// # Errors
     /// What engine or journal refuse.
     pub fn embedding(&self, memory: &str, model: &str) -> Result<Option<EmbeddingRecord>, StoreError> {
-        let key = keys::pair(keys::EMBEDDING, keys::id16(memory), keys::blind(model));
+        let key = keys::pair(keys::EMBEDDING, keys::id16(memory), self.engine().blind(model));
         let value = self.engine().get(&key)?;
         value.map(|value| self.embedding_record(&value)).transpose()
     }

@@ -5,7 +5,7 @@ use satchel_pam::memory::Memory;
 use super::{Seen, parse, read, seen, wrong_kind};
 use crate::{
     codec::{Malformed, Take},
-    engine::{self, SCAN},
+    engine::{self, Engine, SCAN},
     entry::{Entry, Facets, facets},
     error::StoreError,
     journal::Place,
@@ -82,7 +82,7 @@ impl Store {
         if !query.ids.is_empty() {
             return self.picked(query, after, limit, at);
         }
-        match (query.order, selective(query)) {
+        match (query.order, selective(self.engine(), query)) {
             (MemoryOrder::IdAscending, _) => self.by_id(query, after, limit, at),
             (MemoryOrder::CreatedAscending, None | Some(List::MemoriesTagged(_))) => {
                 self.listed(query, List::MemoriesCreated, after, limit, at)
@@ -337,9 +337,9 @@ pub(super) fn spanned<T>(
 }
 
 /// Returns the list with the fewest rows for a query, if one is better than all memories.
-fn selective(query: &MemoryQuery) -> Option<List> {
+fn selective(engine: &dyn Engine, query: &MemoryQuery) -> Option<List> {
     if let Some(hash) = &query.content_hash {
-        return Some(List::MemoriesHashed(keys::blind(hash)));
+        return Some(List::MemoriesHashed(engine.blind(hash)));
     }
     if let Some(conversation) = &query.conversation {
         return Some(List::MemoriesOf(keys::id16(conversation)));
@@ -348,7 +348,7 @@ fn selective(query: &MemoryQuery) -> Option<List> {
         [only] => Some(only),
         _ => None,
     });
-    tag.map(|tag| List::MemoriesTagged(keys::blind(tag)))
+    tag.map(|tag| List::MemoriesTagged(engine.blind(tag)))
 }
 
 fn sort_key(order: MemoryOrder, facets: &Facets, id: Id16) -> Vec<u8> {

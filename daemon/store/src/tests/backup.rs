@@ -9,9 +9,9 @@ use std::{
 
 use super::{
     damage::{copy, files, flip, make},
-    world::{Dice, Model, open_real, show_all},
+    world::{Dice, Model, open_real, seal, show_all},
 };
-use crate::{Health, OpenEvent, Pinned, Revision, Store, StoreError, blob::blob_path, renew};
+use crate::{Health, OpenEvent, Pinned, Revision, Store, StoreError, renew};
 
 /// What a backup does with what is pinned.
 fn restore(store: &Store, pinned: &Pinned, to: &Path) {
@@ -23,14 +23,15 @@ fn restore(store: &Store, pinned: &Pinned, to: &Path) {
         fs::write(to.join("journal").join(&segment.name), bytes).unwrap();
     }
     for sha256 in store.blobs().unwrap() {
-        let path = blob_path(to, &sha256);
+        let (name, mut file) = store.blob_file(&sha256).unwrap().unwrap();
+        let path = to.join("blobs").join(&name[..2]).join(&name[2..]);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::copy(blob_path(store.dir(), &sha256), path).unwrap();
+        std::io::copy(&mut file, &mut fs::File::create_new(path).unwrap()).unwrap();
     }
 }
 
 #[test]
-fn a_copy_taken_while_commits_go_on_is_the_store_of_one_revision() {
+pub(super) fn a_copy_taken_while_commits_go_on_is_the_store_of_one_revision() {
     let (dir, copied) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     make(dir.path(), 21, 20);
     let (store, _) = open_real(dir.path(), "boot").unwrap();
@@ -58,7 +59,7 @@ fn a_copy_taken_while_commits_go_on_is_the_store_of_one_revision() {
         (pinned, writing.join().unwrap())
     });
     assert!(committed > 0 && store.revision() > pinned.revision);
-    let id = renew(copied.path(), &mut |_| {}).unwrap();
+    let id = renew(copied.path(), seal().as_ref(), &mut |_| {}).unwrap();
     assert_ne!(id, pinned.store_id);
     let (copy, _) = open_real(copied.path(), "boot").unwrap();
     assert_eq!((copy.store_id(), copy.revision(), copy.state_digest()), (id, pinned.revision, pinned.digest));
@@ -77,12 +78,12 @@ fn a_copy_taken_while_commits_go_on_is_the_store_of_one_revision() {
 }
 
 #[test]
-fn an_empty_store_is_copied_too() {
+pub(super) fn an_empty_store_is_copied_too() {
     let (dir, copied) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (store, _) = open_real(dir.path(), "boot").unwrap();
     let pinned = store.pin(&mut |_| {}).unwrap();
     restore(&store, &pinned, copied.path());
-    let id = renew(copied.path(), &mut |_| {}).unwrap();
+    let id = renew(copied.path(), seal().as_ref(), &mut |_| {}).unwrap();
     let (copy, _) = open_real(copied.path(), "boot").unwrap();
     assert_eq!((copy.store_id(), copy.revision()), (id, Revision::ZERO));
 }
@@ -96,7 +97,7 @@ fn a_damaged_journal_is_neither_backed_up_nor_restored() {
         copy(dir.path(), copied.path());
         let path = files(&copied.path().join("journal")).remove(segment);
         flip(&path, 8 * 200 + 3);
-        let refused = renew(copied.path(), &mut |_| {});
+        let refused = renew(copied.path(), seal().as_ref(), &mut |_| {});
         assert!(matches!(refused, Err(StoreError::DamagedJournal { .. })), "{refused:?}");
         assert!(path.exists());
         fs::remove_dir_all(copied.path().join("journal.new")).unwrap();

@@ -113,7 +113,7 @@ fn unsynced(plan: &Plan, acknowledged: usize) -> Files {
 }
 
 #[test]
-fn a_power_loss_at_any_byte_of_a_group_leaves_whole_batches() {
+pub(super) fn a_power_loss_at_any_byte_of_a_group_leaves_whole_batches() {
     for seed in 0..4 {
         let plan = Plan::new(seed, 7);
         let image = unsynced(&plan, 4);
@@ -135,7 +135,7 @@ fn a_power_loss_at_any_byte_of_a_group_leaves_whole_batches() {
 }
 
 #[test]
-fn torn_sectors_of_a_group_leave_whole_batches() {
+pub(super) fn torn_sectors_of_a_group_leave_whole_batches() {
     for seed in 0..12_u64 {
         let plan = Plan::new(seed, 7);
         let image = unsynced(&plan, 4);
@@ -151,7 +151,7 @@ fn torn_sectors_of_a_group_leave_whole_batches() {
 }
 
 #[test]
-fn a_killed_process_loses_nothing_wherever_its_engine_stood() {
+pub(super) fn a_killed_process_loses_nothing_wherever_its_engine_stood() {
     for seed in 20..26_u64 {
         let plan = Plan::new(seed, 10);
         for acknowledged in [3, 7, 10] {
@@ -285,7 +285,7 @@ fn an_acknowledged_ledger_entry_survives_a_power_loss() {
 }
 
 #[test]
-fn a_blob_is_durable_once_a_commit_after_it_was_acknowledged() {
+pub(super) fn a_blob_is_durable_once_a_commit_after_it_was_acknowledged() {
     let picture = [b'p'; 5_000];
     let plan = Plan::new(3, 2);
     let (mut acknowledged, mut refused) = (0, 0);

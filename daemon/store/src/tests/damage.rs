@@ -108,7 +108,7 @@ fn harmed(
 }
 
 #[test]
-fn any_flipped_bit_of_the_journal_is_found_and_its_revisions_are_named() {
+pub(super) fn any_flipped_bit_of_the_journal_is_found_and_its_revisions_are_named() {
     let dir = tempfile::tempdir().unwrap();
     make(dir.path(), 3, 30);
     let segments = files(&dir.path().join("journal"));
@@ -142,12 +142,14 @@ fn any_flipped_bit_of_the_journal_is_found_and_its_revisions_are_named() {
         assert!(matches!(store.health(), Health::Damaged(_)));
         let refused = store.commit(Model::default().batch(&mut Dice(1)));
         assert!(matches!(refused, Err(StoreError::DamagedJournal { .. })), "{refused:?}");
-        assert_eq!(store.revision(), last, "what comes after the damage is shown");
+        // The last commit itself may be what is lost.
+        let before = expected == [last.get()] && store.revision().get() == last.get() - 1;
+        assert!(before || store.revision() == last, "what comes after the damage is shown");
     }
 }
 
 #[test]
-fn a_cut_or_missing_segment_is_damage_and_names_its_revisions() {
+pub(super) fn a_cut_or_missing_segment_is_damage_and_names_its_revisions() {
     let dir = tempfile::tempdir().unwrap();
     let model = make(dir.path(), 5, 30);
     let (whole, _) = open_real(dir.path(), "boot").unwrap();

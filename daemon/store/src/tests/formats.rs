@@ -7,10 +7,10 @@ use std::{
 
 use super::{
     damage::{copy, make},
-    world::{open_real, show_all},
+    world::{open_real, sealed, show_all},
 };
 use crate::{
-    Health, OpenEvent, OpenOptions, Store, StoreError,
+    DataKey, Health, OpenEvent, OpenOptions, Seal, Store, StoreError,
     engine::{Changes, Engine, tree::SledEngine},
     keys,
     value::SCHEMA,
@@ -47,7 +47,8 @@ fn a_store_of_every_format_opens_with_the_state_that_it_had() {
         for rebuild in [false, true] {
             let dir = tempfile::tempdir().unwrap();
             unpack(&fixture, dir.path());
-            let options = OpenOptions { rebuild, ..OpenOptions::default() };
+            let sealed_with = is_sealed(&fixture).then(|| Seal::new(&DataKey::from_bytes(&[42; 32])));
+            let options = OpenOptions { rebuild, seal: sealed_with, ..OpenOptions::default() };
             let mut events = Vec::new();
             let store = Store::open(dir.path(), options, &mut |event| events.push(event)).unwrap();
             let what = format!("{}, rebuild {rebuild}", fixture.display());
@@ -61,6 +62,11 @@ fn a_store_of_every_format_opens_with_the_state_that_it_had() {
             assert_eq!(store.blobs().unwrap().len(), 1, "{what}");
         }
     }
+}
+
+/// Whether a fixture is of an encrypted store; then it is sealed with the key of these tests.
+fn is_sealed(fixture: &Path) -> bool {
+    fixture.file_name().unwrap().to_string_lossy().starts_with("sealed")
 }
 
 /// Changes a segment's header so that its checksum fits.
@@ -149,10 +155,15 @@ fn unsummed(note: &str) -> String {
     format!("{}}}\n", &note[..at])
 }
 
-/// Writes a fixture of the format that this program writes, into `SATCHEL_WRITE_FIXTURE`; else it does nothing.
+/// Writes a fixture of the format that this program writes, into `SATCHEL_WRITE_FIXTURE`, encrypted if that is named so; else it
+/// does nothing.
 #[test]
 fn writes_a_fixture_when_asked() {
     let Some(to) = std::env::var_os("SATCHEL_WRITE_FIXTURE").map(PathBuf::from) else { return };
+    if is_sealed(&to) { sealed(|| write_fixture(&to)) } else { write_fixture(&to) }
+}
+
+fn write_fixture(to: &Path) {
     let dir = tempfile::tempdir().unwrap();
     make(dir.path(), 74, 14);
     let (store, _) = open_real(dir.path(), "boot").unwrap();
@@ -160,7 +171,7 @@ fn writes_a_fixture_when_asked() {
     store.commit(super::world::Model::default().batch(&mut super::world::Dice(75))).unwrap();
     let (digest, revision) = (store.state_digest(), store.revision());
     store.close().unwrap();
-    pack(dir.path(), &to);
+    pack(dir.path(), to);
     fs::write(to.join("digest"), format!("{digest}\n")).unwrap();
     fs::write(to.join("revision"), format!("{revision}\n")).unwrap();
 }

@@ -53,7 +53,7 @@ fn harm(path: &Path, harm: Harm, dice: &mut Dice) -> bool {
     fs::read(path).unwrap() != before
 }
 
-fn all_files(dir: &Path) -> Vec<PathBuf> {
+pub(super) fn all_files(dir: &Path) -> Vec<PathBuf> {
     let (mut found, mut folders) = (Vec::new(), vec![dir.to_owned()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {

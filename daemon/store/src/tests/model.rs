@@ -101,7 +101,7 @@ proptest! {
 }
 
 #[test]
-fn sled_shows_what_was_committed_after_each_restart() {
+pub(super) fn sled_shows_what_was_committed_after_each_restart() {
     let dir = tempfile::tempdir().unwrap();
     let (mut model, mut dice) = (Model::default(), Dice(7));
     let mut history = vec![Model::default()];
@@ -124,7 +124,7 @@ fn sled_shows_what_was_committed_after_each_restart() {
 }
 
 #[test]
-fn equal_content_has_an_equal_digest_whatever_the_order() {
+pub(super) fn equal_content_has_an_equal_digest_whatever_the_order() {
     let mut dice = Dice(3);
     let mut model = Model::default();
     let batches: Vec<_> = (0..12).map(|_| model.batch(&mut dice)).collect();

@@ -50,7 +50,7 @@ fn found(dir: &Path, script: &Script, run: &Run, image: Files, engine: MapEngine
 }
 
 #[test]
-fn power_may_go_at_any_call() {
+pub(super) fn power_may_go_at_any_call() {
     let dir = tempfile::tempdir().unwrap();
     for seed in 0..rounds(1) {
         let script = Script::new(seed);
@@ -82,7 +82,7 @@ fn power_may_go_at_any_call() {
 }
 
 #[test]
-fn the_process_may_be_killed_at_any_call() {
+pub(super) fn the_process_may_be_killed_at_any_call() {
     let dir = tempfile::tempdir().unwrap();
     for seed in 0..rounds(1) {
         let script = Script::new(seed + 100);

@@ -1,6 +1,6 @@
 //! Invented records, random batches of them, and what a store that took them must show.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{cell::Cell, collections::BTreeMap, path::Path, sync::Arc};
 
 use satchel_pam::{
     conversation::{ConversationHeader, Role},
@@ -12,13 +12,29 @@ use serde_json::json;
 
 use super::{disk::CrashDisk, map::MapHouse};
 use crate::{
-    Batch, Change, ConversationQuery, ConversationRecord, ConversationWrite, EvidenceWrite, Ledger,
+    Batch, Change, ConversationQuery, ConversationRecord, ConversationWrite, DataKey, EvidenceWrite, Ledger,
     LedgerWrite, MemoryOrder, MemoryQuery, MessageHead, MessageWrite, OpenEvent, OpenOptions, Origin,
-    Revision, Store, StoreError, open::Ground,
+    Revision, Seal, Store, StoreError, open::Ground,
 };
 
 /// Small, so that a short test has many segments.
 pub(super) const ROLL_AT: u64 = 6_000;
+
+thread_local! {
+    static SEALED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does `work` on stores that are encrypted.
+pub(super) fn sealed(work: impl FnOnce()) {
+    SEALED.set(true);
+    work();
+    SEALED.set(false);
+}
+
+/// What stores of this test are sealed with.
+pub(super) fn seal() -> Option<Seal> {
+    SEALED.get().then(|| Seal::new(&DataKey::from_bytes(&[42; 32])))
+}
 
 /// A random number after the other; the same for the same seed.
 pub(super) struct Dice(pub(super) u64);
@@ -370,7 +386,7 @@ pub(super) fn open_with(
 ) -> Result<(Store, Vec<OpenEvent>), StoreError> {
     let (disk, house) = (Arc::new(disk.clone()), Arc::new(house.clone()));
     let ground = Ground { disk, house, roll_at: ROLL_AT, headroom };
-    let options = OpenOptions { boot_id: Some(boot.to_owned()), ..OpenOptions::default() };
+    let options = OpenOptions { boot_id: Some(boot.to_owned()), seal: seal(), ..OpenOptions::default() };
     let mut events = Vec::new();
     let store = Store::open_on(dir, options, ground, &mut |event| events.push(event))?;
     Ok((store, events))
@@ -378,7 +394,7 @@ pub(super) fn open_with(
 
 /// Opens a store on the real disk with sled.
 pub(super) fn open_real(dir: &Path, boot: &str) -> Result<(Store, Vec<OpenEvent>), StoreError> {
-    let options = OpenOptions { boot_id: Some(boot.to_owned()), ..OpenOptions::default() };
+    let options = OpenOptions { boot_id: Some(boot.to_owned()), seal: seal(), ..OpenOptions::default() };
     let mut ground = Ground::new(dir, &options);
     (ground.roll_at, ground.headroom) = (ROLL_AT, 0);
     let mut events = Vec::new();
@@ -402,7 +418,7 @@ impl Store {
     pub(super) fn frames_for_tests(&self) -> Vec<FrameSpan> {
         use crate::journal::{frame::Kind, scan::Acknowledged, segments::Segments};
         let home = self.reader().home().clone();
-        let segments = Segments::list(self.reader().disk(), home.folder).unwrap().unwrap();
+        let segments = Segments::list(self.reader().disk(), home.folder, home.seal).unwrap().unwrap();
         let mut frames = Vec::new();
         let scanned = segments.scan(Segments::beginning(), 0, Acknowledged::default(), &mut |visit| {
             let owned = matches!(visit.header.kind, Kind::Body | Kind::Batch);

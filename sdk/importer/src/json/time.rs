@@ -113,7 +113,7 @@ mod tests {
             let text = arena.alloc_str(value);
             let mut rest = Leftover::default();
             let micros = rest.time("t", &mut Parser::new(text, &arena)).expect("it is JSON");
-            (micros, rest.into_json().map(std::borrow::Cow::into_owned))
+            (micros, rest.into_json().map(Cow::into_owned))
         };
         let noon = Some(1_750_507_200_000_000);
         assert_eq!(time("1750507200"), (noon, None));

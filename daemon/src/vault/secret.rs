@@ -1,0 +1,61 @@
+//! Text that is shown to nobody and wiped when it is no longer needed.
+
+use std::{
+    fmt, fs,
+    io::{self, Read as _},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+};
+
+use zeroize::Zeroizing;
+
+use super::VaultError;
+
+/// Longest file that a secret is read from, in bytes.
+const MAX_BYTES: u64 = 4_096;
+
+/// A passphrase, a phrase for recovery, the text of a key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// Takes a text.
+    #[must_use]
+    pub fn new(text: String) -> Self {
+        Self(Zeroizing::new(text))
+    }
+
+    /// Reads one line from a file that only its owner may read.
+    ///
+    /// # Errors
+    /// A file that others may read, that is too long, or that the file system refuses.
+    pub fn from_file(path: &Path) -> Result<Self, VaultError> {
+        let failed = |source| VaultError::Read { path: path.to_owned(), source };
+        let file = fs::File::open(path).map_err(failed)?;
+        let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
+        #[expect(clippy::verbose_bit_mask, reason = "modes are read in octal")]
+        let closed = mode & 0o077 == 0;
+        if !closed {
+            return Err(VaultError::OpenToOthers { path: path.to_owned(), mode });
+        }
+        let mut text = Zeroizing::new(String::new());
+        file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
+        if text.len() as u64 > MAX_BYTES {
+            return Err(failed(io::Error::other("it is too long for a key or a passphrase")));
+        }
+        Ok(Self::new(text.trim_end_matches(['\r', '\n']).to_owned()))
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+/// No letter of it.
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}

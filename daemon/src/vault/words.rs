@@ -1,0 +1,54 @@
+//! The recovery phrase: twelve words of BIP-39 that hold 128 random bits and a checksum.
+
+use std::io;
+
+use bip39::{Language, Mnemonic};
+use zeroize::Zeroizing;
+
+use super::{Secret, VaultError};
+
+/// Random bytes in a phrase of twelve words.
+const ENTROPY: usize = 16;
+
+/// Makes a phrase.
+pub(super) fn create() -> io::Result<Secret> {
+    let mut entropy = Zeroizing::new([0; ENTROPY]);
+    getrandom::fill(entropy.as_mut_slice())?;
+    let phrase = Mnemonic::from_entropy_in(Language::English, entropy.as_slice());
+    let phrase = phrase.map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(Secret::new(phrase.to_string()))
+}
+
+/// Returns the key that a phrase stands for, however it is spaced and whatever the case of its letters.
+pub(super) fn key(phrase: &Secret) -> Result<Zeroizing<[u8; 32]>, VaultError> {
+    let words: Vec<String> = phrase.expose().split_whitespace().map(str::to_lowercase).collect();
+    let text = Zeroizing::new(words.join(" "));
+    let parsed = Mnemonic::parse_in_normalized(Language::English, &text);
+    let parsed = parsed.map_err(|_| VaultError::NoPhrase { words: words.len() })?;
+    let entropy = Zeroizing::new(parsed.to_entropy());
+    Ok(Zeroizing::new(blake3::derive_key("satchel vault v1: recovery phrase", &entropy)))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phrase_has_twelve_words_and_reads_back_as_it_is_written_down() {
+        let phrase = create().unwrap();
+        assert_eq!(phrase.expose().split(' ').count(), 12);
+        let copied = format!("  {}\n", phrase.expose().to_uppercase().replace(' ', "\n  "));
+        assert_eq!(*key(&Secret::new(copied)).unwrap(), *key(&phrase).unwrap());
+        assert_ne!(*key(&create().unwrap()).unwrap(), *key(&phrase).unwrap());
+    }
+
+    #[test]
+    fn a_word_that_was_mistyped_is_told_from_a_phrase_of_another_store() {
+        let known = "legal winner thank year wave sausage worth useful legal winner thank yellow";
+        assert!(key(&Secret::new(known.to_owned())).is_ok());
+        for wrong in [known.replace("yellow", "year"), known.replace("legal", "lagel"), "legal".to_owned()] {
+            assert!(matches!(key(&Secret::new(wrong)), Err(VaultError::NoPhrase { .. })));
+        }
+    }
+}

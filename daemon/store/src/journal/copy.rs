@@ -1,0 +1,100 @@
+//! A journal that is written beside another: the same frames in the same segments, under headers and sums of its own.
+
+use std::{path::PathBuf, sync::Arc};
+
+use super::{
+    Home,
+    frame::{self, Binding, HEADER, Label},
+    segment::{self, SegmentHeader},
+    segments::Segments,
+    writer,
+};
+use crate::{
+    disk::{Disk, DiskFile},
+    error::{FSYNC, StoreError},
+    report::Damage,
+};
+
+/// Frames are handed to the file in pieces of about this many bytes.
+const WRITE_AT: usize = 1 << 20;
+
+/// The new journal, as far as it is written.
+pub(crate) struct Copy<'a> {
+    disk: Arc<dyn Disk>,
+    home: Home,
+    /// The journal that it is made from.
+    old: &'a Segments,
+    file: Option<Arc<dyn DiskFile>>,
+    segment: u32,
+    /// Where `buffer` begins in the file.
+    start: u64,
+    buffer: Vec<u8>,
+    chain: [u8; 16],
+}
+
+impl<'a> Copy<'a> {
+    pub(crate) fn new(disk: Arc<dyn Disk>, home: Home, old: &'a Segments) -> Self {
+        Self { disk, home, old, file: None, segment: 0, start: 0, buffer: Vec::new(), chain: [0; 16] }
+    }
+
+    /// Returns where the next frame of a segment will begin.
+    pub(crate) fn offset(&mut self, segment: u32) -> Result<u64, StoreError> {
+        while self.segment < segment {
+            self.next()?;
+        }
+        Ok(self.start + self.buffer.len() as u64)
+    }
+
+    /// Appends a frame to a segment, its payload as it will lie on disk.
+    pub(crate) fn put(&mut self, segment: u32, label: Label, payload: &[u8]) -> Result<(), StoreError> {
+        let offset = self.offset(segment)?;
+        let at = self.buffer.len();
+        self.buffer.resize(at + HEADER, 0);
+        self.buffer.extend_from_slice(payload);
+        let binding = Binding { store_id: self.home.store_id, segment, offset };
+        let finished = frame::finish(&mut self.buffer[at..], binding, label, self.chain);
+        self.chain = finished.map_err(|error| StoreError::DamagedJournal {
+            first: Damage::new(&self.home.segment_path(segment), offset, 0, &format!("a frame that {error}")),
+        })?;
+        if self.buffer.len() >= WRITE_AT { self.write() } else { Ok(()) }
+    }
+
+    fn next(&mut self) -> Result<(), StoreError> {
+        let previous_length = self.close()?;
+        self.segment += 1;
+        let header = SegmentHeader {
+            number: self.segment,
+            store_id: self.home.store_id,
+            revision: self.old.revision_before(self.segment),
+            chain: self.chain,
+            previous_length,
+        };
+        self.file = Some(writer::create(self.disk.as_ref(), &self.home, &header)?);
+        self.start = segment::HEADER;
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<(), StoreError> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let path = self.home.segment_path(self.segment);
+        file.write_at(self.start, &self.buffer).map_err(StoreError::io("write", path))?;
+        self.start += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Ends the segment that is open; returns its length.
+    fn close(&mut self) -> Result<u64, StoreError> {
+        self.write()?;
+        let Some(file) = self.file.take() else { return Ok(0) };
+        file.sync().map_err(StoreError::io(FSYNC, self.home.segment_path(self.segment)))?;
+        Ok(self.start)
+    }
+
+    /// Makes all of it durable, and as many segments as the old journal has; returns its folder.
+    pub(crate) fn finish(mut self) -> Result<PathBuf, StoreError> {
+        self.offset(self.old.last().max(1))?;
+        self.close()?;
+        Ok(self.home.folder)
+    }
+}

@@ -1,0 +1,355 @@
+//! An encrypted store: nothing of it is plain on the disk, everything stands as in a plain one, and what was moved does not open.
+
+use std::{fs, io::Read as _, path::Path, sync::Arc};
+
+use serde_json::json;
+
+use super::{
+    damage, harm, model, power,
+    world::{Dice, Model, head, header, id, memory, open_real, seal, sealed, show_all},
+};
+use crate::{
+    Batch, Change, ConversationWrite, DataKey, EvidenceWrite, Ledger, LedgerWrite, MemoryQuery, MessageWrite,
+    OpenOptions, Seal, Store, StoreError,
+    blob::{blob_path, file_name},
+    disk::{Disk, OsDisk},
+    engine::{Changes, Engine as _, tree::SledEngine},
+    journal::{
+        copy::Copy,
+        frame::{Kind, Label},
+        scan::Acknowledged,
+        segments::Segments,
+    },
+    keys,
+};
+
+/// Stands in everything that a person would call theirs.
+pub(super) const PLANTED: &str = "planted-Tangerine";
+
+/// A batch with the planted words in each place that holds text.
+pub(super) fn planted() -> Batch {
+    let mut dice = Dice(1);
+    let mut remembered = memory(0, &mut dice);
+    remembered.content = format!("Paula likes {PLANTED}");
+    remembered.tags = vec![format!("{PLANTED}-tag")];
+    let mut titled = header(0, &mut dice);
+    titled.title = Some(format!("About {PLANTED}"));
+    let body = format!("my {PLANTED} and {}", "x".repeat(70_000)).into_bytes();
+    let mut first = head(0, 0, &mut dice);
+    first.opaque = PLANTED.as_bytes().to_vec();
+    let short = MessageWrite::Put { head: head(0, 1, &mut dice), body: PLANTED.as_bytes().to_vec() };
+    let messages = vec![MessageWrite::Put { head: first, body }, short];
+    let opaque = PLANTED.as_bytes().to_vec();
+    let conversation = ConversationWrite { header: titled, current: None, opaque, messages };
+    let value = json!({"source": format!("{PLANTED}.zip")}).to_string().into_bytes();
+    let issues = LedgerWrite::Issues { import: uuid::Uuid::nil(), page: 0, value: value.clone() };
+    let entry = LedgerWrite::Entry {
+        ledger: Ledger::Import,
+        id: "import".to_owned(),
+        at_micros: 1,
+        value: value.clone(),
+    };
+    let changes = vec![
+        Change::Memory(Box::new(remembered)),
+        Change::Conversation(Box::new(conversation)),
+        Change::Evidence(EvidenceWrite { id: [1; 16], json: value.clone() }),
+        Change::Ledger(entry),
+        Change::Ledger(issues),
+        Change::Ledger(LedgerWrite::Piece { digest: [3; 32], value }),
+    ];
+    let mut batch = Batch { changes, ..Batch::default() };
+    batch.origin.reason = PLANTED.to_owned();
+    batch.origin.actor = PLANTED.to_owned();
+    batch
+}
+
+/// Every file below a folder in which the planted words stand, or what zstd leaves readable of a plain frame's repeated letters.
+pub(super) fn readable(dir: &Path) -> Vec<std::path::PathBuf> {
+    let found = |path: &std::path::PathBuf| {
+        let bytes = fs::read(path).unwrap();
+        bytes.windows(PLANTED.len()).any(|window| window == PLANTED.as_bytes())
+    };
+    harm::all_files(dir).into_iter().filter(found).collect()
+}
+
+fn fill(dir: &Path) -> Model {
+    let (store, _) = open_real(dir, "boot").unwrap();
+    let (mut model, mut dice) = (Model::default(), Dice(4));
+    for n in 0..12_u8 {
+        store.blob_put(&mut [PLANTED.as_bytes(), &vec![n; 70_000]].concat().as_slice()).unwrap();
+        store.commit(model.batch(&mut dice)).unwrap();
+    }
+    store.commit(planted()).unwrap();
+    let shown = show_all(&store).unwrap();
+    store.close().unwrap();
+    shown
+}
+
+#[test]
+fn nothing_that_was_planted_stands_on_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path());
+    assert!(readable(dir.path()).len() > 5, "the search finds what is plain");
+    sealed(|| {
+        let dir = tempfile::tempdir().unwrap();
+        fill(dir.path());
+        assert_eq!(readable(dir.path()), Vec::<std::path::PathBuf>::new(), "after a stop");
+        let (store, _) = open_real(dir.path(), "boot").unwrap();
+        store.commit(planted()).unwrap();
+        store.blob_put(&mut PLANTED.as_bytes()).unwrap();
+        assert_eq!(readable(dir.path()), Vec::<std::path::PathBuf>::new(), "while it is open");
+        let found = store.memories(
+            &MemoryQuery { tags_all: vec![format!("{PLANTED}-tag")], ..MemoryQuery::default() },
+            None,
+            10,
+            store.revision(),
+        );
+        assert_eq!(found.unwrap().items.len(), 1, "a tag is found by its name");
+        assert!(store.check(true, &mut |_| {}).unwrap().clean());
+    });
+}
+
+#[test]
+fn power_losses_and_kills_leave_a_sealed_store_whole() {
+    sealed(power::power_may_go_at_any_call);
+    sealed(power::the_process_may_be_killed_at_any_call);
+}
+
+#[test]
+fn torn_writes_leave_whole_sealed_batches() {
+    sealed(super::crash::a_power_loss_at_any_byte_of_a_group_leaves_whole_batches);
+    sealed(super::crash::torn_sectors_of_a_group_leave_whole_batches);
+    sealed(super::crash::a_killed_process_loses_nothing_wherever_its_engine_stood);
+    sealed(super::crash::a_blob_is_durable_once_a_commit_after_it_was_acknowledged);
+}
+
+#[test]
+fn a_sealed_store_shows_what_a_plain_one_does() {
+    sealed(model::sled_shows_what_was_committed_after_each_restart);
+    sealed(model::equal_content_has_an_equal_digest_whatever_the_order);
+}
+
+#[test]
+fn damage_to_a_sealed_journal_is_named_as_exactly() {
+    sealed(damage::any_flipped_bit_of_the_journal_is_found_and_its_revisions_are_named);
+    sealed(damage::a_cut_or_missing_segment_is_damage_and_names_its_revisions);
+}
+
+#[test]
+fn a_sealed_store_is_backed_up_as_it_is() {
+    sealed(super::backup::a_copy_taken_while_commits_go_on_is_the_store_of_one_revision);
+    sealed(super::backup::an_empty_store_is_copied_too);
+}
+
+fn try_open(dir: &Path, seal: Option<Seal>, rebuild: bool) -> Result<Store, StoreError> {
+    Store::open(dir, OpenOptions { rebuild, seal, ..OpenOptions::default() }, &mut |_| {})
+}
+
+/// All bytes below a folder, but for the lock file, into which whoever tries writes its number.
+fn bytes(dir: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let files = harm::all_files(dir).into_iter().filter(|path| !path.ends_with("store.lock"));
+    files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+#[test]
+fn a_wrong_key_is_refused_and_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut shown = Model::default();
+    sealed(|| shown = fill(dir.path()));
+    let before = bytes(dir.path());
+    let other = Seal::new(&DataKey::random().unwrap());
+    for rebuild in [false, true] {
+        let refused = try_open(dir.path(), Some(other.clone()), rebuild);
+        assert!(matches!(refused, Err(StoreError::WrongKey { .. })), "{refused:?}");
+        let refused = try_open(dir.path(), None, rebuild);
+        assert!(matches!(refused, Err(StoreError::NoKey { .. })), "{refused:?}");
+    }
+    assert!(bytes(dir.path()) == before);
+    sealed(|| assert_eq!(show_all(&open_real(dir.path(), "boot").unwrap().0).unwrap(), shown));
+}
+
+#[test]
+fn a_key_for_a_plain_store_is_refused_and_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path());
+    let before = bytes(dir.path());
+    let key = Seal::new(&DataKey::random().unwrap());
+    let refused = try_open(dir.path(), Some(key), false);
+    assert!(matches!(refused, Err(StoreError::NotEncrypted { .. })), "{refused:?}");
+    assert!(bytes(dir.path()) == before);
+}
+
+#[test]
+fn two_values_that_changed_places_in_the_database_are_noticed() {
+    sealed(|| {
+        let dir = tempfile::tempdir().unwrap();
+        let shown = fill(dir.path());
+        let (one, other) = (keys::object(keys::MEMORY, keys::id16(&id("memory", 0))), {
+            let another = shown.memories.keys().find(|memory| **memory != id("memory", 0)).unwrap();
+            keys::object(keys::MEMORY, keys::id16(another))
+        });
+        let (store, _) = open_real(dir.path(), "boot").unwrap();
+        drop(store);
+        {
+            let engine = SledEngine::open(&dir.path().join("db"), 1 << 20).unwrap();
+            let (first, second) = (engine.get(&one).unwrap().unwrap(), engine.get(&other).unwrap().unwrap());
+            let mut changes = Changes::default();
+            changes.put(one, second);
+            changes.put(other, first);
+            engine.apply(changes).unwrap();
+            engine.flush().unwrap();
+        }
+        // As after a kill: the note of a clean stop would tell that the files changed.
+        let state = fs::read_to_string(dir.path().join("db.state")).unwrap();
+        let mut state: serde_json::Value = serde_json::from_str(&state).unwrap();
+        state["state"] = json!("open");
+        state["crc32c"] = serde_json::Value::Null;
+        fs::write(dir.path().join("db.state"), state.to_string()).unwrap();
+        let (store, _) = open_real(dir.path(), "boot").unwrap();
+        let error = store.memory(&id("memory", 0), None).unwrap_err().to_string();
+        assert!(error.contains("does not open with the data key"), "{error}");
+        let report = store.check(true, &mut |_| {}).unwrap();
+        assert!(report.engine_problems.iter().any(|problem| problem.contains("does not open")), "{report:?}");
+        drop(store);
+        let store = try_open(dir.path(), seal(), true).unwrap();
+        assert!(store.check(true, &mut |_| {}).unwrap().clean(), "a rebuild mends it");
+        assert_eq!(show_all(&store).unwrap(), shown);
+    });
+}
+
+/// Writes the journal anew with two payloads of a kind exchanged; all sums and links are right.
+fn exchange(dir: &Path, kind: Kind) {
+    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+    let old = Segments::list(&disk, dir.join("journal"), seal()).unwrap().unwrap();
+    let mut frames = Vec::new();
+    let scanned = old.scan(Segments::beginning(), 0, Acknowledged::default(), &mut |visit| {
+        frames.push((visit.start.segment, visit.header, visit.payload.to_vec()));
+        Ok(())
+    });
+    scanned.unwrap();
+    let chosen: Vec<usize> = (0..frames.len()).filter(|&n| frames[n].1.kind == kind).collect();
+    // Of equal length, or all places after them would move.
+    let pair = chosen.iter().flat_map(|&a| chosen.iter().map(move |&b| (a, b)));
+    let (a, b) = pair.clone().find(|&(a, b)| a < b && frames[a].2.len() == frames[b].2.len()).unwrap();
+    let first = frames[a].2.clone();
+    frames[a].2 = std::mem::replace(&mut frames[b].2, first);
+    let mut home = old.home.clone();
+    home.folder = dir.join("exchanged");
+    disk.create_folders(&home.folder).unwrap();
+    let mut copy = Copy::new(Arc::clone(&disk), home, &old);
+    for (segment, header, payload) in &frames {
+        let label =
+            Label { kind: header.kind, flags: header.flags, key: header.key, revision: header.revision };
+        copy.put(*segment, label, payload).unwrap();
+    }
+    copy.finish().unwrap();
+    fs::remove_dir_all(dir.join("journal")).unwrap();
+    fs::rename(dir.join("exchanged"), dir.join("journal")).unwrap();
+}
+
+/// A store whose notes and bodies have equal lengths.
+fn regular(dir: &Path) {
+    let (store, _) = open_real(dir, "boot").unwrap();
+    let mut dice = Dice(9);
+    for n in 0..3_u8 {
+        let put = MessageWrite::Put { head: head(u64::from(n), 0, &mut dice), body: vec![n; 90] };
+        let header = header(u64::from(n), &mut dice);
+        let write = ConversationWrite { header, current: None, opaque: Vec::new(), messages: vec![put] };
+        let changes = vec![Change::Conversation(Box::new(write))];
+        store.commit(Batch { changes, ..Batch::default() }).unwrap();
+        let changes = vec![Change::Evidence(EvidenceWrite { id: [n; 16], json: vec![n; 40] })];
+        store.commit(Batch { changes, ..Batch::default() }).unwrap();
+    }
+    store.close().unwrap();
+}
+
+#[test]
+fn two_frames_that_changed_places_in_the_journal_are_noticed() {
+    sealed(|| {
+        let dir = tempfile::tempdir().unwrap();
+        regular(dir.path());
+        exchange(dir.path(), Kind::Note);
+        let refused = try_open(dir.path(), seal(), true).unwrap_err();
+        assert!(matches!(refused, StoreError::DamagedJournal { .. }), "{refused}");
+        assert!(refused.to_string().contains("does not open with the data key"), "{refused}");
+        let dir = tempfile::tempdir().unwrap();
+        regular(dir.path());
+        exchange(dir.path(), Kind::Body);
+        // Bodies are read when they are asked for.
+        let store = try_open(dir.path(), seal(), true).unwrap();
+        let wrong = (0..3).filter(|&n| {
+            let record = store.conversation(&id("conversation", n), None).unwrap().unwrap();
+            matches!(store.bodies(&record, &[&record.heads[0].id]), Err(StoreError::DamagedRecord { .. }))
+        });
+        assert_eq!(wrong.count(), 2);
+        assert!(!store.check(true, &mut |_| {}).unwrap().clean());
+    });
+}
+
+#[test]
+fn a_plain_frame_in_a_sealed_journal_is_damage() {
+    let (plain, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    regular(plain.path());
+    sealed(|| regular(dir.path()));
+    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+    let key = Seal::new(&DataKey::from_bytes(&[42; 32]));
+    let old = Segments::list(&disk, dir.path().join("journal"), Some(key.clone())).unwrap().unwrap();
+    let mut home = old.home.clone();
+    home.folder = dir.path().join("mixed");
+    disk.create_folders(&home.folder).unwrap();
+    let mut copy = Copy::new(Arc::clone(&disk), home, &old);
+    let mut n = 0;
+    old.scan(Segments::beginning(), 0, Acknowledged::default(), &mut |visit| {
+        n += 1;
+        let (kind, flags, revision) = (visit.header.kind, visit.header.flags, visit.header.revision);
+        let key = if n == 3 { 0 } else { visit.header.key };
+        copy.put(visit.start.segment, Label { kind, flags, key, revision }, visit.payload)
+    })
+    .unwrap();
+    copy.finish().unwrap();
+    fs::remove_dir_all(dir.path().join("journal")).unwrap();
+    fs::rename(dir.path().join("mixed"), dir.path().join("journal")).unwrap();
+    let store = try_open(dir.path(), Some(key), true).unwrap();
+    assert!(matches!(store.health(), crate::Health::Damaged(_)), "{:?}", store.health());
+}
+
+#[test]
+fn attachments_open_under_their_own_names_only_and_any_change_is_seen() {
+    sealed(|| {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, _) = open_real(dir.path(), "boot").unwrap();
+        let contents = [vec![], vec![1; 10], vec![2; 64 << 10], vec![3; (64 << 10) + 1], vec![4; 300_000]];
+        let blobs: Vec<_> =
+            contents.iter().map(|bytes| store.blob_put(&mut bytes.as_slice()).unwrap()).collect();
+        store.commit(Model::default().batch(&mut Dice(1))).unwrap();
+        let read = |n: usize| {
+            let mut bytes = Vec::new();
+            let mut blob = store.blob_open(&blobs[n].sha256).map_err(std::io::Error::other)?.unwrap();
+            assert_eq!(blob.length()?, contents[n].len() as u64);
+            blob.read_to_end(&mut bytes).map(|_| bytes)
+        };
+        for (n, bytes) in contents.iter().enumerate() {
+            assert!(read(n).unwrap() == *bytes, "blob {n}");
+        }
+        let mut listed = store.blobs().unwrap();
+        let mut hashes: Vec<_> = blobs.iter().map(|blob| blob.sha256).collect();
+        listed.sort_unstable();
+        hashes.sort_unstable();
+        assert_eq!(listed, hashes);
+        let path = |n: usize| blob_path(dir.path(), &file_name(&blobs[n].sha256, seal().as_ref()));
+        let (three, four) = (fs::read(path(3)).unwrap(), fs::read(path(4)).unwrap());
+        fs::write(path(3), &four).unwrap();
+        assert!(read(3).is_err(), "another file under this name");
+        // Two chunks of one file exchanged.
+        let (begin, chunk) = (108, (64 << 10) + 40);
+        let mut exchanged = four.clone();
+        exchanged[begin..begin + chunk].copy_from_slice(&four[begin + chunk..begin + 2 * chunk]);
+        exchanged[begin + chunk..begin + 2 * chunk].copy_from_slice(&four[begin..begin + chunk]);
+        fs::write(path(4), exchanged).unwrap();
+        assert!(read(4).is_err(), "chunks in another order");
+        fs::write(path(3), &three[..three.len() - 41]).unwrap();
+        assert!(read(3).is_err(), "a chunk is missing");
+        let report = store.check(true, &mut |_| {}).unwrap();
+        assert_eq!(report.blob_problems.len(), 2, "{report:?}");
+    });
+}

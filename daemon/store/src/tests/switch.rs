@@ -1,0 +1,178 @@
+//! Encryption is switched on for a store that stands, whatever cuts that off.
+
+use std::{fs, path::Path, sync::Arc};
+
+use super::{
+    damage::copy,
+    sealed::{PLANTED, planted, readable},
+    world::{Dice, Model, open_real, seal, sealed, show_all},
+};
+use crate::{
+    DataKey, Health, Seal, StateDigest, StoreError,
+    disk::{Disk, OsDisk},
+    encrypt::{finish, replace_some, stage},
+    entry::Entry,
+    journal::{
+        rewrite::{Content, rewrite},
+        segments::Segments,
+    },
+};
+
+/// A plain store with all that a data directory may hold; what it shows, and its digest.
+fn plain(dir: &Path) -> (Model, StateDigest) {
+    let (store, _) = open_real(dir, "boot").unwrap();
+    let (mut model, mut dice) = (Model::default(), Dice(5));
+    for n in 0..14_u8 {
+        store.blob_put(&mut [PLANTED.as_bytes(), &[n; 5_000]].concat().as_slice()).unwrap();
+        store.commit(model.batch(&mut dice)).unwrap();
+    }
+    store.commit(planted()).unwrap();
+    let found = (show_all(&store).unwrap(), store.state_digest());
+    store.close().unwrap();
+    copy(&dir.join("db"), &dir.join("db.broken-1"));
+    found
+}
+
+fn seals() -> Seal {
+    Seal::new(&DataKey::from_bytes(&[42; 32]))
+}
+
+/// The store is sealed, shows what it showed, and nothing plain is left.
+fn switched(dir: &Path, (shown, digest): &(Model, StateDigest), what: &str) {
+    assert_eq!(readable(dir), Vec::<std::path::PathBuf>::new(), "{what}");
+    assert!(!dir.join("encrypting").exists() && !dir.join("db.broken-1").exists(), "{what}");
+    sealed(|| {
+        let (store, events) = open_real(dir, "boot").unwrap();
+        assert_eq!(events.len(), 1, "{what}: the database came along: {events:?}");
+        assert_eq!(store.health(), Health::Good, "{what}");
+        assert_eq!(show_all(&store).unwrap(), *shown, "{what}");
+        assert_eq!(store.state_digest(), *digest, "{what}");
+        let report = store.check(true, &mut |_| {}).unwrap();
+        assert!(report.clean(), "{what}: {report:?}");
+        assert_eq!(store.blobs().unwrap().len(), 14, "{what}");
+    });
+}
+
+#[test]
+fn a_plain_store_becomes_a_sealed_one_and_nothing_plain_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let before = plain(dir.path());
+    assert!(readable(dir.path()).len() > 5);
+    stage(dir.path(), &seals(), &mut |_| {}).unwrap().replace().unwrap();
+    switched(dir.path(), &before, "at once");
+    finish(dir.path()).unwrap();
+    switched(dir.path(), &before, "finished again");
+    sealed(|| {
+        let (store, _) = open_real(dir.path(), "boot").unwrap();
+        store.commit(planted()).unwrap();
+        drop(store);
+        assert_eq!(readable(dir.path()), Vec::<std::path::PathBuf>::new(), "it goes on sealed");
+    });
+}
+
+#[test]
+fn a_replacement_that_is_cut_off_at_any_step_goes_on() {
+    let origin = tempfile::tempdir().unwrap();
+    let before = plain(origin.path());
+    drop(stage(origin.path(), &seals(), &mut |_| {}).unwrap());
+    for steps in 0.. {
+        let dir = tempfile::tempdir().unwrap();
+        copy(origin.path(), dir.path());
+        let done = replace_some(dir.path(), steps).unwrap();
+        finish(dir.path()).unwrap();
+        switched(dir.path(), &before, &format!("cut off after {steps} steps"));
+        if done {
+            assert!(steps > 8, "{steps} steps");
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_staging_that_is_cut_off_changes_nothing_and_is_begun_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let before = plain(dir.path());
+    // Another key, as of a try whose key was never written down; and half of what it staged.
+    drop(stage(dir.path(), &Seal::new(&DataKey::from_bytes(&[1; 32])), &mut |_| {}).unwrap());
+    fs::remove_dir_all(dir.path().join("encrypting/db")).unwrap();
+    {
+        let (store, events) = open_real(dir.path(), "boot").unwrap();
+        assert_eq!(events.len(), 1, "{events:?}");
+        assert_eq!(show_all(&store).unwrap(), before.0);
+    }
+    stage(dir.path(), &seals(), &mut |_| {}).unwrap().replace().unwrap();
+    switched(dir.path(), &before, "begun anew");
+}
+
+#[test]
+fn a_store_in_use_or_damaged_is_not_staged() {
+    let dir = tempfile::tempdir().unwrap();
+    plain(dir.path());
+    let (store, _) = open_real(dir.path(), "boot").unwrap();
+    let refused = stage(dir.path(), &seals(), &mut |_| {});
+    assert!(matches!(refused, Err(StoreError::Locked { .. })), "{refused:?}");
+    drop(store);
+    let staged = stage(dir.path(), &seals(), &mut |_| {}).unwrap();
+    assert!(
+        matches!(open_real(dir.path(), "boot"), Err(StoreError::Locked { .. })),
+        "nobody writes meanwhile"
+    );
+    drop(staged);
+    super::damage::flip(&dir.path().join("journal/00000001.seg"), 8 * 300);
+    let refused = stage(dir.path(), &seals(), &mut |_| {});
+    assert!(matches!(refused, Err(StoreError::DamagedJournal { .. })), "{refused:?}");
+    assert!(!readable(dir.path()).is_empty(), "the plain store stands");
+}
+
+#[test]
+fn a_folder_without_a_store_needs_no_staging() {
+    let dir = tempfile::tempdir().unwrap();
+    stage(dir.path(), &seals(), &mut |_| {}).unwrap().replace().unwrap();
+    assert!(!dir.path().join("journal").exists());
+}
+
+#[test]
+fn content_can_be_changed_while_a_journal_is_written_anew() {
+    sealed(|| {
+        let dir = tempfile::tempdir().unwrap();
+        let (shown, _) = plain(dir.path());
+        let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+        let old = Segments::list(&disk, dir.path().join("journal"), seal()).unwrap().unwrap();
+        let to = dir.path().join("journal.new");
+        let mut revisions = Vec::new();
+        let mut blank = |content: Content<'_>| {
+            match content {
+                Content::Bodies { segment, offset, bytes } => {
+                    assert!(segment > 0 && offset > 0);
+                    bytes.fill(b'-');
+                }
+                Content::Changes { revision, entries } => {
+                    revisions.push(revision);
+                    for entry in entries {
+                        if let Entry::Memory(memory) = entry {
+                            // A longer one: all places after it move.
+                            memory.json = [memory.json.as_slice(), &[b' '; 500]].concat();
+                        }
+                    }
+                }
+            }
+            Ok(())
+        };
+        rewrite(&disk, &old, to.clone(), seal().as_ref(), Some(&mut blank), &mut |_| {}).unwrap();
+        assert!(revisions.is_sorted() && revisions.len() > 10);
+        fs::remove_dir_all(dir.path().join("journal")).unwrap();
+        fs::rename(to, dir.path().join("journal")).unwrap();
+        fs::remove_file(dir.path().join("db.state")).unwrap();
+        let (store, _) = open_real(dir.path(), "boot").unwrap();
+        assert_eq!(store.health(), Health::Good);
+        let after = show_all(&store).unwrap();
+        assert_eq!(after.memories, shown.memories, "spaces mean nothing in JSON");
+        assert!(!after.conversations.is_empty());
+        for id in after.conversations.keys() {
+            let record = store.conversation(id, None).unwrap().unwrap();
+            for body in store.all_bodies(&record) {
+                assert!(body.unwrap().1.iter().all(|byte| *byte == b'-'));
+            }
+        }
+    });
+}

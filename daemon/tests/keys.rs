@@ -1,0 +1,293 @@
+//! An encrypted data directory, driven by the program: nothing of it is readable on the disk, whatever was done and wherever it was cut.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[expect(dead_code, reason = "other tests use the rest of it")]
+mod home;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use home::{Home, code, stderr};
+use serde_json::Value;
+
+const PLANTED: &str = "planted-Quince-7731";
+const PASSPHRASE: &str = "correct horse battery";
+const ROUNDS: u32 = 10;
+
+/// An export of so many conversations, each with the planted words in title and texts.
+fn planted_export(home: &Home, name: &str, conversations: usize) -> String {
+    let node = |id: &str, parent: &str, child: &str, number: usize, role: &str| {
+        let text = format!("{PLANTED} {number} {id} and {}", "honey ".repeat(60));
+        format!(
+            r#""{id}": {{"id": "{id}", "parent": {parent}, "children": [{child}], "message": {{
+            "id": "{name}-{number}-{id}", "author": {{"role": "{role}"}}, "create_time": 1746180000,
+            "content": {{"content_type": "text", "parts": ["{text}"]}}, "metadata": {{}}, "recipient": "all"}}}}"#
+        )
+    };
+    let conversation = |number: usize| {
+        format!(
+            r#"{{"title": "About {PLANTED} {number}", "create_time": 1746180000, "conversation_id": "{name}-{number}",
+            "current_node": "a", "mapping": {{{}, {}}}}}"#,
+            node("q", "null", r#""a""#, number, "user"),
+            node("a", r#""q""#, "", number, "assistant"),
+        )
+    };
+    let all: Vec<String> = (0..conversations).map(conversation).collect();
+    home.file(&format!("{name}/conversations.json"), format!("[{}]", all.join(",")));
+    home.path().join(name).to_str().unwrap().to_owned()
+}
+
+fn data(home: &Home) -> PathBuf {
+    home.path().join(".local/share/satchel")
+}
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let (mut found, mut folders) = (Vec::new(), vec![dir.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.is_file() {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The files below a folder in which the planted words stand.
+fn readable(dir: &Path) -> Vec<PathBuf> {
+    let holds = |path: &PathBuf| {
+        let bytes = fs::read(path).unwrap();
+        bytes.windows(PLANTED.len()).any(|window| window == PLANTED.as_bytes())
+    };
+    files(dir).into_iter().filter(holds).collect()
+}
+
+fn none() -> Vec<PathBuf> {
+    Vec::new()
+}
+
+fn ok(output: &Output) -> String {
+    assert_eq!(code(output), Some(0), "{}", stderr(output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn titles(output: &Output) -> Vec<String> {
+    let listed: Value = serde_json::from_str(&ok(output)).unwrap();
+    let mut titles: Vec<String> = listed["conversations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["title"].as_str().unwrap().to_owned())
+        .collect();
+    titles.sort();
+    titles
+}
+
+fn list(home: &Home) -> Vec<String> {
+    titles(&home.run(&["conversations", "list", "--json", "--limit", "500"]))
+}
+
+/// The program, given the passphrase.
+fn knowing(home: &Home, words: &[&str]) -> Command {
+    let mut command = home.command(words);
+    command.env("SATCHEL_DATA_PASSPHRASE", PASSPHRASE);
+    command
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else if entry.file_type().unwrap().is_file() {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn nothing_is_readable_while_everything_works() {
+    let home = Home::new();
+    let key = home.path().join("data.key").to_str().unwrap().to_owned();
+    let said = ok(&home.run(&["keys", "encrypt", "--key-file", &key]));
+    assert!(said.contains("recovery phrase, shown this once"), "{said}");
+    let export = planted_export(&home, "export", 40);
+    ok(&home.run(&["import", &export]));
+    assert_eq!(list(&home).len(), 40);
+    let found = ok(&home.run(&["conversations", "list", "--title", PLANTED]));
+    assert!(found.contains(PLANTED), "{found}");
+    let bundle = home.path().join("bundle.zip").to_str().unwrap().to_owned();
+    ok(&home.run(&["export", "--output", &bundle]));
+    ok(&home.run(&["verify", &bundle]));
+    let backup = home.path().join("backup.zip").to_str().unwrap().to_owned();
+    ok(&home.run(&["backup", &backup]));
+    ok(&home.run(&["doctor"]));
+    ok(&home.run(&["rebuild"]));
+    assert_eq!(list(&home).len(), 40);
+    assert_eq!(readable(&data(&home)), none());
+    assert!(!fs::read(&backup).unwrap().windows(PLANTED.len()).any(|window| window == PLANTED.as_bytes()));
+    // The backup is put back, by whoever has the key only.
+    let restored = home.path().join("restored").to_str().unwrap().to_owned();
+    ok(&home.run(&["restore", "--data-dir", &restored, &backup]));
+    let there = home.run(&["conversations", "list", "--json", "--limit", "500", "--data-dir", &restored]);
+    assert_eq!(titles(&there), list(&home));
+    assert_eq!(readable(Path::new(&restored)), none());
+    fs::remove_file(&key).unwrap();
+    let refused = home.run(&["restore", "--data-dir", &format!("{restored}-2"), &backup]);
+    assert_eq!(code(&refused), Some(4));
+    assert!(stderr(&refused).contains("the key file"), "{}", stderr(&refused));
+}
+
+#[test]
+fn an_import_that_is_killed_leaves_nothing_readable() {
+    let home = Home::new();
+    let key = home.path().join("data.key").to_str().unwrap().to_owned();
+    ok(&home.run(&["keys", "encrypt", "--key-file", &key]));
+    let export = planted_export(&home, "export", 1_500);
+    let mut child =
+        home.command(&["import", &export]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    // In the middle: something is in the journal, and the import has not ended.
+    let journal = data(&home).join("journal/00000001.seg");
+    while fs::metadata(&journal).map_or(0, |about| about.len()) < 20_000
+        && child.try_wait().unwrap().is_none()
+    {
+        assert!(begun.elapsed() < home::LONG, "the import does not write");
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(readable(&data(&home)), none());
+    ok(&home.run(&["import", &export]));
+    assert_eq!(list(&home).len(), 500);
+    assert_eq!(readable(&data(&home)), none());
+}
+
+#[test]
+fn a_store_that_stands_is_encrypted_and_a_wrong_passphrase_changes_nothing() {
+    let home = Home::new();
+    let export = planted_export(&home, "export", 40);
+    ok(&home.run(&["import", &export]));
+    let before = list(&home);
+    assert!(!readable(&data(&home)).is_empty(), "what is plain is found");
+    let none_given = home.run(&["keys", "encrypt", "--passphrase"]);
+    assert_eq!(code(&none_given), Some(4));
+    assert!(stderr(&none_given).contains("SATCHEL_DATA_PASSPHRASE"), "{}", stderr(&none_given));
+    let output = knowing(&home, &["keys", "encrypt", "--passphrase", "--json"]).output().unwrap();
+    let said: Value = serde_json::from_str(&ok(&output)).unwrap();
+    let phrase = said["recovery_phrase"].as_str().unwrap().to_owned();
+    assert_eq!(phrase.split(' ').count(), 12);
+    assert_eq!(readable(&data(&home)), none());
+    let status: Value = serde_json::from_str(&ok(&home.run(&["keys", "status", "--json"]))).unwrap();
+    assert_eq!(status["encrypted"], true);
+    assert_eq!(status["opened_by"][0], "passphrase");
+    let bytes = || -> Vec<(PathBuf, Vec<u8>)> {
+        // The lock file holds the process that tried, and `doctor` compiles the importers.
+        let cache = data(&home).join("cache");
+        let files = files(&data(&home))
+            .into_iter()
+            .filter(|path| !path.ends_with("store.lock") && !path.starts_with(&cache));
+        files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+    };
+    let sealed = bytes();
+    for words in [&["conversations", "list"] as &[&str], &["rebuild"], &["status"]] {
+        let wrong = home.command(words).env("SATCHEL_DATA_PASSPHRASE", "another one").output().unwrap();
+        assert_eq!(code(&wrong), Some(4), "{words:?}");
+        assert!(stderr(&wrong).contains("the passphrase does not open"), "{}", stderr(&wrong));
+        assert!(stderr(&wrong).contains("keys change --recovery"), "{}", stderr(&wrong));
+    }
+    let wrong = home.command(&["doctor"]).env("SATCHEL_DATA_PASSPHRASE", "another one").output().unwrap();
+    assert_eq!(code(&wrong), Some(1));
+    let now = bytes();
+    let changed: Vec<_> = now.iter().filter(|file| !sealed.contains(file)).map(|file| &file.0).collect();
+    assert!(now == sealed, "a wrong passphrase changed something: {changed:?}");
+    let after = knowing(&home, &["conversations", "list", "--json", "--limit", "500"]).output().unwrap();
+    assert_eq!(titles(&after), before);
+    // A file with the passphrase, and the phrase when it is lost.
+    let file = home.file("passphrase", PASSPHRASE);
+    let open = home.run(&["status", "--data-passphrase-file", &file]);
+    assert!(stderr(&open).contains("others may read"), "{}", stderr(&open));
+    let words = ["keys", "change", "--recovery", "--key-file", &format!("{}/new.key", home.path().display())];
+    let mut child = home.command(&words).stdin(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), phrase.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(list(&home), before);
+}
+
+#[test]
+fn an_encryption_killed_at_any_moment_is_completed() {
+    let home = Home::new();
+    let export = planted_export(&home, "export", 300);
+    ok(&home.run(&["import", &export]));
+    let before = list(&home);
+    let key = home.path().join("data.key").to_str().unwrap().to_owned();
+    let words = |dir: &str| ["keys", "encrypt", "--key-file", &key, "--data-dir", dir].map(str::to_owned);
+    let run = |dir: &str| home.command(&words(dir).each_ref().map(String::as_str)).output().unwrap();
+    // How long one takes that nothing cuts off.
+    let whole = home.path().join("whole");
+    copy(&data(&home), &whole);
+    let begun = Instant::now();
+    ok(&run(whole.to_str().unwrap()));
+    let usual = begun.elapsed();
+    let mut halfway = 0;
+    for round in 0..ROUNDS {
+        let dir = home.path().join(format!("killed-{round}"));
+        copy(&data(&home), &dir);
+        let dir = dir.to_str().unwrap();
+        let mut child = home.command(&words(dir).each_ref().map(String::as_str));
+        let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::park_timeout(usual * (round + 1) / (ROUNDS + 1));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        halfway += u32::from(Path::new(dir).join("encrypting").exists());
+        // Whatever it is now, it shows all; where the plain files were on their way out, they are gone then.
+        let listed = home.run(&["conversations", "list", "--json", "--limit", "500", "--data-dir", dir]);
+        assert_eq!(titles(&listed), before, "round {round}");
+        let again = run(dir);
+        let already = code(&again) == Some(2) && stderr(&again).contains("encrypted already");
+        assert!(code(&again) == Some(0) || already, "round {round}: {}", stderr(&again));
+        assert_eq!(readable(Path::new(dir)), none(), "round {round}");
+        assert!(!Path::new(dir).join("encrypting").exists(), "round {round}");
+        let listed = home.run(&["conversations", "list", "--json", "--limit", "500", "--data-dir", dir]);
+        assert_eq!(titles(&listed), before, "round {round}");
+        ok(&home.run(&["doctor", "--data-dir", dir]));
+    }
+    assert!(halfway > 0, "no kill met an encryption; the test showed nothing");
+}
+
+#[test]
+fn a_daemon_keeps_its_store_and_secrets_stay_out_of_its_log() {
+    let home = Home::new();
+    let export = planted_export(&home, "export", 20);
+    ok(&knowing(&home, &["keys", "encrypt", "--passphrase"]).output().unwrap());
+    let log = home.path().join("satchel.log").to_str().unwrap().to_owned();
+    let mut daemon =
+        knowing(&home, &["serve", "-vv", "--log-file", &log]).stdout(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while !data(&home).join("satchel.sock").exists() {
+        assert!(begun.elapsed() < home::LONG, "the daemon does not answer");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    // Who asks the daemon needs no key.
+    ok(&home.run(&["import", &export]));
+    assert_eq!(list(&home).len(), 20);
+    let refused = knowing(&home, &["keys", "encrypt", "--passphrase"]).output().unwrap();
+    assert!(stderr(&refused).contains("encrypted already"), "{}", stderr(&refused));
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    let logged = fs::read_to_string(&log).unwrap();
+    assert!(!logged.contains(PASSPHRASE) && !logged.contains(PLANTED), "{logged}");
+    assert!(!logged.is_empty());
+    assert_eq!(readable(&data(&home)), none());
+}
