@@ -3,7 +3,7 @@
 //! XChaCha20-Poly1305 with random nonces of 24 bytes, so that no counter has to outlive a power loss. Each use has a key of its own,
 //! derived from the data key, so that a value cannot pass for a frame.
 
-use std::{fmt, io, sync::Arc};
+use std::{cell::RefCell, fmt, io, sync::Arc};
 
 use chacha20poly1305::{AeadInOut, KeyInit, Tag, XChaCha20Poly1305, XNonce, aead::inout::InOutBuf};
 use zeroize::Zeroizing;
@@ -143,7 +143,7 @@ impl Cipher {
     /// Seals the bytes of `buffer` after `at` and the room of a nonce there; the tag is appended.
     pub(crate) fn seal_tail(&self, place: &[u8], buffer: &mut Vec<u8>, at: usize) -> io::Result<()> {
         let (nonce, plain) = buffer[at..].split_at_mut(NONCE);
-        getrandom::fill(nonce)?;
+        fill_nonce(nonce)?;
         let nonce = nonce_of(nonce)?;
         let too_long = |_| io::Error::other("a value is too long to be sealed");
         let tag = self.0.encrypt_inout_detached(&nonce, place, InOutBuf::from(plain)).map_err(too_long)?;
@@ -177,6 +177,29 @@ impl Cipher {
         self.0.decrypt_inout_detached(&nonce, place, InOutBuf::from(&mut *plain), &tag).ok()?;
         Some(plain)
     }
+}
+
+/// Nonces that are fetched at once: a call to the system for each of an import's many small values costs as much as sealing them.
+const NONCES_AHEAD: usize = 128;
+
+thread_local! {
+    /// Random bytes that no nonce was made of yet.
+    static RANDOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+fn fill_nonce(nonce: &mut [u8]) -> io::Result<()> {
+    RANDOM.with_borrow_mut(|random| {
+        if random.len() < NONCE {
+            random.resize(NONCE * NONCES_AHEAD, 0);
+            // What is not filled must not be used.
+            if let Err(error) = getrandom::fill(random) {
+                random.clear();
+                return Err(error.into());
+            }
+        }
+        nonce.copy_from_slice(&random.split_off(random.len() - NONCE));
+        Ok(())
+    })
 }
 
 fn nonce_of(bytes: &[u8]) -> io::Result<XNonce> {
@@ -224,6 +247,18 @@ mod tests {
         let seal = seal(1);
         let once = || seal.values().seal(b"key", b"tea").expect("there is randomness");
         assert_ne!(once(), once());
+    }
+
+    #[test]
+    fn no_nonce_comes_twice() {
+        let seal = seal(1);
+        let nonces = (0..3 * NONCES_AHEAD).map(|_| {
+            let sealed = seal.values().seal(b"key", b"tea").expect("there is randomness");
+            sealed[..NONCE].to_vec()
+        });
+        let distinct: std::collections::BTreeSet<Vec<u8>> = nonces.collect();
+        assert_eq!(distinct.len(), 3 * NONCES_AHEAD);
+        assert!(!distinct.contains(&vec![0; NONCE]));
     }
 
     #[test]
