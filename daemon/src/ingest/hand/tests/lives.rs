@@ -285,3 +285,17 @@ fn what_pam_does_not_let_stand_is_refused_and_named() {
     assert_eq!(desk.memory(&id).custom_type.as_deref(), Some("hive"));
     desk.sound().unwrap();
 }
+
+#[test]
+fn what_is_replaced_once_more_is_replaced_since_then() {
+    let desk = Desk::new();
+    let (old, new) = (desk.add("Lives in Bergen"), desk.add("Lives in Oslo"));
+    let replace = || desk.imports.supersede_memory(&call(""), &old, "", Err(&new)).unwrap();
+    let first = replace();
+    desk.imports.undo_change(&call(""), &first.act).unwrap();
+    desk.clock.0.fetch_add(60 * SECOND, Ordering::Relaxed);
+    let again = replace();
+    desk.sound().unwrap();
+    let edge = desk.store.relation(&again.relations[0], None).unwrap().unwrap();
+    assert!(!edge.withdrawn && edge.relation.created_at.micros() >= START + 60 * SECOND, "{edge:?}");
+}
