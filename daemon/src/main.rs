@@ -46,6 +46,7 @@ fn environment() -> Environment {
         config_home: path("XDG_CONFIG_HOME"),
         runtime_dir: path("XDG_RUNTIME_DIR").filter(|path| path.is_absolute()).unwrap_or_else(env::temp_dir),
         no_color: set("NO_COLOR").is_some(),
+        passphrase: text("SATCHEL_PASSPHRASE").filter(|passphrase| !passphrase.is_empty()),
         log: text("SATCHEL_LOG"),
         journal_stream: text("JOURNAL_STREAM"),
         notify_socket: set("NOTIFY_SOCKET"),

@@ -238,6 +238,7 @@ pub fn whole(output: PathBuf) -> ExportRequest {
         attachments: false,
         extent: Extent::Full,
         selection: Selection::default(),
+        lock: None,
     }
 }
 

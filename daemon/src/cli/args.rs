@@ -5,6 +5,7 @@ mod export;
 mod keys;
 mod select;
 mod system;
+mod unlock;
 
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ pub use self::{
     keys::Keys,
     select::{ConversationSelect, MemorySelect, Paging, StatusWord, TypeWord},
     system::{ConfigCommand, InstallArgs, ServeArgs, Service},
+    unlock::{PassphraseArgs, UnlockArgs},
 };
 
 /// Keeps the memory of your conversations with AI assistants, on your own machine.
@@ -217,6 +219,8 @@ pub struct ImportArgs {
     /// Import again although the same bytes were imported before
     #[arg(long)]
     pub again: bool,
+    #[command(flatten)]
+    pub unlock: UnlockArgs,
 }
 
 /// `imports …`.
@@ -375,6 +379,8 @@ pub struct VerifyArgs {
     /// Refuse a bundle whose signature is absent or of an unknown kind
     #[arg(long)]
     pub strict: bool,
+    #[command(flatten)]
+    pub unlock: UnlockArgs,
 }
 
 /// `apply`.
@@ -392,6 +398,8 @@ pub struct ApplyArgs {
     /// Take it although its base is not known here, or its checksum or signature does not hold
     #[arg(long)]
     pub force: bool,
+    #[command(flatten)]
+    pub unlock: UnlockArgs,
 }
 
 /// `plugins …`.

@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     chain,
+    envelope::Keys,
     exported::{self, ExportRecord, INCREMENTAL},
     intake::{Bundle, IntakeError, Source},
 };
@@ -39,6 +40,8 @@ pub(super) struct Task {
     pub(super) inner: Arc<Inner>,
     pub(super) id: Uuid,
     pub(super) request: ImportRequest,
+    /// What opens the source, if it is encrypted.
+    pub(super) keys: Option<Keys>,
     /// A watched folder brought it.
     pub(super) watched: Option<WatchedImport>,
     pub(super) cancel: CancelToken,
@@ -92,7 +95,7 @@ impl Task {
         }
         let source = match &self.watched {
             Some(watched) => Source::below(&watched.root, &watched.name)?,
-            None => Source::at(&self.request.path)?,
+            None => Source::at(&self.request.path)?.with_keys(self.keys.clone()),
         };
         let bundle = source.open_until(&self.inner.limits(), &self.cancel)?;
         for damaged in bundle.unread().iter().filter(|unread| unread.archive) {

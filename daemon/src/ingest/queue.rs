@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::{ImportRequest, JobView, Phase, WatchedImport};
+use crate::envelope::Keys;
 
 /// Jobs of people that wait; a client that starts more is told to wait itself.
 pub(super) const WAITING: usize = 1_000;
@@ -21,6 +22,8 @@ pub type OnEnd = Box<dyn FnOnce(&JobView, bool) + Send>;
 /// A job that runs, waits or has ended.
 pub(super) struct Job {
     pub(super) request: ImportRequest,
+    /// Taken when the job begins: it is remembered longer than its keys.
+    pub(super) keys: Option<Keys>,
     pub(super) watched: Option<WatchedImport>,
     pub(super) on_end: Option<OnEnd>,
     pub(super) cancel: CancelToken,
@@ -97,7 +100,14 @@ mod tests {
         let watched =
             watched.then(|| WatchedImport { root: "/".into(), name: "a".into(), providers: Vec::new() });
         let view = JobView { id, path: "/a".into(), phase, done: 0, total: 0, imports: Vec::new() };
-        Job { request, watched, on_end: None, cancel: CancelToken::new(), view: watch::Sender::new(view) }
+        Job {
+            request,
+            keys: None,
+            watched,
+            on_end: None,
+            cancel: CancelToken::new(),
+            view: watch::Sender::new(view),
+        }
     }
 
     #[test]

@@ -5,9 +5,10 @@ use std::{
     io::{self, Read, Seek, SeekFrom},
     os::unix::fs::FileExt,
     path::Path,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
+use age::stream::StreamReader;
 use zip::{CompressionMethod, ZipArchive, result::ZipError};
 
 use super::{IntakeError, Limits, tree::litter};
@@ -15,15 +16,29 @@ use super::{IntakeError, Limits, tree::litter};
 /// An opened file that many readers share, each with its own position.
 #[derive(Clone)]
 pub(super) struct SharedFile {
-    file: Arc<File>,
+    bytes: Bytes,
     position: u64,
     length: u64,
+}
+
+/// Where the bytes come from.
+#[derive(Clone)]
+enum Bytes {
+    Plain(Arc<File>),
+    /// Decrypted as they are read; the lock guards the one position that the stream has.
+    Sealed(Arc<Mutex<StreamReader<File>>>),
 }
 
 impl SharedFile {
     pub(super) fn new(file: File) -> io::Result<Self> {
         let length = file.metadata()?.len();
-        Ok(Self { file: Arc::new(file), position: 0, length })
+        Ok(Self { bytes: Bytes::Plain(Arc::new(file)), position: 0, length })
+    }
+
+    /// What an encrypted file holds.
+    pub(super) fn sealed(mut stream: StreamReader<File>) -> io::Result<Self> {
+        let length = stream.seek(SeekFrom::End(0))?;
+        Ok(Self { bytes: Bytes::Sealed(Arc::new(Mutex::new(stream))), position: 0, length })
     }
 
     pub(super) fn at(&self, position: u64) -> Self {
@@ -33,7 +48,15 @@ impl SharedFile {
 
 impl Read for SharedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(buffer, self.position)?;
+        let read = match &self.bytes {
+            Bytes::Plain(file) => file.read_at(buffer, self.position)?,
+            Bytes::Sealed(stream) => {
+                // A thread that broke off while it held this left a stream that can be set to any place.
+                let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+                stream.seek(SeekFrom::Start(self.position))?;
+                stream.read(buffer)?
+            }
+        };
         self.position += read as u64;
         Ok(read)
     }
