@@ -138,7 +138,7 @@ struct WatchSection {
 }
 
 impl ExportSection {
-    fn of(renewal: &Renewal, regular: Option<&Regular>) -> Self {
+    fn of(renewal: Renewal, regular: Option<&Regular>) -> Self {
         Self {
             full_after_days: Some(renewal.days),
             full_after_percent: Some(renewal.percent),
@@ -273,7 +273,7 @@ impl Config {
                 keep: Some(self.log.keep),
             },
             watch: self.watching.folders.iter().map(WatchSection::of).collect(),
-            export: ExportSection::of(&self.renewal, self.regular.as_ref()),
+            export: ExportSection::of(self.renewal, self.regular.as_ref()),
             owner: OwnerSection { did: self.owner_did.clone() },
         }
     }

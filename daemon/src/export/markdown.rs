@@ -51,19 +51,14 @@ pub(super) fn write(job: &Job<'_>) -> Result<ExportRecord, ExportError> {
     let mut places = survey(job)?;
     let mut files = Files::default();
     if let Some(query) = job.wanted_conversations() {
-        let mut titles = Vec::new();
         pages(
             |after| Ok(job.store.conversations(&query, after, PAGE, job.revision)?),
             |summary| {
-                titles.push(summary.id);
-                Ok(())
+                conversation::write(job, &mut target, &summary.id, &mut places, &mut files)?;
+                job.told.on(|progress| progress.conversations += 1);
+                files.write(job, &mut target)
             },
         )?;
-        for id in titles {
-            conversation::write(job, &mut target, &id, &mut places, &mut files)?;
-            files.write(job, &mut target)?;
-            job.told.on(|progress| progress.conversations += 1);
-        }
     }
     let types: Vec<(MemoryType, u64)> = places.types.iter().map(|(kind, count)| (*kind, *count)).collect();
     for (kind, count) in &types {

@@ -11,7 +11,7 @@ use satchel_pam::{
     relation::{Relation, RelationType},
     time::Timestamp,
 };
-use satchel_store::{Batch, Change, MemoryQuery};
+use satchel_store::{Batch, Change, ConversationQuery, MemoryQuery};
 use satchel_tests::archive::{Archive, demo};
 use serde_json::{Value, json};
 
@@ -65,7 +65,8 @@ fn plant(archive: &Archive) -> Result<()> {
     let mut secret = private(memory(SECRET_ID, CANARY));
     secret.summary = Some(CANARY.to_owned());
     secret.metadata.insert("note".into(), json!({"deep": [CANARY]}));
-    let some = archive.store.conversations(&Default::default(), None, 1, archive.store.revision())?;
+    let some =
+        archive.store.conversations(&ConversationQuery::default(), None, 1, archive.store.revision())?;
     secret.provenance.conversation_ref = some.items.first().map(|one| one.id.clone());
     let mut before = memory("replaced", "It was otherwise once");
     before.status = Status::Superseded;

@@ -1,5 +1,6 @@
 //! What must not leave with an export does not, and a part of a store is never taken for the whole.
 
+mod calls;
 mod canaries;
 mod identifiers;
 mod keys;

@@ -8,6 +8,7 @@ use super::{select::TypeWord, unlock::PassphraseArgs};
 
 /// `export`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of the command line")]
 pub struct ExportArgs {
     /// A name ending in .zip, or in .zip.age if it is encrypted, or a folder that is empty or absent
     #[arg(long, short, value_name = "OUT", value_hint = ValueHint::AnyPath)]

@@ -89,10 +89,10 @@ fn head(
     writeln!(out, "# {}\n", if title.is_empty() { "Untitled" } else { &title })?;
     if order.hidden > 0 {
         // A memory may have come of one of them.
-        let hidden = record.heads.iter().filter(|head| head.hidden);
-        let anchors: String =
-            hidden.map(|head| format!("<a id=\"m-{}\"></a>", name::mark(&head.id))).collect();
-        writeln!(out, "{anchors}Without {} that the platform does not show.\n", order.hidden)?;
+        for head in record.heads.iter().filter(|head| head.hidden) {
+            write!(out, "<a id=\"m-{}\"></a>", name::mark(&head.id))?;
+        }
+        writeln!(out, "Without {} that the platform does not show.\n", order.hidden)?;
     }
     if let Some(instruction) = &header.system_instruction {
         writeln!(out, "## Instructions\n")?;

@@ -120,14 +120,22 @@ pub(super) fn yaml(text: &str) -> String {
     out
 }
 
-/// The target of a link to another file of the export; names are made of letters, digits, `-` and `.` only.
+/// The target of a link to a page of the web; none for anything else.
 pub(super) fn address(url: &str) -> Option<String> {
-    let web = url.starts_with("https://") || url.starts_with("http://");
-    let encoded = |c: char| {
-        let plain = !c.is_control() && !c.is_whitespace() && !"<>\\\"`{}|^".contains(c) && !steers(c);
-        if plain { c.to_string() } else { c.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect() }
-    };
-    web.then(|| format!("<{}>", url.chars().map(encoded).collect::<String>()))
+    if !url.starts_with("https://") && !url.starts_with("http://") {
+        return None;
+    }
+    let mut out = String::from("<");
+    for c in url.chars() {
+        if c.is_control() || c.is_whitespace() || "<>\\\"`{}|^".contains(c) || steers(c) {
+            let mut bytes = [0; 4];
+            c.encode_utf8(&mut bytes).bytes().for_each(|byte| out.push_str(&format!("%{byte:02X}")));
+        } else {
+            out.push(c);
+        }
+    }
+    out.push('>');
+    Some(out)
 }
 
 #[cfg(test)]

@@ -1,0 +1,132 @@
+//! What leaves, as it is typed: selections, stripped exports, notes and signing keys.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[expect(dead_code, reason = "other tests use the rest")]
+mod home;
+
+use std::{fs, path::Path, process::Output};
+
+use home::{Home, code, stderr};
+use serde_json::Value;
+
+fn stored() -> Home {
+    let home = Home::new();
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/chatgpt-export");
+    assert_eq!(code(&home.run(&["import", sample.to_str().unwrap()])), Some(0));
+    home
+}
+
+fn done(output: &Output) -> String {
+    assert_eq!(code(output), Some(0), "{}", stderr(output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_str(&done(output)).unwrap()
+}
+
+#[test]
+fn a_selection_says_wherever_it_is_shown_that_it_is_no_copy() {
+    let home = stored();
+    let out = home.path().join("part");
+    let out = out.to_str().unwrap();
+    let words = ["export", "--output", out, "--type", "instruction,identity", "--strip-identifiers"];
+    let told = done(&home.run(&words));
+    let says = "a selection by type, without identifiers; no copy of the store";
+    assert!(told.contains(says) && told.contains("0 conversations"), "{told}");
+    assert!(done(&home.run(&["verify", out])).contains(says));
+    let verdict = json(&home.run(&["verify", "--json", "--strict", out]));
+    assert_eq!((&verdict["valid"], &verdict["selection"]["by"][0]), (&true.into(), &"type".into()));
+    let listed = json(&home.run(&["exports", "list", "--json"]));
+    assert_eq!(
+        (&listed["exports"][0]["stripped"], &listed["exports"][0]["selected_by"][0]),
+        (&true.into(), &"type".into())
+    );
+    let store: Value =
+        serde_json::from_slice(&fs::read(Path::new(out).join("memory-store.json")).unwrap()).unwrap();
+    let kinds: Vec<&str> =
+        store["memories"].as_array().unwrap().iter().map(|one| one["type"].as_str().unwrap()).collect();
+    assert!(
+        !kinds.is_empty() && kinds.iter().all(|kind| ["instruction", "identity"].contains(kind)),
+        "{kinds:?}"
+    );
+}
+
+#[test]
+fn what_cannot_be_a_part_is_refused_with_what_to_do() {
+    let home = stored();
+    let out = home.path().join("out");
+    let out = out.to_str().unwrap();
+    for words in [["--incremental", "--strip-identifiers"], ["--incremental", "--since=7d"]] {
+        let output = home.run(&[&["export", "--output", out], words.as_slice()].concat());
+        assert_eq!(code(&output), Some(2), "{}", stderr(&output));
+    }
+    let output = home.run(&["export", "--output", out, "--format", "memu", "--tag", "work"]);
+    assert!(
+        code(&output) == Some(2) && stderr(&output).contains("must be PAM or Markdown"),
+        "{}",
+        stderr(&output)
+    );
+    let output = home.run(&["export", "--output", out, "--format", "markdown", "--incremental"]);
+    assert!(code(&output) == Some(2) && stderr(&output).contains("only PAM knows"), "{}", stderr(&output));
+    assert!(!Path::new(out).exists());
+}
+
+#[test]
+fn notes_are_written_with_files() {
+    let home = stored();
+    let out = home.path().join("notes");
+    let told = done(&home.run(&[
+        "export",
+        "--output",
+        out.to_str().unwrap(),
+        "--format",
+        "markdown",
+        "--attachments",
+    ]));
+    assert!(told.contains("format         markdown") && told.contains("nothing in it is signed"), "{told}");
+    for name in ["index.md", "memories/instruction.md", "conversations", "attachments"] {
+        assert!(out.join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn keys_are_rotated_and_the_old_one_vouches_for_the_new_one() {
+    let home = stored();
+    let out = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    let none = home.run(&["keys", "list"]);
+    assert!(
+        done(&none).is_empty() && stderr(&none).contains("the first export makes one"),
+        "{}",
+        stderr(&none)
+    );
+    let old = json(&home.run(&["export", "--json", "--output", &out("old.zip")]))["signer"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let table = done(&home.run(&["keys", "rotate"]));
+    assert!(table.contains(&old) && table.contains("signs") && table.contains("verifies"), "{table}");
+    let new = json(&home.run(&["export", "--json", "--output", &out("new.zip")]))["signer"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let public = json(&home.run(&["keys", "export-public"]));
+    assert_eq!(
+        (&public["keys"][0]["public_key"], &public["keys"][1]["public_key"]),
+        (&new.as_str().into(), &old.as_str().into())
+    );
+    assert_eq!(public["keys"][1]["successor"]["public_key"], new);
+    assert_eq!(public["did"], format!("did:key:{new}"));
+    for (bundle, signer, exit) in
+        [("old.zip", &old, 0), ("new.zip", &new, 0), ("new.zip", &old, 0), ("old.zip", &new, 1)]
+    {
+        let output = home.run(&["verify", "--strict", "--signer", signer, &out(bundle)]);
+        assert_eq!(
+            code(&output),
+            Some(exit),
+            "{bundle} by {signer}: {}",
+            String::from_utf8_lossy(&output.stdout)
+        );
+    }
+}

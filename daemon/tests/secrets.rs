@@ -1,0 +1,223 @@
+//! What is private stays out of logs, errors and receipts: a whole run at the most talkative level, searched for what was planted.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[expect(dead_code, reason = "other tests use the rest")]
+mod home;
+
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Stdio},
+    time::{Duration, Instant},
+};
+
+use home::{Home, LONG, ended};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Everything that anything logs, but for the compiler of the importers: it writes gigabytes, and is done before a file is read.
+const MOST: &str = "trace,cranelift=info,regalloc2=info,wasmtime=info,pulley=info";
+/// What stands in the person's files and must stand in nothing that is told: texts, who somebody is, and what opens accounts.
+const PLANTED: [&str; 9] = [
+    "canary-message-text-1",
+    "canary-memory-text-2",
+    "canary-title-3",
+    "canary-4@example.org",
+    "+4790000005",
+    "https://exports.example.org/?token=canary-6",
+    "canary-login-from-192.0.2.7",
+    "sk-canary-api-key-8",
+    "canary-cut-text-9",
+];
+
+/// A ChatGPT export that holds them all, with what providers put beside conversations.
+fn export(home: &Home, name: &str) -> String {
+    let message = |id: &str, role: &str, text: &str| {
+        format!(
+            r#"{{"id": "{name}-{id}", "author": {{"role": "{role}"}}, "create_time": 1746180000, "recipient": "all",
+            "metadata": {{"user_email": "canary-4@example.org", "api_key": "sk-canary-api-key-8"}},
+            "content": {{"content_type": "text", "parts": ["{text}"]}}}}"#
+        )
+    };
+    let memories = r#"{"id": "mem", "author": {"role": "assistant"}, "create_time": 1746180000, "recipient": "all",
+        "metadata": {}, "content": {"content_type": "model_editable_context",
+        "model_set_context": "1. [2025-05-01]. canary-memory-text-2."}}"#;
+    let conversation = format!(
+        r#"{{"title": "canary-title-3", "create_time": 1746180000, "conversation_id": "{name}", "current_node": "a",
+        "mapping": {{"m": {{"id": "m", "parent": null, "children": ["q"], "message": {memories}}},
+        "q": {{"id": "q", "parent": "m", "children": ["a"], "message": {}}},
+        "a": {{"id": "a", "parent": "q", "children": [], "message": {}}}}}}}"#,
+        message("q", "user", "canary-message-text-1"),
+        message("a", "assistant", "sk-canary-api-key-8"),
+    );
+    home.file(&format!("{name}/conversations.json"), format!("[{conversation}]"));
+    home.file(
+        &format!("{name}/user.json"),
+        r#"{"id": "user-1", "email": "canary-4@example.org", "phone_number": "+4790000005",
+        "export_url": "https://exports.example.org/?token=canary-6"}"#,
+    );
+    home.file(&format!("{name}/login_history.json"), r#"[{"event": "canary-login-from-192.0.2.7"}]"#);
+    home.path().join(name).to_str().unwrap().to_owned()
+}
+
+/// Files that nobody can read whole: what is wrong with them is told, what is in them is not.
+fn broken(home: &Home) -> Vec<String> {
+    vec![
+        home.file(
+            "cut/conversations.json",
+            r#"[{"title": "canary-title-3", "mapping": {"a": "canary-cut-text-9"#,
+        ),
+        home.file(
+            "odd/conversations.json",
+            r#"[{"title": 7, "mapping": "canary-cut-text-9"}, "canary-cut-text-9"]"#,
+        ),
+        home.file("no-zip.zip", "PK\u{3}\u{4}canary-cut-text-9"),
+        home.file(
+            "memory-store.json",
+            r#"{"schema": "portable-ai-memory", "memories": [{"content": "canary-cut-text-9"#,
+        ),
+        home.file("notes.json", r#"{"export_url": "https://exports.example.org/?token=canary-6"}"#),
+    ]
+}
+
+struct Run<'h> {
+    home: &'h Home,
+    told: Vec<(String, Vec<u8>)>,
+}
+
+impl Run<'_> {
+    /// Runs a command as talkative as it can be, and keeps what it told.
+    fn does(&mut self, words: &[&str]) {
+        let mut command = self.home.command(&[&["-vv"], words].concat());
+        let output = command.env("SATCHEL_LOG", MOST).output().unwrap();
+        self.told.push((format!("stdout of {words:?}"), output.stdout));
+        self.told.push((format!("stderr of {words:?}"), output.stderr));
+    }
+
+    /// Whether none of what was told holds any of `secrets`.
+    fn check(&self, secrets: &[String]) {
+        let lengths: usize = self.told.iter().map(|(_, bytes)| bytes.len()).sum();
+        assert!(lengths > 10_000, "so little was told that nothing is proven: {lengths} bytes");
+        for (what, bytes) in &self.told {
+            let text = String::from_utf8_lossy(bytes);
+            for secret in secrets {
+                let around = text.find(secret.as_str()).map(|at| {
+                    let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
+                    text[line..].chars().take(400).collect::<String>()
+                });
+                assert_eq!(around, None, "{secret:?} stands in the {what}");
+            }
+        }
+    }
+}
+
+/// The seed of the signing key, as its file has it.
+fn seeds(data: &Path) -> Vec<String> {
+    let text = fs::read_to_string(data.join("keys/signing.json")).unwrap();
+    let file: serde_json::Value = serde_json::from_str(&text).unwrap();
+    vec![file["seed"].as_str().unwrap().to_owned()]
+}
+
+fn everything(run: &mut Run<'_>, name: &str, secrets: &mut Vec<String>) {
+    let home = run.home;
+    let out = |file: &str| home.path().join(format!("{name}-{file}")).to_str().unwrap().to_owned();
+    let input = export(home, name);
+    run.does(&["import", &input]);
+    run.does(&["import", "--again", "--json", &input]);
+    for path in broken(home) {
+        run.does(&["import", &path]);
+        run.does(&["verify", &path]);
+        run.does(&["apply", &path]);
+    }
+    run.does(&["imports", "list"]);
+    run.does(&["export", "--output", &out("full")]);
+    run.does(&["export", "--output", &out("full")]);
+    run.does(&["export", "--incremental", "--output", &out("delta.zip")]);
+    run.does(&["export", "--format", "markdown", "--output", &out("notes")]);
+    run.does(&["export", "--format", "memu", "--output", &out("memu")]);
+    run.does(&["export", "--strip-identifiers", "--type", "fact", "--output", &out("part.zip")]);
+    let data = home.path().join(".local/share/satchel");
+    secrets.extend(seeds(&data));
+    run.does(&["keys", "rotate"]);
+    secrets.extend(seeds(&data));
+    let store = home.path().join(format!("{name}-full/memory-store.json"));
+    let changed =
+        fs::read_to_string(&store).unwrap().replace("canary-memory-text-2", "canary-memory-text-2 and more");
+    fs::write(&store, changed).unwrap();
+    for words in [
+        ["verify", &out("full")],
+        ["apply", &out("full")],
+        ["verify", &out("delta.zip")],
+        ["apply", &out("part.zip")],
+    ] {
+        run.does(&words);
+    }
+    run.does(&["exports", "list"]);
+    run.does(&["keys", "list"]);
+    run.does(&["sources", "list"]);
+    run.does(&["status"]);
+    run.does(&["backup", &out("backup")]);
+    run.does(&["no-such-command", "--passphrase"]);
+}
+
+#[test]
+fn nothing_private_is_told_by_commands_or_a_daemon() {
+    let home = Home::new();
+    let mut run = Run { home: &home, told: Vec::new() };
+    let mut secrets: Vec<String> = PLANTED.iter().map(|&text| text.to_owned()).collect();
+    everything(&mut run, "alone", &mut secrets);
+    let shown = home.run(&["conversations", "list"]).stdout;
+    assert!(String::from_utf8_lossy(&shown).contains("canary-title-3"), "what was planted was stored");
+    let watched = home.path().join("watched");
+    fs::create_dir(&watched).unwrap();
+    let log = home.path().join("satchel.log");
+    let words = ["-vv", "serve", "--log-file", log.to_str().unwrap(), "--watch", watched.to_str().unwrap()];
+    let mut serve = home.command(&words);
+    serve.env("SATCHEL_LOG", MOST).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let daemon = Daemon(serve.spawn().unwrap());
+    let socket = home.path().join(".local/share/satchel/satchel.sock");
+    wait(|| socket.exists());
+    fs::rename(export(&home, "dropped"), watched.join("dropped")).unwrap();
+    everything(&mut run, "served", &mut secrets);
+    wait(|| {
+        let listed = home.run(&["imports", "list", "--json"]);
+        String::from_utf8_lossy(&listed.stdout).contains("\"dropped\"")
+    });
+    let output = daemon.stop();
+    run.told.push(("stdout of the daemon".to_owned(), output.stdout));
+    run.told.push(("stderr of the daemon".to_owned(), output.stderr));
+    run.told.push(("log of the daemon".to_owned(), fs::read(&log).unwrap()));
+    for secret in seeds(&home.path().join(".local/share/satchel")) {
+        secrets.push(secret);
+    }
+    run.check(&secrets);
+}
+
+fn wait(there: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !there() {
+        assert!(begun.elapsed() < LONG, "it does not come");
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+}
+
+/// A daemon that does not outlive its test.
+struct Daemon(Child);
+
+impl Daemon {
+    fn stop(mut self) -> std::process::Output {
+        kill_process(Pid::from_child(&self.0), Signal::TERM).unwrap();
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        std::io::Read::read_to_end(&mut self.0.stdout.take().unwrap(), &mut stdout).unwrap();
+        std::io::Read::read_to_end(&mut self.0.stderr.take().unwrap(), &mut stderr).unwrap();
+        std::process::Output { status: ended(&mut self.0), stdout, stderr }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It has ended, or the test has failed already.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
