@@ -2,6 +2,7 @@
 
 mod calls;
 mod canaries;
+mod encrypted;
 mod identifiers;
 mod keys;
 mod markdown;
