@@ -24,6 +24,7 @@ mod out;
 mod page;
 mod plugins;
 mod rebuild;
+mod relations;
 mod secret;
 mod serve;
 mod service;
@@ -106,6 +107,8 @@ struct Context {
     log: Log,
     /// `SATCHEL_PASSPHRASE`.
     passphrase: Option<String>,
+    /// Names the one change that a command makes, so that it is made once, however often it is asked for.
+    request_id: String,
 }
 
 impl Context {
@@ -142,7 +145,8 @@ pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
     let now = Timestamp::from_microsecond(SystemClock.now_micros()).unwrap_or_default();
     let calendar = Calendar { now, zone: TimeZone::system() };
     let passphrase = environment.passphrase.clone();
-    let mut context = Context { out, calendar, place, log, passphrase };
+    let request_id = uuid::Uuid::new_v4().to_string();
+    let mut context = Context { out, calendar, place, log, passphrase, request_id };
     let exit = runtime.block_on(async {
         match &cli.command {
             Command::Serve(args) => serve::run(&mut context, cli, args, environment).await,
@@ -243,6 +247,7 @@ async fn ask(context: &mut Context, link: &Link, command: &Command) -> Result<Ex
         Command::Imports(command) => imports::run(context, link, command).await,
         Command::Sources(command) => sources::run(context, link, command).await,
         Command::Memories(command) => memories::run(context, link, command).await,
+        Command::Relations(command) => relations::run(context, link, command).await,
         Command::Conversations(command) => conversations::run(context, link, command).await,
         Command::Export(args) => exports::create(context, link, args).await,
         Command::Exports(command) => exports::run(context, link, command).await,

@@ -1,5 +1,6 @@
 //! Settings: what was typed in `satchel.toml`, and what the program runs on.
 
+mod confidence;
 mod unknown;
 
 use std::{
@@ -8,6 +9,10 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+
+pub use confidence::Fading;
+
+use confidence::ConfidenceSection;
 
 use crate::{
     intake::Limits,
@@ -49,6 +54,10 @@ pub struct Config {
     pub renewal: Renewal,
     /// What the daemon exports by itself; none: nothing.
     pub regular: Option<Regular>,
+    /// Where the types of your own are written down; stands in exports.
+    pub type_registry: Option<String>,
+    /// How confidence fades on reads.
+    pub fading: Fading,
 }
 
 /// Where a daemon logs, and how much.
@@ -93,6 +102,7 @@ struct Typed {
     watch: Vec<WatchSection>,
     export: ExportSection,
     owner: OwnerSection,
+    confidence: ConfidenceSection,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -138,13 +148,14 @@ struct WatchSection {
 }
 
 impl ExportSection {
-    fn of(renewal: Renewal, regular: Option<&Regular>) -> Self {
+    fn of(renewal: Renewal, regular: Option<&Regular>, type_registry: Option<&str>) -> Self {
         Self {
             full_after_days: Some(renewal.days),
             full_after_percent: Some(renewal.percent),
             schedule: regular.map(|regular| regular.schedule.to_string()),
             folder: regular.map(|regular| regular.folder.clone()),
             keep: regular.map(|regular| regular.keep),
+            type_registry: type_registry.map(str::to_owned),
         }
     }
 }
@@ -165,6 +176,7 @@ struct ExportSection {
     schedule: Option<String>,
     folder: Option<PathBuf>,
     keep: Option<usize>,
+    type_registry: Option<String>,
 }
 
 /// Why the settings cannot be used.
@@ -200,6 +212,11 @@ pub enum ConfigError {
     /// A schedule without a place, or a place that is not one.
     #[error("[export] schedule in the configuration needs a folder with an absolute path: folder = \"/…\"")]
     Folder,
+    /// A registry of types that is nowhere.
+    #[error(
+        "[export] type-registry in the configuration must be an address such as https://example.org/types, not {found:?}"
+    )]
+    Registry { found: String },
 }
 
 impl Config {
@@ -217,6 +234,8 @@ impl Config {
             owner_did: None,
             renewal: Renewal::default(),
             regular: None,
+            type_registry: None,
+            fading: Fading::default(),
         }
     }
 
@@ -236,6 +255,8 @@ impl Config {
             owner_did,
             renewal,
             regular,
+            type_registry,
+            fading,
         } = self;
         let LogConfig { level, file, max_bytes, keep } = log;
         let named = |all: &[(bool, &'static str)]| {
@@ -252,7 +273,11 @@ impl Config {
             (*max_bytes != new.log.max_bytes, "[log] max-mib"),
             (*keep != new.log.keep, "[log] keep"),
             (*owner_did != new.owner_did, "[owner] did"),
-            (*renewal != new.renewal || *regular != new.regular, "[export]"),
+            (
+                *renewal != new.renewal || *regular != new.regular || *type_registry != new.type_registry,
+                "[export]",
+            ),
+            (*fading != new.fading, "[confidence]"),
         ];
         Changes { now: named(&now), later: named(&later) }
     }
@@ -273,8 +298,9 @@ impl Config {
                 keep: Some(self.log.keep),
             },
             watch: self.watching.folders.iter().map(WatchSection::of).collect(),
-            export: ExportSection::of(self.renewal, self.regular.as_ref()),
+            export: ExportSection::of(self.renewal, self.regular.as_ref(), self.type_registry.as_deref()),
             owner: OwnerSection { did: self.owner_did.clone() },
+            confidence: ConfidenceSection::of(&self.fading),
         }
     }
 
@@ -316,11 +342,19 @@ impl Config {
         if let Some(did) = typed.owner.did {
             self.owner_did = Some(checked_did(did)?);
         }
+        self.fading = typed.confidence.read()?;
         Ok(self)
     }
 
     fn export(&mut self, typed: ExportSection) -> Result<(), ConfigError> {
-        let ExportSection { full_after_days, full_after_percent, schedule, folder, keep } = typed;
+        let ExportSection { full_after_days, full_after_percent, schedule, folder, keep, type_registry } =
+            typed;
+        if let Some(registry) = type_registry {
+            if !web_address(&registry) {
+                return Err(ConfigError::Registry { found: registry });
+            }
+            self.type_registry = Some(registry);
+        }
         if let Some(days) = full_after_days {
             within("[export] full-after-days", days.into(), 3_650)?;
             self.renewal.days = days;
@@ -397,6 +431,11 @@ fn misread(text: &str, path: &Path, error: &toml::de::Error) -> ConfigError {
     ConfigError::UnknownKey { path, key, line: before.matches('\n').count() + 1, advice }
 }
 
+fn web_address(text: &str) -> bool {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/') && !text.contains(char::is_whitespace))
+}
+
 fn within(key: &'static str, found: u64, most: u64) -> Result<(), ConfigError> {
     if (1..=most).contains(&found) { Ok(()) } else { Err(ConfigError::Value { key, most, found }) }
 }
@@ -417,6 +456,18 @@ mod tests {
             (config.intake.total_bytes, config.intake.entry_bytes),
             (5 << 20, Limits::default().entry_bytes)
         );
+    }
+
+    #[test]
+    fn a_registry_of_types_is_an_address() {
+        let config = parse("[export]\ntype-registry = \"https://example.org/types\"\n").unwrap();
+        assert_eq!(config.type_registry.as_deref(), Some("https://example.org/types"));
+        let text = toml::to_string_pretty(&config.typed()).unwrap();
+        assert_eq!(parse(&text).unwrap().type_registry, config.type_registry);
+        for odd in ["types", "https://", "https:///x", "https://example.org/ my types"] {
+            let error = parse(&format!("[export]\ntype-registry = {odd:?}\n")).unwrap_err().to_string();
+            assert!(error.contains("type-registry") && error.contains(odd), "{error}");
+        }
     }
 
     #[test]

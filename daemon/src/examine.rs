@@ -36,6 +36,8 @@ pub struct Finding {
     pub fix: &'static str,
 }
 
+/// What brings the bytes of an attachment back: the same bytes of the export alone would count as imported.
+const IMPORT_AGAIN: &str = "import the export again that the file came with, with --again";
 /// The database differs from the journal.
 pub const DATABASE_DIFFERS: &str = "DATABASE_DIFFERS";
 
@@ -69,7 +71,7 @@ fn examined(report: CheckReport) -> Examined {
     let blobs_wrong = blob_problems.into_iter().map(|message| Finding {
         reason: "FILE_DAMAGED",
         message,
-        fix: "import the export again that the file came with",
+        fix: IMPORT_AGAIN,
     });
     let findings = damage.chain(engine).chain(blobs_wrong).collect();
     Examined { frames, records, files: blobs, findings }
@@ -93,7 +95,7 @@ fn missing_attachments(store: &Store, findings: &mut Vec<Finding>) -> Result<(),
         let Some(next) = page.next else { break };
         after = Some(next);
     }
-    let fix = "import the export again that the file came with, with --again";
+    let fix = IMPORT_AGAIN;
     let more = missing.len().saturating_sub(MAX_NAMED);
     for hash in missing.iter().take(MAX_NAMED) {
         let message = format!("the file of attachment {} is gone", hash.to_hex());

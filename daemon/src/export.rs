@@ -21,7 +21,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use satchel_store::{Cursor, Page, Store, StoreError};
+use satchel_store::{Cursor, Page, Store, StoreError, points};
 use uuid::Uuid;
 
 use self::{
@@ -188,6 +188,8 @@ pub struct Settings {
     pub renewal: Renewal,
     /// PAM `owner.did`; none: that of the signing key.
     pub did: Option<String>,
+    /// PAM `type_registry`: where the types of the person's own are written down.
+    pub type_registry: Option<String>,
 }
 
 impl Exports {
@@ -245,6 +247,7 @@ impl Exports {
         let told = bundle::Told { progress, tell };
         let private = OnceCell::new();
         let did = self.0.settings.did.as_deref();
+        let type_registry = self.0.settings.type_registry.as_deref();
         let job = bundle::Job {
             store,
             request,
@@ -257,6 +260,7 @@ impl Exports {
             reason,
             told,
             private,
+            type_registry,
         };
         let record = match request.format {
             Format::Pam => job.write()?,
@@ -266,6 +270,7 @@ impl Exports {
         };
         let record = ExportRecord { scheduled, ..record };
         exported::put(&self.0.store, &record)?;
+        points::reached("export recorded");
         Ok(record)
     }
 

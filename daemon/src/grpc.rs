@@ -5,6 +5,7 @@
 mod admin;
 mod call;
 mod care;
+mod change;
 mod conversation;
 mod export;
 pub mod guard;
@@ -12,6 +13,7 @@ mod import;
 mod memory;
 pub mod page;
 mod plugin;
+mod relation;
 mod source;
 pub mod status;
 pub mod wire;
@@ -38,6 +40,7 @@ use self::{
 };
 use crate::{
     clock::Clock,
+    config::Fading,
     export::Exports,
     ingest::Imports,
     plugins::Plugins,
@@ -75,6 +78,8 @@ pub struct Core {
     pub data_dir: PathBuf,
     /// Microseconds since the Unix epoch.
     pub started_at: i64,
+    /// How confidence fades on reads.
+    pub fading: Fading,
 }
 
 /// Why serving ended other than by the stop.

@@ -5,6 +5,8 @@
 mod attach;
 mod conclude;
 mod detect;
+pub mod hand;
+mod interrupted;
 mod job;
 mod ledger;
 mod leftover;
@@ -15,6 +17,8 @@ mod pam;
 mod queue;
 pub mod receipt;
 mod run;
+mod silent;
+mod turn;
 pub mod undo;
 mod write;
 
@@ -24,7 +28,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
     time::Duration,
@@ -36,10 +40,11 @@ use satchel_store::{Cursor, Health, Page, Store, StoreError};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-pub use self::queue::OnEnd;
+pub use self::{queue::OnEnd, silent::Silent};
 use self::{
     queue::{Job, Jobs, WAITING},
     receipt::ImportRecord,
+    turn::Turns,
     undo::{Outcome, TurnRequest},
 };
 use crate::{
@@ -153,6 +158,9 @@ pub enum IngestError {
     /// The daemon stops.
     #[error("the daemon is stopping")]
     Stopping,
+    /// Somebody stopped it.
+    #[error("it was cancelled")]
+    Cancelled,
     /// Records that this import counted as stored are shown no more.
     #[error("an earlier import of the same records was undone meanwhile; import it again")]
     UndoneMeanwhile,
@@ -185,17 +193,20 @@ pub(crate) struct Inner {
     limits: Mutex<Limits>,
     plugin_limits: PluginLimits,
     /// Guards the way from a look-up to its commit.
-    turn: Mutex<()>,
+    turn: Turns,
     /// Guards that one import is undone at a time.
     turns: Mutex<()>,
     /// Guards who runs and who waits.
     jobs: Mutex<Jobs>,
     /// Told when a job ends.
     idle: Condvar,
+    /// Milliseconds that a source may be silent.
+    patience: AtomicU64,
 }
 
 impl Imports {
-    /// Serves imports into `store`; those that an earlier run left behind are closed.
+    /// Serves imports into `store`; those that an earlier run left behind are closed, and undos that it left behind are
+    /// completed.
     ///
     /// # Errors
     /// When the ledger cannot be read or written.
@@ -209,10 +220,13 @@ impl Imports {
         if store.health() == Health::Good {
             ledger::close_interrupted(&store, clock.now_micros())?;
         }
-        let (turn, turns) = (Mutex::new(()), Mutex::new(()));
+        let (turn, turns) = (Turns::default(), Mutex::new(()));
         let (jobs, idle) = (Mutex::default(), Condvar::new());
         let limits = Mutex::new(limits);
-        Ok(Self(Arc::new(Inner { store, plugins, clock, limits, plugin_limits, turn, turns, jobs, idle })))
+        let patience = silent::patience();
+        let inner = Inner { store, plugins, clock, limits, plugin_limits, turn, turns, jobs, idle, patience };
+        interrupted::complete(&inner)?;
+        Ok(Self(Arc::new(inner)))
     }
 
     /// The importers, in the order in which they are asked.
@@ -262,7 +276,7 @@ impl Imports {
         let path = request.path.clone();
         let view = JobView { id, path, phase: Phase::Waiting, done: 0, total: 0, imports: Vec::new() };
         let view = watch::Sender::new(view);
-        let job = Job { request, keys, watched, on_end, cancel: CancelToken::new(), view };
+        let job = Job::new(request, keys, watched, on_end, view);
         let mut jobs = self.0.jobs();
         if jobs.stopping {
             return Err(IngestError::Stopping);
@@ -400,7 +414,7 @@ impl Imports {
         {
             let Some(job) = jobs.all.get_mut(&id) else { continue };
             let on_end = job.on_end.take();
-            let task = job::Task {
+            let task = Arc::new(job::Task {
                 inner: Arc::clone(&self.0),
                 id,
                 request: job.request.clone(),
@@ -408,10 +422,15 @@ impl Imports {
                 watched: job.watched.clone(),
                 cancel: job.cancel.clone(),
                 view: job.view.clone(),
+                pulse: job.pulse.clone(),
                 changed: AtomicBool::new(false),
-            };
+                left: Mutex::new(false),
+                on_end: Mutex::new(on_end),
+            });
+            job.task = Some(Arc::clone(&task));
+            let place = Place { imports: self.clone(), id, lent: Arc::clone(&job.lent) };
             jobs.running += 1;
-            let place = Place(self.clone());
+            self.oversee(&mut jobs);
             thread::spawn(move || {
                 let place = place;
                 // Whoever follows the job waits for its end, so it has to have one.
@@ -419,22 +438,32 @@ impl Imports {
                     task.broke_off();
                 }
                 drop(place);
-                if let Some(on_end) = on_end {
-                    on_end(&task.view.borrow().clone(), task.changed.load(Ordering::Relaxed));
-                }
+                task.tell_end();
             });
         }
     }
 }
 
 /// One of the [`AT_ONCE`] places; freed for the next job however this one ends.
-struct Place(Imports);
+struct Place {
+    imports: Imports,
+    id: Uuid,
+    /// Whether others have it already.
+    lent: Arc<AtomicBool>,
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.0.jobs().running -= 1;
-        self.0.0.idle.notify_all();
-        self.0.start_next();
+        let mut jobs = self.imports.0.jobs();
+        if !self.lent.swap(true, Ordering::Relaxed) {
+            jobs.running -= 1;
+        }
+        if let Some(job) = jobs.all.get_mut(&self.id) {
+            job.task = None;
+        }
+        drop(jobs);
+        self.imports.0.idle.notify_all();
+        self.imports.start_next();
     }
 }
 

@@ -9,11 +9,13 @@ mod bundle;
 mod entry;
 mod glimpse;
 pub mod pam;
+mod pulse;
 mod source;
 mod tree;
 
 pub use bundle::{Bundle, Unread};
 pub use glimpse::{Glimpse, HEAD_BYTES};
+pub use pulse::Pulse;
 pub use source::{Source, SourceStamp};
 
 use std::{io, path::PathBuf};

@@ -7,6 +7,7 @@
 
 mod evidence;
 mod pages;
+mod rows;
 mod said;
 
 use std::collections::BTreeSet;
@@ -17,8 +18,11 @@ use satchel_store::{
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-pub use evidence::Counted;
+use crate::plan::groups::Titled;
+
+pub use evidence::{Counted, moved, replay, replay_until};
 pub use pages::{Brought, Key, Pages, brought, left_out, newest};
+pub use rows::{Clan, Places};
 pub use said::{Kept, Said};
 
 /// Where entries of conversations stand in the ledger's list: before all else, so that walking them reads nothing else.
@@ -47,6 +51,15 @@ pub type Undone = BTreeSet<Uuid>;
 pub struct Family {
     #[serde(default, rename = "p")]
     pub parts: Vec<Part>,
+    /// Of rows without a conversation's id: every conversation that they ever came to.
+    #[serde(default, rename = "s", skip_serializing_if = "BTreeSet::is_empty")]
+    pub shown: BTreeSet<String>,
+    /// Whose title the only conversation of rows has; none: it came to several, or all that was said has to be looked at.
+    #[serde(default, rename = "t", skip_serializing_if = "Option::is_none")]
+    pub titled: Option<Titled>,
+    /// The family of which it has become part.
+    #[serde(default, rename = "m", skip_serializing_if = "Option::is_none")]
+    pub moved: Option<String>,
 }
 
 /// What one or more imports said of a conversation, word for word the same.
@@ -58,6 +71,9 @@ pub struct Part {
     /// The version of the conversation that is this and nothing else; none: it is kept apart, see [`Kept`].
     #[serde(default, rename = "v", skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
+    /// The conversation whose versions are meant, where that is not the one whose lineage this is.
+    #[serde(default, rename = "h", skip_serializing_if = "Option::is_none")]
+    pub home: Option<String>,
 }
 
 impl Part {
@@ -87,7 +103,8 @@ impl Family {
     }
 
     fn unknown(stored: &ConversationRecord) -> Self {
-        Self { parts: vec![Part { digest: String::new(), version: Some(stored.version) }] }
+        let part = Part { digest: String::new(), version: Some(stored.version), home: None };
+        Self { parts: vec![part], ..Self::default() }
     }
 
     /// Whether anything that was said does not count.
@@ -141,6 +158,9 @@ pub struct UndoRecord {
     pub done: bool,
     /// Microseconds since the Unix epoch.
     pub at: i64,
+    /// When a later start of the program completed it, because the one that began it stopped in between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<i64>,
     /// First and last revision that it wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revisions: Option<[u64; 2]>,
@@ -167,24 +187,36 @@ impl UndoRecord {
     }
 }
 
+/// Undos, and ways back, that were begun and have not ended.
+///
+/// # Errors
+/// When the ledger does not read.
+pub fn unfinished(store: &Store) -> Result<Vec<UndoRecord>, LineageError> {
+    let mut unfinished = Vec::new();
+    each_undo(store, |record| unfinished.extend((!record.done).then_some(record)))?;
+    Ok(unfinished)
+}
+
 /// All imports that are undone, or about to be.
 ///
 /// # Errors
 /// When the ledger does not read.
 pub fn undone(store: &Store) -> Result<Undone, LineageError> {
     let mut undone = Undone::new();
+    each_undo(store, |record| undone.extend(record.undone.then_some(record.import)))?;
+    Ok(undone)
+}
+
+fn each_undo(store: &Store, mut each: impl FnMut(UndoRecord)) -> Result<(), LineageError> {
     let mut after = None;
     loop {
         let page = store.ledger_list(Ledger::Undo, after.as_ref(), PAGE)?;
         for entry in &page.items {
-            let record: UndoRecord = decode(&entry.value, "the record of an undo")?;
-            if record.undone {
-                undone.insert(record.import);
-            }
+            each(decode(&entry.value, "the record of an undo")?);
         }
         after = page.next;
         if after.is_none() {
-            return Ok(undone);
+            return Ok(());
         }
     }
 }

@@ -8,4 +8,5 @@ pub mod body;
 pub mod conversation;
 pub mod document;
 pub mod evidence;
+pub mod groups;
 pub mod tree;

@@ -243,11 +243,19 @@ fn open(config: &Config, mut notice: impl FnMut(&OpenEvent)) -> Result<(Core, Ve
     let watch =
         Watch::new(store.clone(), imports.clone(), Arc::clone(&clock), data_dir.clone(), &config.watching)?;
     let keys = data_dir.join("keys");
-    let settings = Settings { renewal: config.renewal, did: config.owner_did.clone() };
+    let settings = Settings {
+        renewal: config.renewal,
+        did: config.owner_did.clone(),
+        type_registry: config.type_registry.clone(),
+    };
     let exports = Exports::configured(store.clone(), Arc::clone(&clock), keys, settings);
+    let fading = config.fading.clone();
     let started_at = clock.now_micros();
     let page_key = PageKey::kept_in(&data_dir.join("keys"));
-    Ok((Core { store, plugins, imports, watch, exports, clock, page_key, data_dir, started_at }, notices))
+    Ok((
+        Core { store, plugins, imports, watch, exports, clock, page_key, data_dir, started_at, fading },
+        notices,
+    ))
 }
 
 /// Makes the folder ours alone, or finds it so.

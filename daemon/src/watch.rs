@@ -30,7 +30,7 @@ use satchel_store::{Health, Store, StoreError};
 use self::run::Running;
 pub use self::{
     folder::{FolderView, Notice, Pace, State, Trouble},
-    names::shown,
+    names::{shown, text},
     spec::{SpecError, WatchSpec, Watching},
 };
 use crate::{clock::Clock, ingest::Imports};

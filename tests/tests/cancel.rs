@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::{
     clock::{Clock, SystemClock},
     ingest::{
-        ImportRequest, JobView, Phase,
+        ImportRequest, JobView, Phase, WatchedImport,
         receipt::{ImportRecord, ImportStatus},
     },
     intake::Limits,
@@ -188,4 +188,36 @@ fn a_job_that_hangs_does_not_hold_the_stop() -> Result<()> {
     let imports = archive.import(&export)?;
     assert!(imports.iter().all(|import| import.conversations.new > 0), "{imports:?}");
     archive.close()
+}
+
+/// A file whose import a person stopped is left alone; what the end of the daemon stopped is due at its next start.
+#[test]
+fn a_watched_folder_does_not_hear_of_what_the_daemons_end_stopped() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    generate::chatgpt(folder.path(), 4_000_000, 1)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    for by_a_person in [true, false] {
+        let archive = Archive::open(&folder.path().join(format!("data-{by_a_person}")))?;
+        let (told, heard) = mpsc::channel();
+        let watched = WatchedImport {
+            root: folder.path().to_owned(),
+            name: "conversations.json".into(),
+            providers: Vec::new(),
+        };
+        let on_end = Box::new(move |view: &JobView, _| drop(told.send(view.imports.clone())));
+        let job = archive.imports.start_watched(watched, on_end)?;
+        let mut view = archive.imports.subscribe(job).context("the job")?;
+        let seen = runtime.block_on(view.wait_for(|view| view.phase != Phase::Waiting))?.phase;
+        ensure!(seen != Phase::Ended, "the import was over at once");
+        if by_a_person {
+            ensure!(archive.imports.cancel(&job.to_string()), "it cannot be stopped");
+        } else {
+            ensure!(archive.imports.stop(Duration::from_mins(1)), "it does not stop");
+        }
+        let heard: Vec<ImportStatus> = heard.iter().flatten().map(|import| import.status).collect();
+        let expected: &[ImportStatus] = if by_a_person { &[ImportStatus::Cancelled] } else { &[] };
+        assert_eq!(heard, expected);
+        archive.close()?;
+    }
+    Ok(())
 }

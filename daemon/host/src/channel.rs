@@ -5,6 +5,7 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 /// How much memory an item takes, roughly.
@@ -20,6 +21,17 @@ pub struct Sender<T>(Arc<Shared<T>>);
 /// The receiving end. Once it is dropped, sending fails.
 #[derive(Debug)]
 pub struct Receiver<T>(Arc<Shared<T>>);
+
+/// What a receiver that does not wait for ever gets.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next<T> {
+    /// The next item.
+    Item(T),
+    /// Nothing came in time.
+    Idle,
+    /// The sender is gone and the queue is empty.
+    End,
+}
 
 /// The receiver is gone; the item comes back.
 #[derive(Debug, PartialEq, Eq)]
@@ -98,19 +110,27 @@ impl<T> Drop for Sender<T> {
 impl<T> Receiver<T> {
     /// The next item, waiting for it; none once the sender is gone and the queue is empty.
     pub fn recv(&self) -> Option<T> {
-        let mut queue = self.0.lock();
-        loop {
-            if let Some((weight, item)) = queue.items.pop_front() {
-                queue.weight = queue.weight.saturating_sub(weight);
-                drop(queue);
-                self.0.changed.notify_all();
-                return Some(item);
-            }
-            if queue.sender_gone {
-                return None;
-            }
-            queue = self.0.wait(queue);
-        }
+        let queue = self.0.lock();
+        let idle = |queue: &mut Queue<T>| queue.items.is_empty() && !queue.sender_gone;
+        let queue = self.0.changed.wait_while(queue, idle).unwrap_or_else(PoisonError::into_inner);
+        self.take(queue)
+    }
+
+    /// The same, waiting for it so long at most.
+    pub fn recv_within(&self, most: Duration) -> Next<T> {
+        let queue = self.0.lock();
+        let idle = |queue: &mut Queue<T>| queue.items.is_empty() && !queue.sender_gone;
+        let waited = self.0.changed.wait_timeout_while(queue, most, idle);
+        let (queue, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if waited.timed_out() { Next::Idle } else { self.take(queue).map_or(Next::End, Next::Item) }
+    }
+
+    fn take(&self, mut queue: MutexGuard<'_, Queue<T>>) -> Option<T> {
+        let (weight, item) = queue.items.pop_front()?;
+        queue.weight = queue.weight.saturating_sub(weight);
+        drop(queue);
+        self.0.changed.notify_all();
+        Some(item)
     }
 }
 

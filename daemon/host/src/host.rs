@@ -40,6 +40,7 @@ pub struct Host(Arc<Inner>);
 
 pub(crate) struct Inner {
     engine: Engine,
+    cache: Option<Cache>,
     linker: Linker<State>,
     pub(crate) ticker: Ticker,
 }
@@ -49,21 +50,27 @@ impl Host {
     pub fn new(options: HostOptions) -> Result<Self, HostError> {
         let HostOptions { cache_dir } = options;
         let cache = cache_dir.as_deref().map(open_cache).transpose()?;
-        let engine = Engine::new(&config(cache)).map_err(|error| engine_error(&error))?;
+        let engine = Engine::new(&config(cache.clone())).map_err(|error| engine_error(&error))?;
         let mut linker = Linker::new(&engine);
         Importer::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)
             .map_err(|error| engine_error(&error))?;
         let ticker =
             Ticker::start(engine.clone()).map_err(|error| HostError::Engine { reason: error.to_string() })?;
-        Ok(Self(Arc::new(Inner { engine, linker, ticker })))
+        Ok(Self(Arc::new(Inner { engine, cache, linker, ticker })))
     }
 
     /// Checks and compiles a component, and lets it describe itself. The first time takes up to a second for each
     /// MiB, with a cache later ones take a millisecond.
     pub fn load(&self, wasm: &[u8]) -> Result<Plugin, HostError> {
         let imports = inspect::inspect(wasm)?;
-        let component = Component::new(&self.0.engine, wasm)
-            .map_err(|error| HostError::Invalid { reason: format!("{error:#}") })?;
+        let invalid = |error: wasmtime::Error| HostError::Invalid { reason: format!("{error:#}") };
+        if self.0.cache.is_some() {
+            // An engine keeps the memory of its compiler, some 25 MiB, as long as it lives. This one only fills the cache.
+            let compiling =
+                Engine::new(&config(self.0.cache.clone())).map_err(|error| engine_error(&error))?;
+            Component::new(&compiling, wasm).map_err(invalid)?;
+        }
+        let component = Component::new(&self.0.engine, wasm).map_err(invalid)?;
         let pre = self.0.linker.instantiate_pre(&component).and_then(ImporterPre::new).map_err(|error| {
             HostError::Mismatch { offered: inspect::API_VERSION.to_owned(), reason: format!("{error:#}") }
         })?;

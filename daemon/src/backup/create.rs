@@ -7,7 +7,7 @@ use std::{
 };
 
 use satchel_pam::hash::Sha256Digest;
-use satchel_store::{CheckProgress, Pinned, Store, StoreError};
+use satchel_store::{CheckProgress, Pinned, Store, StoreError, points};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
@@ -97,7 +97,9 @@ pub fn create(
         progress: Progress { done: 0, total },
         report,
     };
+    points::reached("backup begun");
     let pinned = copy.pin(store)?;
+    points::reached("backup pinned");
     for segment in &pinned.segments {
         let source = store.open_pinned(segment)?;
         copy.file(&format!("journal/{}", segment.name), source)?;
@@ -152,6 +154,7 @@ impl Copy<'_> {
             self.advance(read)?;
         }
         let sha256 = Sha256Digest::from_bytes(hasher.finalize().into()).to_hex();
+        points::reached("backup file copied");
         self.entries.push(Entry { name: name.to_owned(), bytes, sha256 });
         Ok(())
     }
@@ -238,13 +241,16 @@ impl Copy<'_> {
         let file = self.zip.finish().map_err(|error| failed(error.into()))?;
         let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
         file.as_file().sync_all().map_err(&failed)?;
+        points::reached("backup synced");
         let length = file.as_file().metadata().map_err(&failed)?.len();
         file.persist_noclobber(self.output).map_err(|error| match error.error.kind() {
             io::ErrorKind::AlreadyExists => BackupError::Occupied { path: self.output.to_owned() },
             _ => failed(error.error),
         })?;
+        points::reached("backup placed");
         let parent = self.output.parent().filter(|parent| !parent.as_os_str().is_empty());
         File::open(parent.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()).map_err(&failed)?;
+        points::reached("backup folder synced");
         Ok(Backup {
             path: self.output.to_owned(),
             revision: manifest.revision,

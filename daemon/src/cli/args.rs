@@ -2,6 +2,7 @@
 
 mod examples;
 mod export;
+mod hand;
 mod keys;
 mod select;
 mod system;
@@ -14,6 +15,10 @@ use clap_complete::Shell;
 
 pub use self::{
     export::{ExportArgs, ExportSelect, FormatWord},
+    hand::{
+        AddArgs, ClearWord, DecayWord, EditArgs, FieldArgs, RelationWord, Relations, StatusArgs,
+        TakeBackArgs, VisibilityWord,
+    },
     keys::Keys,
     select::{ConversationSelect, MemorySelect, Paging, StatusWord, TypeWord},
     system::{ConfigCommand, InstallArgs, ServeArgs, Service},
@@ -110,9 +115,12 @@ pub enum Command {
     /// The watched folders
     #[command(subcommand, after_help = examples::SOURCES)]
     Sources(Sources),
-    /// Look at memories
+    /// Look at memories, add some, change them
     #[command(subcommand, after_help = examples::MEMORIES)]
     Memories(Memories),
+    /// How memories belong together
+    #[command(subcommand, after_help = hand::RELATIONS)]
+    Relations(Relations),
     /// Look at conversations
     #[command(subcommand, after_help = examples::CONVERSATIONS)]
     Conversations(Conversations),
@@ -289,6 +297,26 @@ pub enum Memories {
         #[command(flatten)]
         paging: Paging,
     },
+    /// Add a memory
+    ///
+    /// One that says the same is found, not added twice.
+    #[command(after_help = hand::ADD)]
+    Add(AddArgs),
+    /// Change what a memory says
+    ///
+    /// What you change stays, whatever you import later; the rest still follows the exports. Earlier versions stay in the history.
+    #[command(after_help = hand::EDIT)]
+    Edit(EditArgs),
+    /// Deprecate, retract or archive a memory, or say what replaced it; or all that fit the filters
+    ///
+    /// An active memory may become any of them; a superseded one archived; a deprecated one retracted or archived. Retracted and
+    /// archived are final, and no import brings a retracted memory back; `memories undo` does. Without ID the filters choose, and
+    /// --expect wants the count that --dry-run gave.
+    #[command(after_help = hand::STATUS)]
+    Status(StatusArgs),
+    /// Take back what you changed: the last change of a memory, one that is named, or back to an earlier version
+    #[command(after_help = hand::UNDO)]
+    Undo(TakeBackArgs),
 }
 
 /// `conversations …`.
@@ -456,6 +484,21 @@ mod tests {
         assert!(seen > 20, "{seen} commands");
     }
 
+    /// The words of a line, as a shell takes them: what stands in quotes is one.
+    fn words(typed: &str) -> Vec<String> {
+        let (mut words, mut quoted) = (vec![String::new()], false);
+        for c in typed.trim().chars() {
+            match (c, words.last_mut()) {
+                ('"', _) => quoted = !quoted,
+                (c, _) if c.is_whitespace() && !quoted => words.push(String::new()),
+                (c, Some(word)) => word.push(c),
+                (_, None) => {}
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
     #[test]
     fn every_example_can_be_typed() {
         let mut root = Cli::command();
@@ -465,8 +508,7 @@ mod tests {
             let examples = help.lines().filter_map(|line| line.strip_prefix("  satchel "));
             for example in examples {
                 let typed = example.split(['|', '>']).next().unwrap_or_default();
-                let words = std::iter::once("satchel").chain(typed.split_whitespace());
-                let parsed = Cli::try_parse_from(words.map(|word| word.trim_matches('"')));
+                let parsed = Cli::try_parse_from(std::iter::once("satchel".to_owned()).chain(words(typed)));
                 assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
             }
         });

@@ -217,6 +217,11 @@ impl Findings {
             OpenEvent::Rebuilding { reason } => {
                 self.repaired.push(format!("the database: built again from the journal, because {reason}"));
             }
+            OpenEvent::Replaying { from } => self.repaired.push(format!(
+                "the database was behind the journal, as after a kill or with an older copy in its place: what came after \
+                 revision {} was brought into it",
+                from.get()
+            )),
             OpenEvent::TailCut { bytes } => {
                 let bytes = text::bytes(*bytes);
                 self.repaired.push(format!("the journal's end: {bytes} that were never confirmed were cut"));
@@ -293,6 +298,42 @@ mod tests {
 1 problem
 ";
         assert_eq!(findings.render(Look::plain(80)), expected);
+    }
+
+    fn looked(config: &Config, repair: bool) -> Findings {
+        let mut findings = Findings::default();
+        findings.store(config, repair).unwrap();
+        findings
+    }
+
+    #[test]
+    fn a_database_that_differs_is_built_again_when_that_is_asked_for() {
+        let home = tempfile::tempdir().unwrap();
+        let config = Config::new(home.path().join("data"), home.path().to_owned());
+        let store = Store::open(&config.data_dir, OpenOptions::default(), &mut |_| {}).unwrap();
+        let text = "Paula likes tea";
+        let memory = serde_json::json!({
+            "id": "m", "type": "fact", "status": "active", "content": text,
+            "content_hash": satchel_pam::hash::ContentHash::of(text).to_string(),
+            "temporal": {"created_at": "2026-01-02T03:04:05Z"}, "provenance": {"platform": "chatgpt"},
+        });
+        let change = satchel_store::Change::Memory(serde_json::from_value(memory).unwrap());
+        store.commit(satchel_store::Batch { changes: vec![change], ..Default::default() }).unwrap();
+        store.spoil().unwrap();
+        store.close().unwrap();
+        for _ in 0..2 {
+            let found = looked(&config, false);
+            assert!(found.repaired.is_empty() && !found.problems.is_empty(), "{found:?}");
+            assert!(found.problems.iter().all(|problem| problem.reason == DATABASE_DIFFERS), "{found:?}");
+            assert!(found.problems[0].fix.contains("doctor --repair"), "{found:?}");
+        }
+        let mended = looked(&config, true);
+        assert!(mended.problems.is_empty() && mended.repaired.len() == 1, "{mended:?}");
+        assert!(mended.repaired[0].contains("differed from the journal"), "{mended:?}");
+        let well = looked(&config, true);
+        assert!(well.problems.is_empty() && well.repaired.is_empty(), "{well:?}");
+        let store = Store::open(&config.data_dir, OpenOptions::default(), &mut |_| {}).unwrap();
+        assert_eq!(store.memory("m", None).unwrap().unwrap().memory.content, text);
     }
 
     #[test]

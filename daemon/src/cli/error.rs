@@ -224,6 +224,12 @@ fn remedy_of(refusal: &Refusal) -> Option<String> {
         "FIELD_INVALID" => return fields(&refusal.0),
         "PAGE_TOKEN_INVALID" => "run the command again",
         "MEMORY_NOT_FOUND" => "`satchel memories list --status all` shows them",
+        "RELATION_NOT_FOUND" => "`satchel relations list` shows them",
+        "CHANGE_NOT_FOUND" => {
+            "every change says how it is undone; `satchel memories history ID` shows what there was"
+        }
+        "ETAG_MISMATCH" => "run the command again, if the change is still right",
+        "MATCH_COUNT_CHANGED" => "look again with --dry-run",
         "CONVERSATION_NOT_FOUND" => "`satchel conversations list` shows them",
         "MESSAGE_NOT_FOUND" => "`satchel conversations show ID --tree` shows the messages",
         "IMPORT_NOT_FOUND" => "`satchel imports list` shows them",
@@ -264,6 +270,7 @@ fn list_command(kind: &str) -> &'static str {
     match kind {
         "memory" => "memories list --status all",
         "import" => "imports list",
+        "relation" => "relations list",
         "export" => "exports list",
         "message" => "conversations show ID --tree",
         _ => "conversations list",

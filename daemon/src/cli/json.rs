@@ -3,6 +3,7 @@
 #![expect(clippy::struct_field_names, clippy::struct_excessive_bools, reason = "the keys of documents")]
 
 pub(crate) mod admin;
+pub(crate) mod change;
 pub(crate) mod conversation;
 pub(crate) mod import;
 pub(crate) mod memory;

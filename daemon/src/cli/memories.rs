@@ -1,5 +1,7 @@
 //! `memories …`
 
+mod change;
+mod fields;
 mod render;
 
 use satchel_proto::v1::{
@@ -27,6 +29,10 @@ pub(crate) async fn run(context: &mut Context, link: &Link, command: &Memories) 
         Memories::List { select, paging } => list(context, link, select, *paging).await,
         Memories::Show(id) => show(context, link, &id.id).await,
         Memories::History { id, paging } => history(context, link, &id.id, *paging).await,
+        Memories::Add(args) => change::add(context, link, args).await,
+        Memories::Edit(args) => change::edit(context, link, args).await,
+        Memories::Status(args) => change::status(context, link, args).await,
+        Memories::Undo(args) => change::undo(context, link, args).await,
     }
 }
 
@@ -114,7 +120,7 @@ async fn history(context: &mut Context, link: &Link, given: &str, paging: Paging
 }
 
 /// The id that `given` means, whatever the memory's status.
-async fn resolve(link: &Link, given: &str) -> Result<String, CliError> {
+pub(super) async fn resolve(link: &Link, given: &str) -> Result<String, CliError> {
     let statuses = [
         MemoryStatus::Active,
         MemoryStatus::Superseded,

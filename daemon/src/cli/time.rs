@@ -68,6 +68,19 @@ impl Calendar {
         Ok((range.start.is_some() || range.end.is_some()).then_some(range))
     }
 
+    /// Reads one time that an option names.
+    ///
+    /// # Errors
+    /// A text that is no time.
+    pub(crate) fn moment(&self, option: &str, text: &str) -> Result<prost_types::Timestamp, CliError> {
+        let found = self.instant(text.trim(), End::Since).map(whole_micros).map(to_wire);
+        found.ok_or_else(|| {
+            CliError::Usage(format!(
+                "{option} {text:?} is not a time; write 2026-03-01, 2026-03-01T14:00:00Z, or 12h, 7d, 2w, 3mo, 1y ago"
+            ))
+        })
+    }
+
     fn parse(&self, text: &str, end: End) -> Result<Timestamp, CliError> {
         let option = if end == End::Since { "--since" } else { "--until" };
         let found = self.instant(text.trim(), end).map(whole_micros);

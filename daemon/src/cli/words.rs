@@ -4,8 +4,8 @@
 
 use satchel_proto::v1::{
     AttachmentKind, DifferenceKind, ExportFormat, ExportType, ExtractionMethod, ImportStatus, IssueKind,
-    JobState, MemoryStatus, MemoryType, PartKind, Permission, RecordKind, Role, SourceOrigin, SourceState,
-    Visibility,
+    JobState, MemoryStatus, MemoryType, PartKind, Permission, RecordKind, RelationType, Role, SourceOrigin,
+    SourceState, Visibility,
 };
 
 /// A number that this program does not know: the daemon is newer.
@@ -36,6 +36,8 @@ words! {
     visibility: Visibility, "VISIBILITY_";
     /// `read`, …
     permission: Permission, "PERMISSION_";
+    /// `supports`, …
+    relation_type: RelationType, "RELATION_TYPE_";
     /// `user`, …
     role: Role, "ROLE_";
     /// `text`, `image`, …

@@ -8,7 +8,7 @@ use std::{
 
 use satchel_pam::{
     conversation::{self, ConversationHeader},
-    embedding::{self, StorageKind},
+    embedding::{self, Embedding, StorageKind},
     ids, privacy,
     sign::{self, PublicKey},
     store::{self, ExportType, IndexEntry, Integrity, Owner, StorageReference, StoreHeader, WriteError},
@@ -32,6 +32,7 @@ use crate::{
     plan::{
         assemble::{Places, shown_header},
         body,
+        evidence::{Field, marks},
     },
 };
 
@@ -57,6 +58,8 @@ pub(super) struct Job<'a> {
     pub(super) told: Told<'a>,
     /// What must not leave, once something asked for it.
     pub(super) private: OnceCell<Texts>,
+    /// Where the types of the person's own are written down.
+    pub(super) type_registry: Option<&'a str>,
 }
 
 /// How far it is, and who hears of it.
@@ -274,7 +277,7 @@ impl Job<'_> {
         target.file("embeddings.json", |out| {
             let mut writer = embedding::Writer::new(out).map_err(&failed)?;
             self.each_embedding(|record| {
-                let leaves = self.leaves(&record.embedding.memory_id)?;
+                let leaves = self.leaves(&record.embedding.memory_id)? && self.fits(&record.embedding)?;
                 if leaves { writer.embedding(&record.embedding).map_err(&failed) } else { Ok(()) }
             })?;
             writer.finish().map(drop).map_err(&failed)
@@ -335,6 +338,13 @@ impl Job<'_> {
         integrity.ok_or(ExportError::Unencodable { what: "the memory store" })
     }
 
+    /// Whether a vector is of what its memory says: the person may have written something else since (PAM rule ).
+    fn fits(&self, embedding: &Embedding) -> Result<bool, ExportError> {
+        let record = self.store.memory(&embedding.memory_id, Some(self.revision))?;
+        let written = record.and_then(|record| marks(&record.memory).get(&Field::Content).copied());
+        Ok(written.is_none_or(|written| written <= embedding.created_at.micros()))
+    }
+
     /// Relations that stand and whose both ends may leave.
     fn each_relation(
         &self,
@@ -374,6 +384,7 @@ impl Job<'_> {
             export_type: if self.delta.is_some() { ExportType::Incremental } else { ExportType::Full },
             base_export_id: self.delta.as_ref().map(|delta| delta.base.clone()),
             since: self.delta.as_ref().map(|delta| delta.since),
+            type_registry: self.type_registry.map(str::to_owned),
             ..StoreHeader::new(owner)
         }
     }

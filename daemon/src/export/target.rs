@@ -12,6 +12,7 @@ use rustix::{
     io::Errno,
 };
 use satchel_pam::hash::Sha256Digest;
+use satchel_store::points;
 use sha2::{Digest, Sha256};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
@@ -50,7 +51,9 @@ impl Target {
     /// empty.
     pub(super) fn create(output: &Path, lock: Option<&Lock>, id: &str) -> Result<Self, ExportError> {
         let failed = ExportError::write(output);
-        let name = output.file_name().ok_or_else(|| ExportError::BadOutput { path: output.to_owned() })?;
+        if output.file_name().is_none() {
+            return Err(ExportError::BadOutput { path: output.to_owned() });
+        }
         let sealed = envelope::named(output);
         if sealed != lock.is_some() {
             let path = output.to_owned();
@@ -63,7 +66,8 @@ impl Target {
         let parent =
             output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         fs::create_dir_all(parent).map_err(&failed)?;
-        let partial = parent.join(format!(".{}.partial-{id}", name.to_string_lossy()));
+        // Without the output's name: that may be as long as names may be.
+        let partial = parent.join(format!(".satchel-partial-{id}"));
         let kind = if let Some(lock) = lock {
             let file = new_file(&partial).map_err(&failed)?;
             let out = lock.wrap(BufWriter::new(file)).map_err(&failed)?;
@@ -75,6 +79,7 @@ impl Target {
             fs::DirBuilder::new().mode(0o700).create(&partial).map_err(&failed)?;
             Kind::Folder
         };
+        points::reached("export begun");
         Ok(Self { output: output.to_owned(), partial, kind, files: Vec::new(), finished: false })
     }
 
@@ -101,6 +106,7 @@ impl Target {
             Kind::Zip(zip) => entry(zip, path, &failed, fill)?,
             Kind::Sealed(zip) => entry(zip, path, &failed, fill)?,
         };
+        points::reached("export file written");
         self.files.push(written.clone());
         Ok(written)
     }
@@ -122,6 +128,7 @@ impl Target {
                 file.sync_all().map_err(&failed)?;
             }
         }
+        points::reached("export synced");
         match self.place() {
             // Another export was faster.
             Err(error)
@@ -134,10 +141,12 @@ impl Target {
             }
             placed => placed.map_err(&failed)?,
         }
+        points::reached("export placed");
         self.finished = true;
         let parent =
             self.output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(parent).and_then(|folder| folder.sync_all()).map_err(&failed)?;
+        points::reached("export folder synced");
         Ok(self.files.iter().map(|file| file.bytes).sum())
     }
 }

@@ -1,9 +1,9 @@
 //! `AdminService`: shows how the daemon and its store are doing.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use satchel_proto::v1::{self, admin_service_server::AdminService};
-use satchel_store::{Health, Stats};
+use satchel_store::{Health, Stats, StoreError};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
@@ -15,6 +15,7 @@ use super::{
     status::Fault,
     wire::scalar::time_to_wire,
 };
+use crate::chain;
 
 #[derive(Clone)]
 pub(super) struct Admin(pub(super) Core);
@@ -63,7 +64,12 @@ impl AdminService for Admin {
 }
 
 fn get_status(core: &Core) -> Result<v1::GetStatusResponse, Fault> {
-    let stats = core.store.stats()?;
+    let (stats, closed) = match core.store.stats() {
+        Ok(stats) => (stats, None),
+        // Somebody took the right to it away: that is what a person asks for the status to learn.
+        Err(error @ StoreError::Io { .. }) => (Stats::default(), Some(closed(&core.data_dir, &error))),
+        Err(error) => return Err(error.into()),
+    };
     Ok(v1::GetStatusResponse {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         header: Some(core.header()),
@@ -72,11 +78,24 @@ fn get_status(core: &Core) -> Result<v1::GetStatusResponse, Fault> {
         blob_bytes: stats.blob_bytes,
         running_jobs: u32::try_from(core.imports.active().len()).unwrap_or(u32::MAX),
         started_at: Some(time_to_wire(core.started_at)),
-        problems: problems(&core.store.health()).into_iter().chain(source::problems(&core.watch)).collect(),
+        problems: problems(&core.store.health())
+            .into_iter()
+            .chain(closed)
+            .chain(source::problems(core))
+            .collect(),
         data_dir: core.data_dir.to_string_lossy().into_owned(),
         pid: std::process::id(),
         sources: source::all(core),
     })
+}
+
+/// What to say of a data directory that cannot be looked into.
+fn closed(dir: &Path, error: &StoreError) -> v1::Problem {
+    v1::Problem {
+        reason: "DATA_DIR".to_owned(),
+        message: format!("the data directory {:?} cannot be looked into: {}", dir.display(), chain(error)),
+        fix: "give your user the right to read and write it and all in it, then restart satchel".to_owned(),
+    }
 }
 
 /// What is wrong with the store, and what to do about it.

@@ -25,7 +25,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const MAX_REQUEST_ID_CHARS: usize = 64;
 /// Calls that work as long as their work takes. Of a stream only its beginning is bounded, but a folder must be packed
 /// before its download begins.
-const UNBOUNDED: [&str; 8] = [
+const UNBOUNDED: [&str; 10] = [
     "/satchel.v1.AdminService/CreateBackup",
     "/satchel.v1.AdminService/VerifyStore",
     "/satchel.v1.ExportService/CreateExport",
@@ -34,6 +34,8 @@ const UNBOUNDED: [&str; 8] = [
     "/satchel.v1.ExportService/VerifyExport",
     "/satchel.v1.ImportService/UndoImport",
     "/satchel.v1.ImportService/RedoImport",
+    "/satchel.v1.MemoryService/BulkSetStatus",
+    "/satchel.v1.MemoryService/RestoreMemoryVersion",
 ];
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

@@ -1,8 +1,9 @@
-//! `MemoryService`: reads memories.
+//! `MemoryService`: reads memories; what changes them stands in `change` and `relation`.
 
 use std::collections::BTreeSet;
 
 use prost::Message as _;
+use satchel_pam::{lifecycle, time::Timestamp};
 use satchel_proto::v1::{self, memory_service_server::MemoryService};
 use satchel_store::{MemoryQuery, MemoryRecord};
 use tonic::{Request, Response, Status};
@@ -10,6 +11,7 @@ use tonic::{Request, Response, Status};
 use super::{
     Core,
     call::{PAGE_BYTES, fill, required, slice_page},
+    change, relation,
     status::{Fault, Kind},
     wire::{
         memory::{View, filter_from_wire, order_from_wire, record_to_wire, view_from_wire},
@@ -56,6 +58,92 @@ impl MemoryService for Memories {
         let request = request.into_inner();
         self.0.answer(|core| list_versions(core, request)).await
     }
+
+    async fn create_memory(
+        &self,
+        request: Request<v1::CreateMemoryRequest>,
+    ) -> Result<Response<v1::CreateMemoryResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| change::create(core, request)).await
+    }
+
+    async fn update_memory(
+        &self,
+        request: Request<v1::UpdateMemoryRequest>,
+    ) -> Result<Response<v1::UpdateMemoryResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| change::update(core, request)).await
+    }
+
+    async fn set_memory_status(
+        &self,
+        request: Request<v1::SetMemoryStatusRequest>,
+    ) -> Result<Response<v1::SetMemoryStatusResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| change::set_status(core, request)).await
+    }
+
+    async fn supersede_memory(
+        &self,
+        request: Request<v1::SupersedeMemoryRequest>,
+    ) -> Result<Response<v1::SupersedeMemoryResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| change::supersede(core, request)).await
+    }
+
+    async fn bulk_set_status(
+        &self,
+        request: Request<v1::BulkSetStatusRequest>,
+    ) -> Result<Response<v1::BulkSetStatusResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| change::bulk(core, request)).await
+    }
+
+    async fn restore_memory_version(
+        &self,
+        request: Request<v1::RestoreMemoryVersionRequest>,
+    ) -> Result<Response<v1::RestoreMemoryVersionResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| change::restore(core, request)).await
+    }
+
+    async fn create_relation(
+        &self,
+        request: Request<v1::CreateRelationRequest>,
+    ) -> Result<Response<v1::CreateRelationResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| relation::create(core, request)).await
+    }
+
+    async fn withdraw_relation(
+        &self,
+        request: Request<v1::WithdrawRelationRequest>,
+    ) -> Result<Response<v1::WithdrawRelationResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| relation::withdraw(core, request)).await
+    }
+
+    async fn list_relations(
+        &self,
+        request: Request<v1::ListRelationsRequest>,
+    ) -> Result<Response<v1::ListRelationsResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| relation::list(core, request)).await
+    }
+}
+
+impl Core {
+    /// A memory as it is now: its confidence has faded.
+    pub(super) fn shown(&self, record: MemoryRecord, view: View) -> Result<v1::Memory, Fault> {
+        let now = Timestamp::saturating(self.clock.now_micros());
+        let half_lives = self.fading.of(record.memory.memory_type);
+        let faded = lifecycle::decayed(&record.memory, now, &half_lives);
+        let mut wire = record_to_wire(record, view)?;
+        if let Some(confidence) = &mut wire.confidence {
+            confidence.faded = faded;
+        }
+        Ok(wire)
+    }
 }
 
 fn get(core: &Core, request: v1::GetMemoryRequest) -> Result<v1::GetMemoryResponse, Fault> {
@@ -65,7 +153,7 @@ fn get(core: &Core, request: v1::GetMemoryRequest) -> Result<v1::GetMemoryRespon
     let revision = core.store.revision();
     let record = core.store.memory(&id, Some(revision))?.ok_or_else(|| Fault::missing(Kind::Memory, &id))?;
     Ok(v1::GetMemoryResponse {
-        memory: Some(record_to_wire(record, view)?),
+        memory: Some(core.shown(record, view)?),
         header: Some(core.header_at(revision)),
     })
 }
@@ -94,7 +182,7 @@ fn batch_get(
             answer.not_found.push(id);
             continue;
         };
-        let memory = record_to_wire(record, view)?;
+        let memory = core.shown(record, view)?;
         bytes += memory.encoded_len();
         if bytes > PAGE_BYTES && !answer.memories.is_empty() {
             answer.omitted.push(id);
@@ -117,7 +205,7 @@ fn list(core: &Core, mut request: v1::ListMemoriesRequest) -> Result<v1::ListMem
         paging.rows,
         paging.store_cursor(),
         |after, limit| Ok(core.store.memories(&query, after, limit, revision)?),
-        |record| record_to_wire(record, view),
+        |record| core.shown(record, view),
     )?;
     let next = next.map(|cursor| cursor.as_bytes().to_vec());
     Ok(v1::ListMemoriesResponse {

@@ -5,7 +5,10 @@ use std::{path::Path, time::Duration};
 use satchel_proto::v1;
 
 use super::{Core, import::MAX_PATH_BYTES, status::Fault};
-use crate::watch::{FolderView, Notice, Origin, State, Watch, WatchedFolder, shown};
+use crate::{
+    ingest::Silent,
+    watch::{FolderView, Notice, Origin, State, Watch, WatchedFolder, shown, text},
+};
 
 /// Longest reason of one file in an answer, in characters.
 const MAX_REASON: usize = 500;
@@ -44,7 +47,8 @@ fn absolute(path: &str) -> Result<&Path, Fault> {
 }
 
 /// What a person should look at in the watched folders.
-pub(super) fn problems(watch: &Watch) -> Vec<v1::Problem> {
+pub(super) fn problems(core: &Core) -> Vec<v1::Problem> {
+    let watch = &core.watch;
     let problem =
         |reason: &str, message: String, fix: String| v1::Problem { reason: reason.to_owned(), message, fix };
     let refused = watch.refused().into_iter().map(|message| {
@@ -60,7 +64,25 @@ pub(super) fn problems(watch: &Watch) -> Vec<v1::Problem> {
             .map(|trouble| ("SOURCE_TROUBLE", trouble.message, trouble.fix))
             .chain(failed.map(|(message, fix)| ("SOURCE_FAILED", message, fix)))
     });
-    refused.chain(troubles.map(|(reason, message, fix)| problem(reason, message, fix))).collect()
+    let silent = core.imports.silent().into_iter().map(|silent| {
+        let (message, fix) = silence(&silent);
+        problem("SOURCE_SILENT", message, fix)
+    });
+    refused
+        .chain(silent)
+        .chain(troubles.map(|(reason, message, fix)| problem(reason, message, fix)))
+        .collect()
+}
+
+/// What to say of a source that does not answer.
+fn silence(silent: &Silent) -> (String, String) {
+    let Silent { job, path, time } = silent;
+    let (path, seconds) = (shown(path.as_os_str()), time.as_secs());
+    let message = format!("{path:?} has not answered for {seconds} seconds; other imports go on");
+    let fix = format!(
+        "look at its disk or network; it goes on by itself, or `satchel imports cancel {job}` ends it"
+    );
+    (message, fix)
 }
 
 /// One problem for all that failed in a folder.
@@ -106,7 +128,7 @@ fn to_wire(watch: &Watch, folder: WatchedFolder) -> v1::Source {
     };
     let items = |notices: Vec<Notice>| notices.into_iter().map(|notice| item(watch, notice)).collect();
     v1::Source {
-        path: shown(path.as_os_str()),
+        path: text(path.as_os_str()),
         origin: origin_to_wire(origin).into(),
         state: state.into(),
         polling_reason,

@@ -3,6 +3,8 @@
 //! **Invariant:** `proto/README.md` lists exactly the reasons of [`Reason`], with their codes
 //! (`the_readme_lists_every_reason`).
 
+mod hand;
+
 use std::{collections::HashMap, error::Error, io, time::Duration};
 
 use satchel_store::StoreError;
@@ -26,7 +28,10 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 pub enum Reason {
     FieldInvalid,
     PageTokenInvalid,
+    RequestIdReused,
     MemoryNotFound,
+    RelationNotFound,
+    ChangeNotFound,
     ConversationNotFound,
     MessageNotFound,
     ImportNotFound,
@@ -37,6 +42,10 @@ pub enum Reason {
     OutputExists,
     OutputRefused,
     SourceRefused,
+    MemoryState,
+    IllegalTransition,
+    EtagMismatch,
+    MatchCountChanged,
     BundleGone,
     BundleUnreadable,
     OffsetPastEnd,
@@ -52,10 +61,13 @@ pub enum Reason {
 
 impl Reason {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 31] = [
         Self::FieldInvalid,
         Self::PageTokenInvalid,
+        Self::RequestIdReused,
         Self::MemoryNotFound,
+        Self::RelationNotFound,
+        Self::ChangeNotFound,
         Self::ConversationNotFound,
         Self::MessageNotFound,
         Self::ImportNotFound,
@@ -66,6 +78,10 @@ impl Reason {
         Self::OutputExists,
         Self::OutputRefused,
         Self::SourceRefused,
+        Self::MemoryState,
+        Self::IllegalTransition,
+        Self::EtagMismatch,
+        Self::MatchCountChanged,
         Self::BundleGone,
         Self::BundleUnreadable,
         Self::OffsetPastEnd,
@@ -85,7 +101,14 @@ impl Reason {
         match self {
             Self::FieldInvalid => "FIELD_INVALID",
             Self::PageTokenInvalid => "PAGE_TOKEN_INVALID",
+            Self::RequestIdReused => "REQUEST_ID_REUSED",
             Self::MemoryNotFound => "MEMORY_NOT_FOUND",
+            Self::RelationNotFound => "RELATION_NOT_FOUND",
+            Self::ChangeNotFound => "CHANGE_NOT_FOUND",
+            Self::MemoryState => "MEMORY_STATE",
+            Self::IllegalTransition => "ILLEGAL_TRANSITION",
+            Self::EtagMismatch => "ETAG_MISMATCH",
+            Self::MatchCountChanged => "MATCH_COUNT_CHANGED",
             Self::ConversationNotFound => "CONVERSATION_NOT_FOUND",
             Self::MessageNotFound => "MESSAGE_NOT_FOUND",
             Self::ImportNotFound => "IMPORT_NOT_FOUND",
@@ -114,8 +137,11 @@ impl Reason {
     #[must_use]
     pub fn code(self) -> Code {
         match self {
-            Self::FieldInvalid | Self::PageTokenInvalid => Code::InvalidArgument,
+            Self::FieldInvalid | Self::PageTokenInvalid | Self::RequestIdReused => Code::InvalidArgument,
+            Self::EtagMismatch | Self::MatchCountChanged => Code::Aborted,
             Self::MemoryNotFound
+            | Self::RelationNotFound
+            | Self::ChangeNotFound
             | Self::ConversationNotFound
             | Self::MessageNotFound
             | Self::ImportNotFound
@@ -126,6 +152,8 @@ impl Reason {
             | Self::OutputExists
             | Self::OutputRefused
             | Self::SourceRefused
+            | Self::MemoryState
+            | Self::IllegalTransition
             | Self::BundleGone
             | Self::BundleUnreadable => Code::FailedPrecondition,
             Self::OffsetPastEnd => Code::OutOfRange,
@@ -143,6 +171,8 @@ impl Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Memory,
+    Relation,
+    Change,
     Conversation,
     Message,
     Import,
@@ -155,6 +185,8 @@ impl Kind {
     fn word(self) -> &'static str {
         match self {
             Self::Memory => "memory",
+            Self::Relation => "relation",
+            Self::Change => "change",
             Self::Conversation => "conversation",
             Self::Message => "message",
             Self::Import => "import",
@@ -167,6 +199,8 @@ impl Kind {
     fn reason(self) -> Reason {
         match self {
             Self::Memory => Reason::MemoryNotFound,
+            Self::Relation => Reason::RelationNotFound,
+            Self::Change => Reason::ChangeNotFound,
             Self::Conversation => Reason::ConversationNotFound,
             Self::Message => Reason::MessageNotFound,
             Self::Import => Reason::ImportNotFound,
@@ -192,6 +226,21 @@ pub enum Fault {
     /// An import is not in the state that the call needs.
     #[error("{problem}")]
     ImportState { id: String, problem: String },
+    /// A memory, relation or change is not in the state that the call needs.
+    #[error("{problem}")]
+    MemoryState { id: String, problem: String },
+    /// PAM does not let a status go that way.
+    #[error("{problem}")]
+    Transition { id: String, problem: String },
+    /// Somebody changed the memory meanwhile.
+    #[error("{problem}")]
+    Etag { current: String, problem: String },
+    /// A bulk change would change another number of memories.
+    #[error("{problem}")]
+    Matched { matched: u64, problem: String },
+    /// The request id came with other fields.
+    #[error("request_id {problem}")]
+    RequestReused { problem: String },
     /// An export would overwrite something.
     #[error("{path:?} exists and is not an empty folder; choose another output")]
     OutputExists { path: String },
@@ -255,6 +304,11 @@ impl Fault {
             Self::PageToken(_) => Reason::PageTokenInvalid,
             Self::Missing { kind, .. } => kind.reason(),
             Self::ImportState { .. } => Reason::ImportState,
+            Self::MemoryState { .. } => Reason::MemoryState,
+            Self::Transition { .. } => Reason::IllegalTransition,
+            Self::Etag { .. } => Reason::EtagMismatch,
+            Self::Matched { .. } => Reason::MatchCountChanged,
+            Self::RequestReused { .. } => Reason::RequestIdReused,
             Self::OutputExists { .. } => Reason::OutputExists,
             Self::OutputRefused { .. } => Reason::OutputRefused,
             Self::SourceRefused { .. } => Reason::SourceRefused,
@@ -296,6 +350,8 @@ impl Fault {
             Self::OffsetPastEnd { offset, size } => {
                 vec![("offset", offset.to_string()), ("size", size.to_string())]
             }
+            Self::Etag { current, .. } => vec![("current_etag", current.clone())],
+            Self::Matched { matched, .. } => vec![("matched", matched.to_string())],
             Self::Store(StoreError::TooLarge { limit, .. }) => vec![("limit", limit.to_string())],
             _ => Vec::new(),
         };
@@ -313,7 +369,10 @@ impl Fault {
             Self::Missing { kind, id } => {
                 details.set_resource_info(kind.word(), id, "", self.to_string());
             }
-            Self::ImportState { id, .. } => {
+            Self::RequestReused { problem } => {
+                details.add_bad_request_violation("request_id", problem);
+            }
+            Self::ImportState { id, .. } | Self::MemoryState { id, .. } | Self::Transition { id, .. } => {
                 details.add_precondition_failure_violation(reason.word(), id, self.to_string());
             }
             Self::OutputExists { path }
@@ -357,6 +416,7 @@ impl From<IngestError> for Fault {
             | IngestError::Intake(_)
             | IngestError::Exported(_)
             | IngestError::Unencodable { .. }
+            | IngestError::Cancelled
             | IngestError::Panicked => Self::internal(error),
         }
     }

@@ -1,10 +1,12 @@
 //! Generated types on one side, the daemon's own on the other: pairs of free functions, each naming every field.
 
 pub mod conversation;
+pub mod draft;
 pub mod export;
 pub mod import;
 pub mod memory;
 pub mod message;
+pub mod relation;
 pub mod scalar;
 
 /// A field of a message from outside does not hold.

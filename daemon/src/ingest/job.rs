@@ -3,19 +3,19 @@
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicI64, Ordering},
     },
 };
 
 use satchel_host::{CancelToken, Files as _};
 use satchel_pam::record::Warning;
-use satchel_store::{Durability, Origin};
+use satchel_store::{Durability, Origin, points};
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::{
-    ImportRequest, IngestError, Inner, JobView, Phase, REASON, WatchedImport,
+    ImportRequest, IngestError, Inner, JobView, OnEnd, Phase, REASON, WatchedImport,
     conclude::{Ended, conclude, unchanged},
     detect::{Found, Reader, detect},
     ledger, leftover, memories, pam,
@@ -27,7 +27,7 @@ use crate::{
     chain,
     envelope::Keys,
     exported::{self, ExportRecord, INCREMENTAL},
-    intake::{Bundle, IntakeError, Source},
+    intake::{Bundle, IntakeError, Pulse, Source},
 };
 
 /// Microseconds between two views of a running job; people do not read faster.
@@ -35,6 +35,9 @@ const SHOW_EVERY: i64 = 100_000;
 
 /// Why an import of a watched file ended when somebody wrote to the file.
 const CHANGED: &str = "the file changed while it was read; it is imported again when it has settled";
+
+/// Why an import ended that was cancelled while nothing came from its disk or share.
+const SILENT: &str = "it was cancelled while its disk or share did not answer; what is stored stays, importing again completes it";
 
 pub(super) struct Task {
     pub(super) inner: Arc<Inner>,
@@ -46,8 +49,14 @@ pub(super) struct Task {
     pub(super) watched: Option<WatchedImport>,
     pub(super) cancel: CancelToken,
     pub(super) view: watch::Sender<JobView>,
+    /// Since when the source does not answer.
+    pub(super) pulse: Pulse,
     /// The source changed while it was read.
     pub(super) changed: AtomicBool,
+    /// Whether it was ended for all others while its source did not answer. Held while an import is ended.
+    pub(super) left: Mutex<bool>,
+    /// Who hears how it ended.
+    pub(super) on_end: Mutex<Option<OnEnd>>,
 }
 
 impl Task {
@@ -60,7 +69,15 @@ impl Task {
             Err(IngestError::Intake(_)) if self.cancel.cancelled() => self.cancelled(),
             Err(error) => self.fail(&error),
         }
-        self.show(|view| view.phase = Phase::Ended);
+        self.over();
+    }
+
+    /// All of it is over.
+    fn over(&self) {
+        let left = self.left();
+        if !*left {
+            self.show(|view| view.phase = Phase::Ended);
+        }
     }
 
     fn cancelled(&self) {
@@ -85,7 +102,7 @@ impl Task {
         record.status = ImportStatus::Failed;
         record.reason = Some(chain(&IngestError::Panicked));
         self.end(record);
-        self.show(|view| view.phase = Phase::Ended);
+        self.over();
     }
 
     fn import(&self) -> Result<(), IngestError> {
@@ -93,10 +110,14 @@ impl Task {
             self.cancelled();
             return Ok(());
         }
-        let source = match &self.watched {
-            Some(watched) => Source::below(&watched.root, &watched.name)?,
-            None => Source::at(&self.request.path)?.with_keys(self.keys.clone()),
+        let source = {
+            let _asked = self.pulse.call();
+            match &self.watched {
+                Some(watched) => Source::below(&watched.root, &watched.name)?,
+                None => Source::at(&self.request.path)?.with_keys(self.keys.clone()),
+            }
         };
+        let source = source.telling(self.pulse.clone());
         let bundle = source.open_until(&self.inner.limits(), &self.cancel)?;
         for damaged in bundle.unread().iter().filter(|unread| unread.archive) {
             let record = self.blank(&damaged.name);
@@ -218,6 +239,7 @@ impl Task {
         if !self.request.dry_run {
             ledger::put(&self.inner.store, &record, Durability::WithNextCommit)?;
         }
+        points::reached("import listed");
         self.show(|view| {
             (view.phase, view.done, view.total) = (Phase::Reading, 0, record.bytes);
             view.imports.push(record.clone());
@@ -227,11 +249,17 @@ impl Task {
         let outcome = self.run(found, files, &mut writer, &mut record).and_then(|(mut tail, ended)| {
             applied = tail.applied.take();
             self.show(|view| view.phase = Phase::Settling);
+            points::reached("import read");
             memories::settle(&self.inner.store, &mut writer, tail, &mut record)?;
+            points::reached("memories settled");
             writer.remember_late(&mut record)?;
             writer.spill_page(&mut record)?;
             Ok(ended)
         });
+        let outcome = match outcome {
+            Err(IngestError::Cancelled) => Ok(Ended::Cancelled),
+            outcome => outcome,
+        };
         drop(writer);
         let changes = applied.as_ref().is_some_and(|applied| applied.record.export_type == INCREMENTAL);
         self.changed.store(source.unchanged().is_err(), Ordering::Relaxed);
@@ -240,13 +268,20 @@ impl Task {
             record.status = ImportStatus::Cancelled;
             record.reason = Some(CHANGED.to_owned());
         }
+        let left = self.left();
+        if *left {
+            return Ok(());
+        }
         let done = matches!(record.status, ImportStatus::Completed | ImportStatus::CompletedWithSkips);
         self.replace_last(record.clone());
         let record = self.finish(record);
         if !self.request.dry_run {
+            points::reached("import concluded");
             ledger::put(&self.inner.store, &record, Durability::Now)?;
+            points::reached("receipt stored");
             if done {
                 ledger::put_source(&self.inner.store, identity, &record)?;
+                points::reached("source remembered");
                 applied.map_or(Ok(()), |applied| self.remember(*applied, &record))?;
             }
         }
@@ -303,7 +338,8 @@ impl Task {
             at_micros: record.started_at,
         };
         let import = import_of(record);
-        Writer::new(&self.inner.store, &self.inner.turn, origin, import, self.request.dry_run)
+        let turn = (&self.inner.turn, self.cancel.clone());
+        Writer::new(&self.inner.store, turn, origin, import, self.request.dry_run)
     }
 
     fn progress(&self, shown: &AtomicI64, done: u64, total: u64, record: &ImportRecord) {
@@ -363,18 +399,64 @@ impl Task {
         }
     }
 
+    /// Ends the job for all others: it was cancelled, and its source does not answer. Its thread is left behind; when it comes
+    /// back, it finds that all was said.
+    pub(super) fn let_go(&self) {
+        let mut left = self.left();
+        if *left || self.view.borrow().phase == Phase::Ended {
+            return;
+        }
+        let running = self.view.borrow().imports.iter().find(|import| !import.ended()).cloned();
+        let mut record = running.unwrap_or_else(|| self.blank(&self.name()));
+        record.status = ImportStatus::Cancelled;
+        record.reason = Some(SILENT.to_owned());
+        let record = self.put_end(record);
+        self.show(|view| {
+            view.imports.retain(ImportRecord::ended);
+            view.imports.push(record);
+            view.phase = Phase::Ended;
+        });
+        *left = true;
+    }
+
+    /// Tells who wants to hear how it ended, once.
+    pub(super) fn tell_end(&self) {
+        let stopping = self.inner.jobs().stopping;
+        let on_end = self.on_end.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let view = self.view.borrow().clone();
+        // What the end of the daemon broke off was not stopped by a person: it is due again at the next start.
+        let cancelled = |import: &ImportRecord| import.status == ImportStatus::Cancelled;
+        let broken_off = stopping && view.imports.iter().any(cancelled);
+        if let Some(on_end) = on_end.filter(|_| !broken_off) {
+            on_end(&view, self.changed.load(Ordering::Relaxed));
+        }
+    }
+
+    fn left(&self) -> MutexGuard<'_, bool> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Ends an import that wrote no records and shows it.
     fn end(&self, record: ImportRecord) {
+        let left = self.left();
+        if *left {
+            return;
+        }
+        let record = self.put_end(record);
+        self.show(|view| {
+            view.imports.retain(ImportRecord::ended);
+            view.imports.push(record);
+        });
+    }
+
+    fn put_end(&self, record: ImportRecord) -> ImportRecord {
         let record = self.finish(record);
         if self.worth_keeping(&record)
             && let Err(error) = ledger::put(&self.inner.store, &record, Durability::Now)
         {
             tracing::error!(import = record.id, error = chain(&error), "the import is not in the ledger");
         }
-        self.show(|view| {
-            view.imports.retain(ImportRecord::ended);
-            view.imports.push(record.clone());
-        });
+        record
     }
 
     /// A watched folder brings it again when it has settled, so that this end is none.

@@ -77,8 +77,15 @@ fn read(store: &Store, entry: &LedgerEntry) -> Result<ImportRecord, IngestError>
 /// What to say of an import that was undone, or is about to be; none: it counts as before.
 fn undone(note: &UndoRecord, id: &str) -> Option<String> {
     let at = Timestamp::saturating(note.at);
+    let completed = note.completed_at.map(|at| {
+        let at = Timestamp::saturating(at);
+        format!(", completed at {at} by the next start as the program had stopped in between")
+    });
+    let completed = completed.unwrap_or_default();
     match (note.undone, note.done) {
-        (true, true) => Some(format!("undone at {at}; `satchel imports redo {id}` brings it back")),
+        (true, true) => {
+            Some(format!("undone at {at}{completed}; `satchel imports redo {id}` brings it back"))
+        }
         (true, false) => {
             Some(format!("the undo of {at} has not ended; `satchel imports undo {id}` completes it"))
         }

@@ -1,6 +1,6 @@
 //! Brings the store's memories in line with what follows from all evidence in it.
 
-mod known;
+pub(super) mod known;
 pub(super) mod named;
 
 use std::{
@@ -8,11 +8,12 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
+use satchel_host::CancelToken;
 use satchel_pam::{
     memory::Memory,
     record::{RecordKind, Skip, Warning},
 };
-use satchel_store::{Change, EvidenceWrite, Store, key_of};
+use satchel_store::{Change, EvidenceWrite, Store, key_of, points};
 use uuid::Uuid;
 
 use super::{
@@ -22,8 +23,8 @@ use super::{
     write::{Writer, of_the_record},
 };
 use crate::{
-    lineage::{Brought, Counted, Key, Pages, Undone},
-    plan::evidence::{Derived, Document, Edge, Witness, add_edges, derive_with, name_successors, outranks},
+    lineage::{Brought, Counted, Key, Pages, Places, moved, replay_until},
+    plan::evidence::{Derived, Document, Edge, Witness, add_edges, name_successors, outranks},
 };
 
 /// Changes of one batch.
@@ -38,7 +39,7 @@ pub(super) fn settle(
     tail: Tail,
     record: &mut ImportRecord,
 ) -> Result<(), IngestError> {
-    if writer.evidence == 0 && tail.is_empty() {
+    if writer.evidence == 0 && tail.is_empty() && (writer.dry_run || !known::marked(store)?) {
         return Ok(());
     }
     writer.hold()?;
@@ -49,8 +50,9 @@ pub(super) fn settle(
     let mut fresh = (std::mem::take(&mut writer.witnesses), std::mem::take(&mut writer.documents));
     let Tail { relations, embeddings, keys, drawn, vectors, withdrawn, applied: _ } = tail;
     fresh.0.iter_mut().for_each(|witness| name_successors(witness, &keys));
-    let mut evidence = Evidence::of(store, &writer.undone, fresh)?;
-    let mut derived = evidence.derive();
+    points::reached("settling begun");
+    let mut evidence = Evidence::of(store, writer, fresh)?;
+    let mut derived = evidence.derive(&writer.cancel)?;
     evidence.edges = named::named_edges(relations, &keys, record);
     evidence.edges.extend(named::drawn_edges(store, &derived, drawn, record)?);
     let taken_back = named::taken_back(store, &derived, withdrawn)?;
@@ -100,6 +102,12 @@ pub(super) fn settle(
     writer.flush(record)
 }
 
+/// What says that conversations which memories name may be others now: the import `by` derives memories anew, and if it dies
+/// before that, the next one does.
+pub(super) fn unsettled(by: &str) -> Change {
+    known::mark(by)
+}
+
 /// Leaves out the documents whose ids the store would not take.
 fn refuse_documents(
     store: &Store,
@@ -133,7 +141,8 @@ fn tell_of_later(
 ) -> Result<(), IngestError> {
     let came = &document.memory;
     let id = &came.id;
-    if derived.memories.get(id).is_none_or(|shown| shown == came) {
+    let Some(shown) = derived.memories.get(id) else { return Ok(()) };
+    if shown == came || *shown == moved(came, shown.provenance.conversation_ref.clone()) {
         return Ok(());
     }
     let message = "another version of it is later or final and stays shown; this one is kept".to_owned();
@@ -166,10 +175,11 @@ struct Evidence {
 impl Evidence {
     fn of(
         store: &Store,
-        undone: &Undone,
+        writer: &Writer<'_>,
         (witnesses, mut documents): (Vec<Witness>, Vec<Document>),
     ) -> Result<Self, IngestError> {
-        let known = Counted::of(store, undone)?;
+        let known = Counted::until(store, &writer.undone, &|| writer.cancel.cancelled())?;
+        let mut known = known.ok_or(IngestError::Cancelled)?;
         let mut reports = BTreeMap::new();
         // Which of two reports counts must not depend on which export came first.
         let mut fresh: BTreeMap<String, Witness> = BTreeMap::new();
@@ -186,6 +196,7 @@ impl Evidence {
                 document.encode().map_err(|_| IngestError::Unencodable { what: "a memory of a document" })?;
             reports.insert(key_of(&id), bytes);
         }
+        known.places.extend(Places::of(store, fresh.values(), &documents)?);
         let mut versions: BTreeMap<&str, Vec<&Document>> = BTreeMap::new();
         for document in &known.documents {
             versions.entry(&document.memory.id).or_default().push(document);
@@ -202,13 +213,13 @@ impl Evidence {
     }
 
     /// Without the edges that are named.
-    fn derive(&self) -> Derived {
+    fn derive(&self, cancel: &CancelToken) -> Result<Derived, IngestError> {
         let kept = self.known.witnesses.values().filter(|known| !self.fresh.contains_key(&known.id));
-        derive_with(kept.chain(self.fresh.values()), self.known.documents.iter().chain(&self.documents))
-    }
-
-    fn derive_without_import(&self) -> Derived {
-        derive_with(self.known.witnesses.values(), &self.known.documents)
+        let documents = self.known.documents.iter().chain(&self.documents);
+        let Counted { places, spoken, .. } = &self.known;
+        let stop = || cancel.cancelled();
+        replay_until(kept.chain(self.fresh.values()), places, documents, spoken, &stop)
+            .ok_or(IngestError::Cancelled)
     }
 
     /// What stores the evidence of `import`: first whose it is, so that none is ever nobody's, then what is not stored.
@@ -243,7 +254,7 @@ struct Without<'a> {
 
 impl Without<'_> {
     fn memory(&self, id: &str) -> Option<&Memory> {
-        self.derived.get_or_init(|| self.evidence.derive_without_import()).memories.get(id)
+        self.derived.get_or_init(|| self.evidence.known.derive_unnamed()).memories.get(id)
     }
 }
 
@@ -310,7 +321,14 @@ impl Batches {
     fn commit(&mut self, writer: &mut Writer<'_>, record: &mut ImportRecord) -> Result<(), IngestError> {
         let batch = std::mem::take(&mut self.batch);
         self.bytes = 0;
-        if batch.is_empty() || writer.dry_run { Ok(()) } else { writer.commit(batch, record) }
+        if batch.is_empty() || writer.dry_run {
+            return Ok(());
+        }
+        // What follows from the batches that are stored is completed by the next import: the ledger says that it is owed.
+        writer.wanted()?;
+        writer.commit(batch, record)?;
+        points::reached("memories stored");
+        Ok(())
     }
 }
 

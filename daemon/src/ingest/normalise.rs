@@ -11,7 +11,11 @@ use crate::plan::{
     body::Body,
     conversation::{Report, ReportedNode},
     evidence::{self, Witness},
+    groups,
 };
+
+/// Stands for the conversation in the ids of rows that belong to none.
+const ROWS: &str = "rows";
 
 /// Who reads the export.
 #[derive(Clone, Debug)]
@@ -37,6 +41,29 @@ pub(super) struct Conversation {
     pub weight: usize,
 }
 
+/// What the run knows of a conversation that evidence names by its key.
+#[derive(Clone, Debug)]
+pub(super) enum Place {
+    /// The key is the provider's.
+    Provider,
+    /// The key is the importer's.
+    Natural,
+    /// It was grouped from rows: its id, as this export groups them, and the message that names it.
+    Rows { conversation: String, first: String },
+}
+
+impl Place {
+    /// Of a conversation that was read.
+    pub(super) fn of(conversation: &Conversation) -> Self {
+        let Conversation { id, report, nodes, .. } = conversation;
+        if groups::grouped(report.provider_conversation_id.as_deref(), report.raw_metadata.as_ref()) {
+            Self::Rows { conversation: id.clone(), first: groups::first(nodes).to_owned() }
+        } else {
+            Self::Natural
+        }
+    }
+}
+
 /// Stores the bytes of an attachment: the PAM `ref` under which they are found, and their length.
 pub(super) type Keep<'a> = dyn FnMut(AttachmentRecord) -> satchel_pam::conversation::Attachment + 'a;
 
@@ -56,7 +83,11 @@ impl Reader {
         keep: &mut Keep<'_>,
     ) -> serde_json::Result<Conversation> {
         let natural = record.provider_conversation_id.is_none();
-        let id = self.conversation_id(&record.id, natural, record.account.as_deref());
+        let grouped =
+            groups::grouped(record.provider_conversation_id.as_deref(), record.raw_metadata.as_ref());
+        // Rows that an importer grouped are known by themselves: another export may group them otherwise.
+        let key = if grouped { ROWS } else { record.id.as_str() };
+        let id = self.conversation_id(key, natural, record.account.as_deref());
         let node = |key: &str| ids::message_id(id, key).to_string();
         let report = Report {
             provider_conversation_id: record.provider_conversation_id,
@@ -82,32 +113,38 @@ impl Reader {
             nodes.push(ReportedNode { id, parent, body, bytes, digest });
         }
         let platform = self.platform.clone();
-        Ok(Conversation {
-            id: id.to_string(),
-            platform,
-            import: None,
-            foreign: false,
-            report,
-            weight: weight(&nodes),
-            nodes,
-        })
+        let id = if grouped {
+            groups::id_of(&platform, report.account.as_deref(), &nodes)
+        } else {
+            id.to_string()
+        };
+        Ok(Conversation { id, platform, import: None, foreign: false, report, weight: weight(&nodes), nodes })
     }
 
     /// Normalises a piece of evidence; `newest` is the time of one that has none.
-    pub(super) fn evidence(&self, record: Evidence, newest: i64, natural: bool) -> Witness {
+    pub(super) fn evidence(&self, record: Evidence, newest: i64, place: &Place) -> Witness {
         let account = record.account;
-        let conversation =
-            record.conversation.as_deref().map(|key| self.conversation_id(key, natural, account.as_deref()));
-        let message = conversation
-            .zip(record.message.as_deref())
-            .map(|(conversation, key)| ids::message_id(conversation, key).to_string());
+        let (key, natural) = match place {
+            Place::Provider => (record.conversation.as_deref(), false),
+            Place::Natural => (record.conversation.as_deref(), true),
+            Place::Rows { .. } => (Some(ROWS), true),
+        };
+        let id = key.map(|key| self.conversation_id(key, natural, account.as_deref()));
+        let message = id.zip(record.message.as_deref()).map(|(id, key)| ids::message_id(id, key).to_string());
+        let (conversation, row) = match place {
+            Place::Provider | Place::Natural => (id.map(|id| id.to_string()), None),
+            Place::Rows { conversation, first } => {
+                (Some(conversation.clone()), message.clone().or_else(|| Some(first.clone())))
+            }
+        };
         let key = format!("{}\n{}", record.id, evidence::subject(&record.claim));
         Witness {
             id: ids::evidence_id(&self.platform, account.as_deref(), &key).to_string(),
             platform: self.platform.clone(),
             at: record.at.unwrap_or(newest),
-            conversation: conversation.map(|id| id.to_string()),
+            conversation,
             message,
+            row,
             method: record.extraction_method,
             extractor: self.extractor.clone(),
             claim: record.claim,

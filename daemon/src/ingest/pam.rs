@@ -85,6 +85,7 @@ impl Run<'_> {
             hashes: BTreeMap::new(),
             conversations: BTreeSet::new(),
             exported: None,
+            undone: Vec::new(),
         };
         let ended = reading.all()?;
         let tail = reading.tail;
@@ -110,6 +111,8 @@ struct Reading<'r, 'a, 'w> {
     conversations: BTreeSet<String>,
     /// When the document that is read was exported.
     exported: Option<Exported>,
+    /// Conversations that were taken back where the export was made, by the document that says so.
+    undone: Vec<(String, String)>,
 }
 
 impl Reading<'_, '_, '_> {
@@ -130,6 +133,7 @@ impl Reading<'_, '_, '_> {
             (self.progress)(self.done, self.record.bytes, self.record);
         }
         self.missing(&index)?;
+        self.kept()?;
         for name in &files.embeddings {
             self.embeddings(name)?;
         }
@@ -159,7 +163,7 @@ impl Reading<'_, '_, '_> {
             self.warn(name.to_owned(), message);
         }
         match self.run.told(document, &reading) {
-            Ok(told) => self.take_back(name, told)?,
+            Ok(told) => self.take_back(name, told),
             Err(problem) => {
                 let message = format!("what it lists as taken back is not followed: {problem}");
                 self.warn(format!("{}{}", self.run.files.root, crate::manifest::MANIFEST), message);
@@ -180,11 +184,21 @@ impl Reading<'_, '_, '_> {
     }
 
     /// Follows what was taken back where the export was made.
-    fn take_back(&mut self, name: &str, told: Told) -> Result<(), IngestError> {
+    fn take_back(&mut self, name: &str, told: Told) {
         let Told { withdrawn, undone, at } = told;
         self.tail.withdrawn = withdrawn.into_iter().map(|id| (id, at)).collect();
-        for id in undone {
-            if self.run.store.conversation(&id, None)?.is_some() {
+        self.undone = undone.into_iter().map(|id| (name.to_owned(), id)).collect();
+    }
+
+    /// Tells of the conversations that were taken back there and are shown here. Those whose messages the documents have in
+    /// another conversation have become part of that by now.
+    fn kept(&mut self) -> Result<(), IngestError> {
+        if self.undone.is_empty() {
+            return Ok(());
+        }
+        self.writer.flush(self.record)?;
+        for (name, id) in std::mem::take(&mut self.undone) {
+            if self.run.store.conversation(&id, None)?.is_some_and(|stored| !stored.withdrawn) {
                 let message = "it was taken back where the export was made; it stays here".to_owned();
                 self.warn(format!("{name}: conversation {id:?}"), message);
             }

@@ -1,20 +1,23 @@
 //! Who comes next: what people ask for and what watched folders bring take turns, so that neither waits behind the other.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use satchel_host::CancelToken;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::{ImportRequest, JobView, Phase, WatchedImport};
-use crate::envelope::Keys;
+use super::{ImportRequest, JobView, Phase, WatchedImport, job::Task};
+use crate::{envelope::Keys, intake::Pulse};
 
 /// Jobs of people that wait; a client that starts more is told to wait itself.
 pub(super) const WAITING: usize = 1_000;
 /// The same of all watched folders, which hold back the rest themselves.
 pub(super) const WATCHED_WAITING: usize = 256;
-/// Ended jobs whose outcome can still be watched.
-const REMEMBERED: usize = 1_000;
+/// Ended jobs whose outcome can still be watched; the history of imports has them all.
+const REMEMBERED: usize = 200;
 
 /// Told how a job ended, and whether its source changed while it was read.
 pub type OnEnd = Box<dyn FnOnce(&JobView, bool) + Send>;
@@ -28,6 +31,25 @@ pub(super) struct Job {
     pub(super) on_end: Option<OnEnd>,
     pub(super) cancel: CancelToken,
     pub(super) view: watch::Sender<JobView>,
+    /// Since when its source does not answer.
+    pub(super) pulse: Pulse,
+    /// What it does, while it runs.
+    pub(super) task: Option<Arc<Task>>,
+    /// Whether others have its place, because its source does not answer. Changed under the lock of all jobs.
+    pub(super) lent: Arc<AtomicBool>,
+}
+
+impl Job {
+    pub(super) fn new(
+        request: ImportRequest,
+        keys: Option<Keys>,
+        watched: Option<WatchedImport>,
+        on_end: Option<OnEnd>,
+        view: watch::Sender<JobView>,
+    ) -> Self {
+        let (cancel, pulse, lent) = (CancelToken::new(), Pulse::default(), Arc::default());
+        Self { request, keys, watched, on_end, cancel, view, pulse, task: None, lent }
+    }
 }
 
 #[derive(Default)]
@@ -35,6 +57,8 @@ pub(super) struct Jobs {
     pub(super) running: usize,
     /// Nothing new is begun any more.
     pub(super) stopping: bool,
+    /// Whether somebody looks after sources that do not answer.
+    pub(super) overseen: bool,
     pub(super) all: BTreeMap<Uuid, Job>,
     asked: VecDeque<Uuid>,
     watched: VecDeque<Uuid>,
@@ -77,8 +101,8 @@ impl Jobs {
 
     /// Forgets the oldest that ended. Those that run stay, for they can be followed and stopped; the few are passed over.
     fn forget_old(&mut self) {
-        let mut at = 0;
-        while self.order.len() > REMEMBERED + WAITING && at < self.order.len() {
+        let (mut at, keep) = (0, REMEMBERED + self.asked.len() + self.watched.len());
+        while self.order.len() > keep && at < self.order.len() {
             let job = self.all.get(&self.order[at]);
             if job.is_some_and(|job| job.view.borrow().phase != Phase::Ended) {
                 at += 1;
@@ -100,14 +124,8 @@ mod tests {
         let watched =
             watched.then(|| WatchedImport { root: "/".into(), name: "a".into(), providers: Vec::new() });
         let view = JobView { id, path: "/a".into(), phase, done: 0, total: 0, imports: Vec::new() };
-        Job {
-            request,
-            keys: None,
-            watched,
-            on_end: None,
-            cancel: CancelToken::new(),
-            view: watch::Sender::new(view),
-        }
+        let view = watch::Sender::new(view);
+        Job::new(request, None, watched, None, view)
     }
 
     #[test]
@@ -140,11 +158,12 @@ mod tests {
         let long = Uuid::from_u128(1);
         assert!(jobs.add(long, job(long, false, Phase::Reading)));
         assert_eq!(jobs.next(), Some(long));
-        for _ in 0..3 * (REMEMBERED + WAITING) {
+        for _ in 0..3 * REMEMBERED {
             let id = Uuid::new_v4();
             assert!(jobs.add(id, job(id, true, Phase::Ended)));
             jobs.next().unwrap();
         }
-        assert!(jobs.all.contains_key(&long) && jobs.all.len() <= REMEMBERED + WAITING);
+        assert!(jobs.all.contains_key(&long));
+        assert!(jobs.all.len() <= REMEMBERED + 1, "{}", jobs.all.len());
     }
 }

@@ -1,14 +1,10 @@
 //! Runs one importer over one export: the sandbox on its thread, ids and encoding on a second, the store on a third.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    thread,
-};
+use std::{collections::BTreeMap, sync::Arc, thread, time::Duration};
 
 use satchel_host::{
     CancelToken, Emitted, Files, Limits, Memo, Plugin, RunError, Summary, Verdict,
-    channel::{self, Receiver, Sender, Weight},
+    channel::{self, Next, Receiver, Sender, Weight},
 };
 use satchel_pam::{
     embedding::Embedding,
@@ -21,7 +17,7 @@ use super::{
     IngestError,
     attach::Keeper,
     memo::{self, Account, Known},
-    normalise::{Conversation, Reader},
+    normalise::{Conversation, Place, Reader},
     receipt::ImportRecord,
     write::Writer,
 };
@@ -33,6 +29,8 @@ use crate::{
 
 /// Encoded records between the second and the third thread.
 const QUEUE_BYTES: usize = 4 << 20;
+/// How long a batch is held open for records that do not come.
+const IDLE: Duration = Duration::from_millis(500);
 
 /// What is read, by whom, and how.
 pub(super) struct Run<'a> {
@@ -158,7 +156,7 @@ impl Run<'_> {
             tail: Tail::default(),
             newest: i64::MIN,
             undated: Vec::new(),
-            natural: BTreeSet::new(),
+            natural: BTreeMap::new(),
             piece: None,
         };
         let files: Arc<dyn Files> = Arc::new(self.bundle.clone());
@@ -181,11 +179,15 @@ fn write_all(
     record: &mut ImportRecord,
     progress: &dyn Fn(&ImportRecord),
 ) -> Result<(), IngestError> {
-    while let Some(item) = receiver.recv() {
-        writer.take(item, record)?;
+    loop {
+        match receiver.recv_within(IDLE) {
+            Next::Item(item) => writer.take(item, record)?,
+            // Other imports must not wait for a disk that does not answer this one.
+            Next::Idle => writer.let_others(record)?,
+            Next::End => return writer.flush(record),
+        }
         progress(record);
     }
-    writer.flush(record)
 }
 
 struct Stage<'a> {
@@ -199,7 +201,7 @@ struct Stage<'a> {
     /// Evidence without a time waits for the newest time of the export.
     undated: Vec<Evidence>,
     /// Conversations whose key is not the provider's.
-    natural: BTreeSet<String>,
+    natural: BTreeMap<String, Place>,
     /// What came of the piece at hand, as long as it may be remembered.
     piece: Option<Account>,
 }
@@ -253,8 +255,8 @@ impl Stage<'_> {
         let times = record.messages.iter().filter_map(|message| message.created_at);
         let newest = times.chain(record.created_at).chain(record.updated_at).max();
         self.newest = newest.map_or(self.newest, |newest| newest.max(self.newest));
-        if record.provider_conversation_id.is_none() {
-            self.natural.insert(record.id.clone());
+        let natural = record.provider_conversation_id.is_none().then(|| record.id.clone());
+        if natural.is_some() {
             self.piece = None;
         }
         let messages = record.messages.len() as u64;
@@ -278,6 +280,7 @@ impl Stage<'_> {
         });
         sent && match normalised {
             Ok(conversation) => {
+                self.natural.extend(natural.map(|key| (key, Place::of(&conversation))));
                 self.account(|account| account.messages += messages);
                 self.send(Normalised::Conversation(Box::new(conversation)))
             }
@@ -295,8 +298,8 @@ impl Stage<'_> {
         }
         let newest = if self.newest == i64::MIN { 0 } else { self.newest };
         let witnesses = evidence.into_iter().map(|one| {
-            let natural = one.conversation.as_ref().is_some_and(|key| self.natural.contains(key));
-            self.reader.evidence(one, newest, natural)
+            let place = one.conversation.as_ref().and_then(|key| self.natural.get(key));
+            self.reader.evidence(one, newest, place.unwrap_or(&Place::Provider))
         });
         let witnesses: Vec<Witness> = witnesses.collect();
         self.account(|account| {

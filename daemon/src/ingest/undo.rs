@@ -2,7 +2,10 @@
 //! been made, or not been undone. History stays.
 //!
 //! First the ledger says that the import counts no more; everything that is written after that follows from it, in batches,
-//! and can be done again from any point: a run that dies is completed by the same command.
+//! and can be done again from any point: a run that dies is completed by the next start
+//! of the program, and one that was cancelled by that or the same command.
+
+mod rows;
 
 use std::{
     cell::OnceCell,
@@ -10,7 +13,8 @@ use std::{
 };
 
 use satchel_host::CancelToken;
-use satchel_store::{Change, Origin, Store};
+use satchel_pam::conversation::ImportMetadata;
+use satchel_store::{Change, ConversationRecord, Origin, Store, points};
 use uuid::Uuid;
 
 use super::{
@@ -112,7 +116,7 @@ impl Inner {
         // Two at once would each write what the other had just made wrong.
         let _alone = self.turns.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let preview = if request.dry_run || request.expected.is_some() {
-            Some(Run::new(self, import, &record, request.turn, true)?.go(cancel)?)
+            Some(Run::new(self, import, &record, request.turn, true, cancel)?.go()?)
         } else {
             None
         };
@@ -129,17 +133,30 @@ impl Inner {
             }
         }
         let (undone, at) = (request.turn == Turn::Undo, self.clock.now_micros());
-        let mut note = UndoRecord { import, undone, done: false, at, revisions: None };
+        let note = UndoRecord { import, undone, done: false, at, completed_at: None, revisions: None };
         note.put(&self.store)?;
-        let mut outcome = Run::new(self, import, &record, request.turn, false)?.go(cancel)?;
+        points::reached("undo noted");
+        self.follow(note, &record, cancel).map(Some)
+    }
+
+    /// Makes what is shown follow from what `note` says, from any point on that an earlier run came to.
+    pub(super) fn follow(
+        &self,
+        note: UndoRecord,
+        record: &ImportRecord,
+        cancel: &CancelToken,
+    ) -> Result<Outcome, IngestError> {
+        let turn = if note.undone { Turn::Undo } else { Turn::Redo };
+        let mut outcome = Run::new(self, note.import, record, turn, false, cancel)?.go()?;
         if !outcome.cancelled {
-            note = UndoRecord { done: true, revisions: outcome.revisions, ..note };
-            note.put(&self.store)?;
+            points::reached("undo done");
+            UndoRecord { done: true, revisions: outcome.revisions, ..note }.put(&self.store)?;
+            points::reached("undo confirmed");
         }
-        if let Some(now) = ledger::get(&self.store, request.id)? {
+        if let Some(now) = ledger::get(&self.store, &record.id)? {
             outcome.import = now;
         }
-        Ok(Some(outcome))
+        Ok(outcome)
     }
 }
 
@@ -201,6 +218,7 @@ impl<'a> Run<'a> {
         record: &ImportRecord,
         turn: Turn,
         dry_run: bool,
+        cancel: &CancelToken,
     ) -> Result<Self, IngestError> {
         let (mut before, mut after) = (lineage::undone(&inner.store)?, Undone::new());
         before.remove(&import);
@@ -213,7 +231,8 @@ impl<'a> Run<'a> {
             reason: UNDONE.to_owned(),
             at_micros: inner.clock.now_micros(),
         };
-        let writer = Writer::new(&inner.store, &inner.turn, origin, import_of(record), dry_run);
+        let turn = (&inner.turn, cancel.clone());
+        let writer = Writer::new(&inner.store, turn, origin, import_of(record), dry_run);
         let outcome = Outcome {
             import: record.clone(),
             conversations: Effect::default(),
@@ -227,7 +246,15 @@ impl<'a> Run<'a> {
         Ok(Self { inner, import, before, after, left_out, newest, writer, dry_run, outcome, scratch })
     }
 
-    fn go(mut self, cancel: &CancelToken) -> Result<Outcome, IngestError> {
+    fn go(mut self) -> Result<Outcome, IngestError> {
+        let cancelled = match self.turn() {
+            Err(IngestError::Cancelled) => true,
+            turned => turned.map(|()| false)?,
+        };
+        Ok(self.ended(cancelled))
+    }
+
+    fn turn(&mut self) -> Result<(), IngestError> {
         let brought = lineage::brought(&self.inner.store, Brought::Parts, self.import)?;
         let brought: BTreeSet<Key> = brought.into_iter().collect();
         let mut after = None;
@@ -240,21 +267,17 @@ impl<'a> Run<'a> {
                 .map(|(id, _)| id)
                 .collect();
             for some in ids.chunks(BATCH) {
-                if cancel.cancelled() {
-                    return Ok(self.ended(true));
-                }
+                self.writer.wanted()?;
                 self.conversations(some)?;
+                points::reached("undo of conversations stored");
             }
             after = page.next;
             if after.is_none() {
                 break;
             }
         }
-        if cancel.cancelled() {
-            return Ok(self.ended(true));
-        }
-        self.memories()?;
-        Ok(self.ended(false))
+        self.writer.wanted()?;
+        self.memories()
     }
 
     fn ended(mut self, cancelled: bool) -> Outcome {
@@ -269,24 +292,38 @@ impl<'a> Run<'a> {
         let left_out = |undone| lineage::left_out(&self.inner.store, Brought::Parts, undone);
         self.left_out = [left_out(&self.before)?, left_out(&self.after)?];
         for id in ids {
-            if let Some(change) = self.conversation(id)?
-                && !self.dry_run
-            {
-                self.writer.add(change, &mut self.scratch)?;
+            for change in self.changes(id)? {
+                if !self.dry_run {
+                    self.writer.add(change, &mut self.scratch)?;
+                }
             }
         }
         self.writer.flush(&mut self.scratch)
     }
 
-    fn conversation(&mut self, id: &str) -> Result<Option<Change>, IngestError> {
+    /// What becomes of all that was said under `id`.
+    fn changes(&mut self, id: &str) -> Result<Vec<Change>, IngestError> {
         let store = &self.inner.store;
         let stored = store.conversation(id, None)?;
         let family = Family::of(store, id, stored.as_ref())?;
         let [before, after] = &self.left_out;
         if family.parts.iter().all(|part| part.counts(before) == part.counts(after)) {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let planned = replayed(store, id, &family, |part| part.counts(after))?;
+        if family.of_rows() {
+            return self.rows(id, family);
+        }
+        Ok(self.conversation(id, stored, &family)?.into_iter().collect())
+    }
+
+    fn conversation(
+        &mut self,
+        id: &str,
+        stored: Option<ConversationRecord>,
+        family: &Family,
+    ) -> Result<Option<Change>, IngestError> {
+        let (store, [_, after]) = (&self.inner.store, &self.left_out);
+        let planned = replayed(store, id, family, |part| part.counts(after))?;
         let shown = stored.as_ref().filter(|stored| !stored.withdrawn);
         let effect = &mut self.outcome.conversations;
         match (planned, shown) {
@@ -304,8 +341,8 @@ impl<'a> Run<'a> {
                 }
                 let Some(stored) = &stored else { return Ok(None) };
                 let counted = family.parts.iter().rev().find(|part| part.counts(after));
-                let by = counted.and_then(Part::key).map(|key| self.said_by(key)).transpose()?.flatten();
-                let import = by.as_ref().map(import_of).or_else(|| stored.header.import_metadata.clone());
+                let by = counted.map(|part| self.brought_by(part)).transpose()?.flatten();
+                let import = by.or_else(|| stored.header.import_metadata.clone());
                 let platform = stored.header.provider.name.clone();
                 let import = import.unwrap_or_default();
                 let labels = Labels { id, platform: &platform, fallback: 0, import };
@@ -314,23 +351,26 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The newest import that counts and said it.
-    fn said_by(&self, key: Key) -> Result<Option<ImportRecord>, IngestError> {
+    /// How a part came here: by the newest import that counts and said it.
+    fn brought_by(&self, part: &Part) -> Result<Option<ImportMetadata>, IngestError> {
         let store = &self.inner.store;
         if self.newest.get().is_none() {
             // Another import may have said it since; which of them is named is no matter.
             drop(self.newest.set(lineage::newest(store, Brought::Parts, &self.after)?));
         }
-        let by = self.newest.get().and_then(|newest| newest.get(&key));
-        Ok(by.map(|by| ledger::get(store, &by.to_string())).transpose()?.flatten())
+        let by = self.newest.get().zip(part.key()).and_then(|(newest, key)| newest.get(&key));
+        let by = by.map(|by| ledger::get(store, &by.to_string())).transpose()?.flatten();
+        Ok(by.as_ref().map(import_of))
     }
 
     /// Memories and relations, as they follow from the evidence that counts.
     fn memories(&mut self) -> Result<(), IngestError> {
         self.writer.hold()?;
         let store = &self.inner.store;
-        let was = Counted::of(store, &self.before)?.derive();
-        let counted = Counted::of(store, &self.after)?;
+        let stop = || self.writer.cancel.cancelled();
+        let counted = |undone| Counted::until(store, undone, &stop)?.ok_or(IngestError::Cancelled);
+        let was = counted(&self.before)?.derive();
+        let counted = counted(&self.after)?;
         let (now, replayed) = (counted.derive(), counted.replayed());
         let mut changes = self.withdrawn(&was, &now)?;
         for (id, memory) in now.memories {
@@ -349,7 +389,9 @@ impl<'a> Run<'a> {
             let mut rest = changes.into_iter().peekable();
             while rest.peek().is_some() {
                 let batch = rest.by_ref().take(BATCH_CHANGES).collect();
+                self.writer.wanted()?;
                 self.writer.commit(batch, &mut self.scratch)?;
+                points::reached("undo of memories stored");
             }
         }
         self.writer.flush(&mut self.scratch)

@@ -1,20 +1,21 @@
 //! Plans and commits what a run gives, in bounded batches of whole conversations, and counts it.
 
 pub(super) mod conversation;
+pub(super) mod groups;
 
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeSet;
 
+use satchel_host::CancelToken;
 use satchel_pam::{conversation::ImportMetadata, record::Skip};
 use satchel_store::{Batch, Change, MessageWrite, Origin, Store, StoreError};
 
 use super::{
     IngestError,
     memo::{Account, Known},
+    memories,
     receipt::ImportRecord,
     run::Normalised,
+    turn::{Held, Turns},
 };
 use crate::{
     lineage::{self, Brought, Key, Pages, Undone},
@@ -32,8 +33,10 @@ const LATE_PIECES: usize = 400;
 pub(super) struct Writer<'a> {
     pub(super) store: &'a Store,
     /// Guards the way from a look-up to its commit: two imports may hold the same conversation.
-    turn: &'a Mutex<()>,
-    held: Option<MutexGuard<'a, ()>>,
+    turn: &'a Turns,
+    held: Option<Held<'a>>,
+    /// Whether anybody still wants it.
+    pub(super) cancel: CancelToken,
     /// The imports whose word does not count, as of the time when the turn was taken.
     pub(super) undone: Undone,
     /// What they alone said of conversations.
@@ -50,6 +53,10 @@ pub(super) struct Writer<'a> {
     changes: Vec<Change>,
     bytes: usize,
     pending: BTreeSet<String>,
+    /// Messages of the batch that were grouped from rows.
+    rows: BTreeSet<String>,
+    /// Whether some of them may have got another conversation than memories name.
+    moved: bool,
     /// Conversations and messages as a dry run would leave them, so that a record met twice counts once as new.
     pub(super) touched: BTreeSet<String>,
     /// Evidence that is not stored yet.
@@ -65,7 +72,7 @@ pub(super) struct Writer<'a> {
 impl<'a> Writer<'a> {
     pub(super) fn new(
         store: &'a Store,
-        turn: &'a Mutex<()>,
+        (turn, cancel): (&'a Turns, CancelToken),
         origin: Origin,
         import: ImportMetadata,
         dry_run: bool,
@@ -75,6 +82,7 @@ impl<'a> Writer<'a> {
             store,
             turn,
             held: None,
+            cancel,
             undone: Undone::new(),
             left_out: BTreeSet::new(),
             said,
@@ -86,6 +94,8 @@ impl<'a> Writer<'a> {
             changes: Vec::new(),
             bytes: 0,
             pending: BTreeSet::new(),
+            rows: BTreeSet::new(),
+            moved: false,
             touched: BTreeSet::new(),
             witnesses: Vec::new(),
             documents: Vec::new(),
@@ -99,6 +109,9 @@ impl<'a> Writer<'a> {
     /// Takes one record into the batch.
     pub(super) fn take(&mut self, item: Normalised, record: &mut ImportRecord) -> Result<(), IngestError> {
         match item {
+            Normalised::Conversation(conversation) if groups::are(&conversation) => {
+                self.groups(*conversation, record)?;
+            }
             Normalised::Conversation(conversation) => self.conversation(*conversation, record)?,
             Normalised::Evidence(witnesses) => self.evidence(witnesses)?,
             Normalised::Document(document) => {
@@ -216,14 +229,23 @@ impl<'a> Writer<'a> {
     pub(super) fn flush(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
         let page = self.said.rest().filter(|_| !self.dry_run);
         self.changes.extend(page);
+        if std::mem::take(&mut self.moved) {
+            self.changes.push(memories::unsettled(&record.id));
+        }
         let changes = std::mem::take(&mut self.changes);
         self.bytes = 0;
         self.pending.clear();
+        self.rows.clear();
         if !changes.is_empty() {
             self.commit(changes, record)?;
         }
         self.held = None;
         Ok(())
+    }
+
+    /// Commits the batch and gives up the turn, if it is held: nothing comes for now.
+    pub(super) fn let_others(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
+        if self.held.is_some() { self.flush(record) } else { Ok(()) }
     }
 
     /// Commits `changes` as they are.
@@ -243,10 +265,15 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
+    /// Fails once nobody wants it any more.
+    pub(super) fn wanted(&self) -> Result<(), IngestError> {
+        if self.cancel.cancelled() { Err(IngestError::Cancelled) } else { Ok(()) }
+    }
+
     /// Takes the turn, if it is not held.
     pub(super) fn hold(&mut self) -> Result<(), IngestError> {
         if self.held.is_none() {
-            self.held = Some(self.turn.lock().unwrap_or_else(PoisonError::into_inner));
+            self.held = Some(self.turn.take(&self.cancel).ok_or(IngestError::Cancelled)?);
             self.undone = lineage::undone(self.store)?;
             self.left_out = lineage::left_out(self.store, Brought::Parts, &self.undone)?;
         }

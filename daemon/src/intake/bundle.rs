@@ -12,7 +12,7 @@ use satchel_host::{CancelToken, Entry, Files};
 use satchel_pam::hash::Sha256Digest;
 
 use super::{
-    IntakeError, Limits, Source,
+    IntakeError, Limits, Pulse, Source,
     archive::{self, Listed, Packed, SharedFile},
     below,
     entry::{self, Stoppable, Unpacked},
@@ -54,12 +54,14 @@ pub struct Bundle {
     limits: Limits,
     unpacked: Unpacked,
     cancel: CancelToken,
+    pulse: Pulse,
 }
 
 impl Bundle {
     pub(super) fn open(source: &Source, limits: &Limits, cancel: &CancelToken) -> Result<Self, IntakeError> {
-        let (base, cancel) = (source.base.clone(), cancel.clone());
-        let mut builder = Builder { base, places: BTreeMap::new(), unread: Vec::new(), cancel };
+        let (base, cancel, pulse) = (source.base.clone(), cancel.clone(), source.pulse.clone());
+        let _asked = source.pulse.call();
+        let mut builder = Builder { base, places: BTreeMap::new(), unread: Vec::new(), cancel, pulse };
         if source.folder() {
             tree::walk(&source.path, limits, &mut builder)?;
             return Ok(builder.finish(limits));
@@ -131,6 +133,7 @@ impl Files for Bundle {
     }
 
     fn open(&self, path: &str, offset: u64) -> io::Result<Box<dyn Read + Send>> {
+        let _asked = self.pulse.call();
         let bytes = match self.places.get(path) {
             Some(Place::Plain(place)) => entry::plain(below::file(&self.base, place)?, offset),
             Some(Place::Packed(packed)) => entry::packed(packed, offset, &self.limits, &self.unpacked),
@@ -138,7 +141,7 @@ impl Files for Bundle {
                 Err(io::Error::new(io::ErrorKind::NotFound, format!("the export holds no file {path:?}")))
             }
         }?;
-        Ok(Box::new(Stoppable { bytes, cancel: self.cancel.clone() }))
+        Ok(Box::new(Stoppable { bytes, cancel: self.cancel.clone(), pulse: self.pulse.clone() }))
     }
 }
 
@@ -147,11 +150,13 @@ pub(super) struct Builder {
     places: BTreeMap<String, (u64, Place)>,
     unread: Vec<Unread>,
     cancel: CancelToken,
+    pulse: Pulse,
 }
 
 impl Builder {
     /// Fails once nobody wants the bundle any more.
     pub(super) fn go_on(&self, path: &Path) -> Result<(), IntakeError> {
+        self.pulse.beats();
         if self.cancel.cancelled() {
             return Err(IntakeError::Stopped { path: path.to_owned() });
         }
@@ -206,7 +211,7 @@ impl Builder {
                 Listed::Unread { name, reason } => self.unread(format!("{prefix}{name}"), reason),
                 Listed::File { name, packed } if outermost && category(&name) => {
                     let inner = format!("{prefix}{name}");
-                    let spilled = spill(&packed, limits, &self.cancel);
+                    let spilled = spill(&packed, limits, (&self.cancel, &self.pulse));
                     self.go_on(path)?;
                     let opened = spilled.map_err(IntakeError::read(Path::new(&inner)));
                     let added = opened.and_then(|file| {
@@ -244,6 +249,7 @@ impl Builder {
             limits: limits.clone(),
             unpacked: Unpacked::default(),
             cancel: self.cancel,
+            pulse: self.pulse,
         }
     }
 }
@@ -272,10 +278,16 @@ fn category(name: &str) -> bool {
 }
 
 /// Unpacks an inner archive to a file without a name, for its directory stands at its end.
-fn spill(packed: &Packed, limits: &Limits, cancel: &CancelToken) -> io::Result<SharedFile> {
+fn spill(
+    packed: &Packed,
+    limits: &Limits,
+    (cancel, pulse): (&CancelToken, &Pulse),
+) -> io::Result<SharedFile> {
     let mut file = tempfile::tempfile()?;
     let bytes = entry::packed(packed, 0, limits, &Unpacked::default())?;
-    io::copy(&mut Stoppable { bytes, cancel: cancel.clone() }, &mut file)?;
+    let (cancel, pulse) = (cancel.clone(), pulse.clone());
+    io::copy(&mut Stoppable { bytes, cancel, pulse: pulse.clone() }, &mut file)?;
+    pulse.beats();
     SharedFile::new(file)
 }
 

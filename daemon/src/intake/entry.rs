@@ -13,7 +13,7 @@ use crc32fast::Hasher;
 use flate2::read::DeflateDecoder;
 use satchel_host::CancelToken;
 
-use super::{Limits, RATIO_AFTER, archive::Packed};
+use super::{Limits, Pulse, RATIO_AFTER, archive::Packed};
 
 /// Bytes of a ZIP's local file header before the name.
 const LOCAL_HEADER: usize = 30;
@@ -27,6 +27,7 @@ pub(super) struct Unpacked(Arc<AtomicU64>);
 pub(super) struct Stoppable<R> {
     pub(super) bytes: R,
     pub(super) cancel: CancelToken,
+    pub(super) pulse: Pulse,
 }
 
 impl<R: Read> Read for Stoppable<R> {
@@ -34,6 +35,7 @@ impl<R: Read> Read for Stoppable<R> {
         if self.cancel.cancelled() {
             return Err(io::Error::other("reading was stopped"));
         }
+        let _asked = self.pulse.call();
         self.bytes.read(buffer)
     }
 }

@@ -11,7 +11,7 @@ use satchel_host::CancelToken;
 use satchel_pam::hash::Sha256Digest;
 use sha2::{Digest, Sha256};
 
-use super::{Bundle, IntakeError, Limits, below};
+use super::{Bundle, IntakeError, Limits, Pulse, below};
 use crate::envelope::Keys;
 
 /// Reads of this size keep the disk busy and the cache warm.
@@ -29,6 +29,8 @@ pub struct Source {
     /// What opens it, if it is encrypted.
     pub(super) keys: Option<Keys>,
     stamp: SourceStamp,
+    /// Told of every call to where it lies.
+    pub(super) pulse: Pulse,
 }
 
 /// Length, time and identity of a file: if all stay, its bytes did.
@@ -75,19 +77,20 @@ impl Source {
         if kind != FileType::RegularFile && kind != FileType::Directory {
             return Err(IntakeError::Special { path: path.to_owned() });
         }
-        Ok(Self {
-            path: path.to_owned(),
-            name,
-            base: base.to_owned(),
-            keys: None,
-            stamp: SourceStamp::of(&stat),
-        })
+        let (stamp, pulse) = (SourceStamp::of(&stat), Pulse::default());
+        Ok(Self { path: path.to_owned(), name, base: base.to_owned(), keys: None, stamp, pulse })
     }
 
     /// The same, to be opened with `keys` if it is encrypted.
     #[must_use]
     pub fn with_keys(self, keys: Option<Keys>) -> Self {
         Self { keys, ..self }
+    }
+
+    /// Tells `pulse` of every call to where it lies.
+    #[must_use]
+    pub fn telling(self, pulse: Pulse) -> Self {
+        Self { pulse, ..self }
     }
 
     /// Whether it is a folder.
@@ -107,6 +110,7 @@ impl Source {
 
     /// Fails if the bytes may differ from those that were there when it was looked at.
     pub fn unchanged(&self) -> Result<(), IntakeError> {
+        let _asked = self.pulse.call();
         let now = below::stat(&self.base, &self.path).map_err(IntakeError::read(&self.path))?;
         if SourceStamp::of(&now) == self.stamp {
             Ok(())
@@ -120,8 +124,14 @@ impl Source {
         &self,
         mut progress: impl FnMut(u64) -> bool,
     ) -> Result<Option<Sha256Digest>, IntakeError> {
+        let asked = self.pulse.call();
         let mut file = below::file(&self.base, &self.path).map_err(IntakeError::read(&self.path))?;
+        let mut progress = |bytes| {
+            self.pulse.beats();
+            progress(bytes)
+        };
         let digest = hash(&mut file, &mut progress).map_err(IntakeError::read(&self.path))?;
+        drop(asked);
         self.unchanged()?;
         Ok(digest)
     }

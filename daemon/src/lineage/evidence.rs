@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use satchel_pam::memory::Memory;
 use satchel_store::Store;
 
-use super::{Brought, Key, LineageError, Undone, decode, left_out};
-use crate::plan::evidence::{Derived, Document, Edge, Witness, add_edges, derive_with, outranks};
+use super::{Brought, Key, LineageError, Places, Undone, decode, left_out};
+use crate::plan::evidence::{
+    Derived, Document, Edge, Spoken, Witness, Word, add_edges, derive_until, outranks,
+};
 
 /// The evidence that counts, all of it in memory.
 #[derive(Default)]
@@ -16,8 +19,14 @@ pub struct Counted {
     pub documents: Vec<Document>,
     /// Relations that were named.
     pub edges: Vec<Edge>,
+    /// All that the person said by hand.
+    pub words: Vec<Word>,
+    /// What of it counts.
+    pub spoken: Spoken,
     /// The keys of everything that is stored, whether it counts or not.
     pub keys: BTreeSet<Key>,
+    /// Where the rows are shown that the evidence names.
+    pub places: Places,
 }
 
 impl Counted {
@@ -26,11 +35,26 @@ impl Counted {
     /// # Errors
     /// When store or ledger do not read.
     pub fn of(store: &Store, undone: &Undone) -> Result<Self, LineageError> {
+        Ok(Self::until(store, undone, &|| false)?.unwrap_or_default())
+    }
+
+    /// As [`Counted::of`]; none if `stop` says so on the way.
+    ///
+    /// # Errors
+    /// As [`Counted::of`].
+    pub fn until(
+        store: &Store,
+        undone: &Undone,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<Self>, LineageError> {
         const WHAT: &str = "a stored piece of evidence";
         let left_out = left_out(store, Brought::Evidence, undone)?;
         let mut counted = Self::default();
         for record in store.evidence_all() {
             let record = record?;
+            if stop() {
+                return Ok(None);
+            }
             counted.keys.insert(record.id);
             if left_out.contains(&record.id) {
                 continue;
@@ -39,6 +63,8 @@ impl Counted {
                 counted.documents.push(decode(&record.json, WHAT)?);
             } else if Edge::is(&record.json) {
                 counted.edges.push(decode(&record.json, WHAT)?);
+            } else if Word::is(&record.json) {
+                counted.words.push(decode(&record.json, WHAT)?);
             } else {
                 let witness: Witness = decode(&record.json, WHAT)?;
                 if counted.witnesses.get(&witness.id).is_none_or(|known| outranks(&witness, known)) {
@@ -46,20 +72,63 @@ impl Counted {
                 }
             }
         }
-        Ok(counted)
+        counted.places = Places::of(store, counted.witnesses.values(), &counted.documents)?;
+        counted.spoken = Spoken::of(&counted.words);
+        Ok(Some(counted))
     }
 
     /// The relations that follow from it without being named.
     #[must_use]
     pub fn replayed(&self) -> BTreeSet<String> {
-        derive_with(self.witnesses.values(), &self.documents).relations.into_keys().collect()
+        self.derive_unnamed().relations.into_keys().collect()
+    }
+
+    /// What follows from it without the relations that are named.
+    #[must_use]
+    pub fn derive_unnamed(&self) -> Derived {
+        replay(self.witnesses.values(), &self.places, self.documents.iter(), &self.spoken)
     }
 
     /// What follows from it.
     #[must_use]
     pub fn derive(&self) -> Derived {
-        let mut derived = derive_with(self.witnesses.values(), &self.documents);
+        let mut derived = self.derive_unnamed();
         add_edges(&mut derived, &self.edges);
         derived
     }
+}
+
+/// Replays evidence, with each row where it is shown.
+pub fn replay<'a, 'd>(
+    witnesses: impl Iterator<Item = &'a Witness> + Clone,
+    places: &Places,
+    documents: impl Iterator<Item = &'d Document> + Clone,
+    spoken: &Spoken,
+) -> Derived {
+    replay_until(witnesses, places, documents, spoken, &|| false).unwrap_or_default()
+}
+
+/// As [`replay`]; none if `stop`, which is asked for every memory, says so on the way.
+pub fn replay_until<'a, 'd>(
+    witnesses: impl Iterator<Item = &'a Witness> + Clone,
+    places: &Places,
+    documents: impl Iterator<Item = &'d Document> + Clone,
+    spoken: &Spoken,
+    stop: &dyn Fn() -> bool,
+) -> Option<Derived> {
+    let placed = places.placed(witnesses.clone());
+    let mut all: Vec<&Witness> = placed.iter().collect();
+    for witness in witnesses.filter(|witness| witness.row.is_none()) {
+        all.push(witness);
+    }
+    let mut derived = derive_until(all, documents.clone(), spoken, stop)?;
+    places.place(&mut derived, documents);
+    Some(derived)
+}
+
+/// `memory` as if it had been said in `conversation`.
+pub fn moved(memory: &Memory, conversation: Option<String>) -> Memory {
+    let mut memory = memory.clone();
+    memory.provenance.conversation_ref = conversation;
+    memory
 }

@@ -110,6 +110,7 @@ impl Part {
     /// # Errors
     /// When it is not where it should be.
     pub fn load(&self, store: &Store, id: &str) -> Result<(Report, Vec<ReportedNode>), LineageError> {
+        let id = self.home.as_deref().unwrap_or(id);
         match self.version {
             Some(version) => whole(store, &version_of(store, id, version)?),
             None => self.kept(store, id),

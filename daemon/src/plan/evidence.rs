@@ -9,8 +9,9 @@ mod edge;
 mod memory;
 mod sightings;
 mod streams;
+mod word;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_pam::{
     hash::ContentHash,
@@ -25,6 +26,7 @@ use super::body::{Digest16, digest};
 
 pub use document::{Document, Exported};
 pub use edge::{Edge, add_edges};
+pub use word::{Deed, Field, Setting, Spoken, Word, counts, impress, marks, memories_of_act, stamp};
 
 /// A piece of evidence as the store keeps it: keys resolved, times filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,6 +46,9 @@ pub struct Witness {
     /// PAM id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// Of a conversation that was grouped from rows: the message that it goes with, as other exports may move it to another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<String>,
     /// How the memory came about.
     pub method: ExtractionMethod,
     /// The importer, `name/x.y.z`.
@@ -59,6 +64,12 @@ pub struct Derived {
     pub memories: BTreeMap<String, Memory>,
     /// By id.
     pub relations: BTreeMap<String, Relation>,
+    /// Memories whose status the person gave.
+    ruled: BTreeSet<String>,
+    /// Relations that the person took back.
+    withdrawn: BTreeSet<String>,
+    /// Relations that follow from a status that the person gave.
+    followed: BTreeSet<String>,
 }
 
 impl Witness {
@@ -143,18 +154,40 @@ fn version(extractor: &str) -> Vec<u64> {
     numbers.split('.').map(|number| number.parse().unwrap_or(0)).collect()
 }
 
-/// Replays all evidence: what exports say, and the memories that PAM documents brought.
-pub fn derive_with<'a>(
+/// Replays all evidence: what exports say, the memories that PAM documents brought, and what the person says themselves; none if
+/// `stop`, which is asked for every memory, says so on the way.
+pub fn derive_until<'a, 'd>(
     all: impl IntoIterator<Item = &'a Witness>,
-    documents: impl IntoIterator<Item = &'a Document>,
+    documents: impl IntoIterator<Item = &'d Document>,
+    spoken: &Spoken,
+    stop: &dyn Fn() -> bool,
+) -> Option<Derived> {
+    let all: Vec<&Witness> = all.into_iter().collect();
+    let mut derived = said(all.into_iter().chain(&spoken.added), stop)?;
+    if stop() {
+        return None;
+    }
+    let retracted = document::add(&mut derived, documents);
+    word::overlay(&mut derived, spoken, &retracted);
+    Some(derived)
+}
+
+/// As [`derive_until`], to its end.
+#[cfg(test)]
+pub fn derive_with<'a, 'd>(
+    all: impl IntoIterator<Item = &'a Witness>,
+    documents: impl IntoIterator<Item = &'d Document>,
+    spoken: &Spoken,
 ) -> Derived {
-    let mut derived = derive(all);
-    document::add(&mut derived, documents);
-    derived
+    derive_until(all, documents, spoken, &|| false).unwrap_or_default()
 }
 
 /// Replays what exports say.
 pub fn derive<'a>(all: impl IntoIterator<Item = &'a Witness>) -> Derived {
+    said(all, &|| false).unwrap_or_default()
+}
+
+fn said<'a>(all: impl IntoIterator<Item = &'a Witness>, stop: &dyn Fn() -> bool) -> Option<Derived> {
     let mut witnesses: Vec<&Witness> = all.into_iter().collect();
     witnesses.sort_by(|one, other| (one.at, &one.id).cmp(&(other.at, &other.id)));
     let mut streams: BTreeMap<Stream<'_>, Vec<&Witness>> = BTreeMap::new();
@@ -167,12 +200,15 @@ pub fn derive<'a>(all: impl IntoIterator<Item = &'a Witness>) -> Derived {
         }
     }
     for (stream, witnesses) in &streams {
+        if stop() {
+            return None;
+        }
         match stream.kind {
             Kind::Series => streams::snapshots(witnesses, &mut says),
             Kind::Log => streams::edits(witnesses, &mut says),
         }
     }
-    memory::combine(says)
+    memory::combine(says, stop)
 }
 
 /// Evidence that speaks of one list of one account, and so has to be read in its order.

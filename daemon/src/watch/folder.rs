@@ -236,9 +236,18 @@ impl Folder {
 
     /// Forgets what is there no more. What runs goes on.
     fn keep_only(&mut self, listed: &[OsString]) {
+        let before = self.known.len();
         let there = |name: &OsStr| listed.binary_search_by(|one| one.as_os_str().cmp(name)).is_ok();
         self.settle.keep(there);
         self.known.keep(there);
+        // What went while nobody looked is found by the first look. A folder that is cut short, or another volume in its place,
+        // says nothing of what is gone.
+        if (!self.scanned || self.known.len() < before)
+            && !self.more
+            && let Some((_, inode)) = self.identity
+        {
+            self.parts.memory.keep_only(inode, &there);
+        }
         self.ready.retain(|(name, _)| there(name));
         self.queued.retain(|name| there(name));
         self.retries.retain(|name, _| there(name));

@@ -1,8 +1,11 @@
 //! What was made of each path, kept in the store, so that what did not change is not even read again.
 
 use std::{
-    ffi::OsStr,
-    os::unix::ffi::OsStrExt,
+    ffi::{OsStr, OsString},
+    os::unix::{
+        ffi::{OsStrExt, OsStringExt},
+        fs::MetadataExt,
+    },
     path::{Path, PathBuf},
 };
 
@@ -16,6 +19,10 @@ use super::settle::Stamp;
 const REASON_CHARACTERS: usize = 500;
 /// Where the folders that were added at run time are kept.
 const ADDED: &str = "watched-folders";
+/// How the ids of files begin; those of imported bytes begin otherwise.
+const PREFIX: &str = "path:";
+/// Entries that are read at once.
+const PAGE: usize = 500;
 
 /// What was made of a file, or of an unpacked export.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +45,20 @@ pub(super) struct Known {
     pub verdict: Verdict,
     /// Microseconds since the Unix epoch.
     pub at: i64,
+    /// Where it is kept, so that it can be found again without its path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+}
+
+/// A name in a watched folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Place {
+    /// A digest of the folder's path.
+    pub folder: String,
+    /// The inode of the folder: another volume in its place has another.
+    pub inode: u64,
+    /// The name's bytes, in hex.
+    pub name: String,
 }
 
 /// Where that is kept; the real one is [`Kept`].
@@ -46,6 +67,8 @@ pub(super) trait Memory: Send {
     fn recall(&self, name: &OsStr) -> Option<Known>;
     /// Keeps it. What cannot be kept is looked at again after a restart, which costs time and nothing else.
     fn keep(&self, name: &OsStr, known: &Known);
+    /// Forgets all names of the folder with the inode `folder` but those that are `there`.
+    fn keep_only(&self, folder: u64, there: &dyn Fn(&OsStr) -> bool);
 }
 
 /// In the store's ledger of sources.
@@ -61,7 +84,7 @@ impl Kept {
     }
 
     fn id(&self, name: &OsStr) -> String {
-        format!("path:{}", Sha256Digest::of(self.root.join(name).as_os_str().as_bytes()).to_hex())
+        format!("{PREFIX}{}", Sha256Digest::of(self.root.join(name).as_os_str().as_bytes()).to_hex())
     }
 }
 
@@ -78,16 +101,68 @@ impl Memory for Kept {
 
     fn keep(&self, name: &OsStr, known: &Known) {
         let mut known = known.clone();
+        known.place = self.place(name);
         if let Verdict::Failed { reason, .. } = &mut known.verdict {
             *reason = reason.chars().take(REASON_CHARACTERS).collect();
         }
         let Ok(value) = serde_json::to_vec(&known) else { return };
-        let (id, at_micros) = (self.id(name), known.at);
+        self.put(self.id(name), known.at, value);
+    }
+
+    fn keep_only(&self, folder: u64, there: &dyn Fn(&OsStr) -> bool) {
+        let (digest, mut after) = (self.folder(), None);
+        let mut gone = Vec::new();
+        loop {
+            let page = match self.store.ledger_list(Ledger::Source, after.as_ref(), PAGE) {
+                Ok(page) => page,
+                Err(error) => {
+                    tracing::warn!(error = crate::chain(&error), "what is known of files cannot be read");
+                    return;
+                }
+            };
+            for entry in page.items.iter().filter(|entry| entry.id.starts_with(PREFIX)) {
+                let Ok(Known { place: Some(place), .. }) = serde_json::from_slice(&entry.value) else {
+                    continue;
+                };
+                let ours = place.folder == digest && place.inode == folder;
+                let name = unhex(&place.name).map(OsString::from_vec);
+                if ours && name.is_some_and(|name| !there(&name)) {
+                    gone.push((entry.id.clone(), entry.at_micros));
+                }
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        // Not while the pages are read: each write moves the list.
+        gone.into_iter().for_each(|(id, at)| self.put(id, at, Vec::new()));
+    }
+}
+
+impl Kept {
+    fn put(&self, id: String, at_micros: i64, value: Vec<u8>) {
         let write = LedgerWrite::Entry { ledger: Ledger::Source, id, at_micros, value };
         if let Err(error) = self.store.put_ledger(write, Durability::WithNextCommit) {
             tracing::warn!(error = crate::chain(&error), "what is known of a file cannot be kept");
         }
     }
+
+    fn folder(&self) -> String {
+        Sha256Digest::of(self.root.as_os_str().as_bytes()).to_hex()
+    }
+
+    fn place(&self, name: &OsStr) -> Option<Place> {
+        let inode = std::fs::metadata(&self.root).ok()?.ino();
+        let mut hex = String::new();
+        name.as_bytes().iter().for_each(|byte| hex.push_str(&format!("{byte:02x}")));
+        Some(Place { folder: self.folder(), inode, name: hex })
+    }
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes().chunks(2);
+    digits.map(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok()).collect()
 }
 
 /// The folders that were added at run time.
@@ -109,4 +184,51 @@ pub(super) fn keep_added(store: &Store, folders: &[&str], at_micros: i64) -> Res
     let value = serde_json::to_vec(&added).unwrap_or_default();
     let write = LedgerWrite::Entry { ledger: Ledger::Setting, id: ADDED.to_owned(), at_micros, value };
     store.put_ledger(write, Durability::Now)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use satchel_store::OpenOptions;
+
+    use super::*;
+
+    #[test]
+    fn entries_of_what_is_gone_are_given_back_and_no_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path().join("data");
+        let store = Store::open(&data, OpenOptions::default(), &mut |_| {}).unwrap();
+        let folders = ["one", "two"].map(|name| dir.path().join(name));
+        folders.iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
+        let [one, two] = folders.clone().map(|folder| Kept::new(store.clone(), &folder));
+        let known = Known {
+            stamp: Stamp { bytes: 1, modified: 2, inode: 3, below: 0 },
+            verdict: Verdict::Imported,
+            at: 5,
+            place: None,
+        };
+        let names = [OsString::from("stays.zip"), OsString::from_vec(b"go\xffes.zip".to_vec())];
+        for name in &names {
+            one.keep(name, &known);
+            two.keep(name, &known);
+        }
+        let inode = std::fs::metadata(&folders[0]).unwrap().ino();
+        // Another volume in its place says nothing.
+        one.keep_only(inode + 1, &|_| false);
+        assert!(names.iter().all(|name| one.recall(name).is_some()));
+        one.keep_only(inode, &|name| name == "stays.zip");
+        assert!(one.recall(&names[0]).is_some() && one.recall(&names[1]).is_none());
+        assert!(names.iter().all(|name| two.recall(name).is_some()));
+        let left = store.ledger_list(Ledger::Source, None, 10).unwrap().items;
+        assert_eq!(left.len(), 3);
+        assert!(store.check(true, &mut |_| {}).unwrap().clean());
+        drop((one, two));
+        store.close().unwrap();
+        let rebuilt = OpenOptions { rebuild: true, ..OpenOptions::default() };
+        let store = Store::open(&data, rebuilt, &mut |_| {}).unwrap();
+        assert_eq!(store.ledger_list(Ledger::Source, None, 10).unwrap().items, left);
+        let one = Kept::new(store, &folders[0]);
+        one.keep(&names[1], &known);
+        assert!(one.recall(&names[1]).is_some(), "what came back is not kept");
+    }
 }

@@ -10,6 +10,9 @@ const EXPORTS: [&str; 9] = ["zip", "json", "jsonl", "ndjson", "csv", "tsv", "htm
 /// Endings that browsers and other programs give to a file until it is whole.
 const UNFINISHED: [&str; 9] =
     ["crdownload", "part", "tmp", "download", "partial", "opdownload", "filepart", "aria2", "!ut"];
+/// Characters that turn the direction of writing, so that a name looks like another.
+const TURNING: [std::ops::RangeInclusive<char>; 3] =
+    ['\u{200e}'..='\u{200f}', '\u{202a}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
 /// Names that systems leave behind.
 const LITTER: [&str; 4] = ["Thumbs.db", "desktop.ini", "__MACOSX", "lost+found"];
 
@@ -44,8 +47,22 @@ pub(super) fn partners(name: &OsStr) -> impl Iterator<Item = OsString> {
     })
 }
 
-/// A name for people: what is no text is shown as `\x` and its two digits.
+/// A name for people: what is no text is shown as `\x` and its two digits, and what steers a terminal or turns the direction of
+/// writing as `\u` and its number.
 pub fn shown(name: &OsStr) -> String {
+    let mut out = String::new();
+    for c in text(name).chars() {
+        if c.is_control() || TURNING.iter().any(|turning| turning.contains(&c)) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// A name as text: what is none becomes `\x` and its two digits.
+pub fn text(name: &OsStr) -> String {
     let mut text = String::new();
     for chunk in name.as_bytes().utf8_chunks() {
         text.push_str(chunk.valid());
@@ -94,5 +111,6 @@ mod tests {
     #[test]
     fn names_that_are_no_text_are_shown_escaped() {
         assert_eq!(shown(OsStr::from_bytes(b"a\xff\xc3\xa9.zip")), "a\\xff\u{e9}.zip");
+        assert_eq!(shown(OsStr::new("a\n\u{202e}\u{1b}.zip")), "a\\u{a}\\u{202e}\\u{1b}.zip");
     }
 }

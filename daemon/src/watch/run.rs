@@ -2,6 +2,7 @@
 
 use std::{
     panic::{self, AssertUnwindSafe},
+    path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -13,6 +14,7 @@ use super::{
     folder::{Folder, FolderView, Parts, State, Trouble},
     mailbox::Mailbox,
     memory::Kept,
+    names,
     queue::Feed,
     scan::Ground,
     settle::Moment,
@@ -21,11 +23,14 @@ use super::{
 
 /// Shortest time between two looks that events bring: a file that grows brings thousands.
 const LEAST: Duration = Duration::from_millis(250);
+/// A look that takes longer is told: a share that is gone lets it wait for minutes, or for ever.
+const LONG_LOOK: Duration = Duration::from_secs(30);
 
 /// The thread of one watched folder; it ends when this is dropped.
 pub(super) struct Running {
     mailbox: Arc<Mailbox>,
     shared: Arc<Shared>,
+    root: PathBuf,
 }
 
 #[derive(Default)]
@@ -33,6 +38,8 @@ struct Shared {
     /// Guards what people are told, and whether the thread has ended.
     state: Mutex<(FolderView, bool)>,
     ended: Condvar,
+    /// Guards since when it is looked at, while it is.
+    looking: Mutex<Option<Instant>>,
 }
 
 impl Running {
@@ -56,7 +63,7 @@ impl Running {
             }
             thread_shared.end();
         });
-        Self { mailbox, shared }
+        Self { mailbox, shared, root: spec.path.clone() }
     }
 
     pub(super) fn rescan(&self) {
@@ -75,7 +82,10 @@ impl Running {
     }
 
     pub(super) fn view(&self) -> FolderView {
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).0.clone()
+        let mut view = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
+        let looking = *self.shared.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        view.troubles.extend(looking.and_then(|since| silent(&self.root, since.elapsed())));
+        view
     }
 }
 
@@ -90,10 +100,29 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).0 = view;
     }
 
+    fn looks(&self, since: Option<Instant>) {
+        *self.looking.lock().unwrap_or_else(PoisonError::into_inner) = since;
+    }
+
     fn end(&self) {
+        self.looks(None);
         self.state.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
         self.ended.notify_all();
     }
+}
+
+/// What to say of a look that takes so long.
+fn silent(root: &Path, time: Duration) -> Option<Trouble> {
+    (time >= LONG_LOOK).then(|| Trouble {
+        message: format!(
+            "the watched folder {:?} has not answered for {} seconds; other folders go on",
+            names::shown(root.as_os_str()),
+            time.as_secs()
+        ),
+        fix: "look at its disk or network; it goes on by itself".to_owned(),
+        tries: 1,
+        next: Moment::ZERO,
+    })
 }
 
 fn parts(inner: &Inner, spec: &WatchSpec, mailbox: &Arc<Mailbox>) -> (Parts, Duration) {
@@ -137,12 +166,14 @@ fn watch(mut folder: Folder, mailbox: &Mailbox, shared: &Shared, base: Instant, 
         if pending.stop {
             return;
         }
+        shared.looks(Some(Instant::now()));
         folder.step(pending);
+        shared.looks(None);
         shared.show(folder.view());
     }
 }
 
-fn broke_off(root: &std::path::Path, next: Moment) -> Trouble {
+fn broke_off(root: &Path, next: Moment) -> Trouble {
     Trouble {
         message: format!("the watcher of {:?} broke off by an internal error", root.display().to_string()),
         fix: "please report this, and restart the daemon".to_owned(),

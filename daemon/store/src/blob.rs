@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     disk::{Disk, DiskFile},
     error::{FSYNC, StoreError},
+    points,
     store::Store,
 };
 
@@ -64,6 +65,7 @@ impl Store {
         }
         match copy(disk, source, &temporary) {
             Ok((blob, file)) => {
+                points::reached("blob copied");
                 let new_blobs = self.new_blobs();
                 if new_blobs.add(Copied { temporary, file, blob }) >= MOST_WAITING {
                     new_blobs.settle(disk, self.dir()).inspect_err(|error| self.note(error))?;
@@ -124,6 +126,9 @@ impl NewBlobs {
         for Copied { temporary, file, .. } in &*waiting {
             file.sync().map_err(StoreError::io(FSYNC, temporary))?;
         }
+        if !waiting.is_empty() {
+            points::reached("blobs synced");
+        }
         let mut folders = BTreeSet::new();
         for Copied { temporary, blob, .. } in &*waiting {
             let path = blob_path(dir, &blob.sha256);
@@ -134,6 +139,7 @@ impl NewBlobs {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && disk.open(&path, false).is_ok() => {}
                 renamed => renamed.map_err(StoreError::io("rename a blob to", &path))?,
             }
+            points::reached("blob renamed");
             folders.insert(folder);
         }
         if !folders.is_empty() {
@@ -141,6 +147,9 @@ impl NewBlobs {
         }
         for folder in &folders {
             disk.sync_folder(folder).map_err(StoreError::io(FSYNC, folder))?;
+        }
+        if !waiting.is_empty() {
+            points::reached("blob folders synced");
         }
         waiting.clear();
         Ok(())

@@ -67,6 +67,7 @@ impl Store {
             progress(CheckProgress { done, total });
             if deep { comparer.frame(visit) } else { Ok(()) }
         })?;
+        comparer.end();
         report.frames = outcome.frames;
         report.damage = outcome.damage;
         report.records = comparer.records;

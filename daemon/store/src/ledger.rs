@@ -66,7 +66,7 @@ impl Ledger {
 /// What is written to a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LedgerWrite {
-    /// Puts an entry; a second write under the same id replaces the first.
+    /// Puts an entry; a second write under the same id replaces the first, and one without a byte takes it away.
     Entry {
         /// Which ledger.
         ledger: Ledger,

@@ -17,12 +17,15 @@ mod keys;
 mod ledger;
 mod open;
 mod pin;
+pub mod points;
 mod query;
 mod read;
 mod record;
 mod renew;
 mod report;
 mod revision;
+#[cfg(any(test, feature = "points"))]
+mod spoil;
 mod stats;
 mod store;
 #[cfg(test)]

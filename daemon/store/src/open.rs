@@ -33,7 +33,7 @@ use crate::{
         segments::Segments,
         writer::{self, Writer},
     },
-    keys,
+    keys, points,
     report::{Damage, Health, OpenEvent},
     revision::Revision,
     store::{Inner, OpenOptions, WriteSide},
@@ -389,6 +389,7 @@ fn settle(
     if outcome.damage.is_empty() {
         if outcome.unfinished.is_none() && outcome.tail > 0 {
             file.set_length(end.offset).map_err(StoreError::io("cut", &path))?;
+            points::reached("unfinished end cut");
         }
         file.sync().map_err(StoreError::io(FSYNC, &path))?;
         // Who made the segment may have been killed before its name was durable.

@@ -25,6 +25,7 @@ use crate::{
         self, Ground,
         state::{Closing, Left},
     },
+    points,
     report::{Health, OpenEvent, StateDigest},
     revision::Revision,
 };
@@ -276,8 +277,10 @@ impl Inner {
                 self.note_failure(&error, writer);
                 return Err(error);
             }
+            points::reached("seal synced");
             writer.applier.passed(writer.journal.position());
             writer.applier.flush()?;
+            points::reached("seal passed");
             writer.dirty = false;
         }
         Ok(self.engine.flush()?)

@@ -15,6 +15,7 @@ mod model;
 mod modes;
 mod pages;
 mod pieces;
+mod points;
 mod power;
 mod script;
 mod small_disk;

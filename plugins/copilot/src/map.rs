@@ -1,25 +1,29 @@
 //! From the rows of one conversation to its record: ids, a line of answers, times.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use satchel_importer::{Content, Conversation, Message, Participant, natural_key};
+use satchel_importer::{Content, Conversation, Leftover, Message, Participant, natural_key};
 
 use crate::raw::{Record, Role};
 
 /// Names of assistants that one conversation lists; the rows keep them all.
 const MAX_NAMES: usize = 16;
 
-/// The conversation of `rows`, oldest first; `version` names the format.
+/// The conversation of `rows`, oldest first, which belong together by what `grouped_by` says; `version` names the format.
 pub(crate) fn conversation(
     rows: Vec<(u64, Record)>,
+    grouped_by: &str,
     version: &'static str,
     path: &str,
 ) -> (Conversation<'static>, Vec<Message<'static>>) {
     let times = || rows.iter().filter_map(|(_, record)| record.time).map(|time| time.micros);
     let (created, updated) = (times().min(), times().max());
     let first = rows.iter().map(|(place, _)| *place).min().unwrap_or(0);
+    let id = rows.first().map(|(_, record)| Keys::default().next(record)).unwrap_or_default();
+    let mut kept = Leftover::default();
+    kept.add_text("grouped_by", grouped_by);
     let conversation = Conversation {
-        id: key(&rows, created).into(),
+        id: id.into(),
         export_format_version: Some(version.into()),
         title: rows
             .first()
@@ -29,20 +33,11 @@ pub(crate) fn conversation(
         created_at: created,
         updated_at: updated,
         participants: participants(&rows),
+        raw_metadata: kept.into_json().map(|kept| kept.into_owned().into()),
         locator: format!("{path}[{first}]").into(),
         ..Conversation::default()
     };
     (conversation, messages(rows))
-}
-
-/// A key that later exports of the conversation give too: they add rows that are newer.
-fn key(rows: &[(u64, Record)], created: Option<i64>) -> String {
-    let first = rows.first().map(|(_, record)| record);
-    let title = first.map(|record| record.title.as_str());
-    match created {
-        Some(created) => natural_key(&[title, Some(&created.to_string())]),
-        None => natural_key(&[title, None, first.map(|record| record.text.as_str())]),
-    }
 }
 
 fn participants(rows: &[(u64, Record)]) -> Vec<Participant<'static>> {
@@ -80,30 +75,27 @@ fn messages(rows: Vec<(u64, Record)>) -> Vec<Message<'static>> {
     messages
 }
 
-/// Names messages by time, role, and how many such rows are older: newer rows change no name.
+/// Names rows by what they say and when, equal ones by how many of them are older, too: other rows change no name, so a row
+/// is known again in an export that begins or ends elsewhere. Rows without a time are named by the row before as well, so that
+/// a "thanks" of one chat is not that of another.
 #[derive(Default)]
 struct Keys {
-    time: Option<i64>,
-    seen: [u32; 3],
-    undated: u32,
+    seen: BTreeMap<String, u32>,
+    last: String,
 }
 
 impl Keys {
     fn next(&mut self, record: &Record) -> String {
-        let word = record.role.word();
-        let Some(time) = record.time.map(|time| time.micros) else {
-            self.undated += 1;
-            return format!("undated:{word}:{}", self.undated);
-        };
-        if self.time.replace(time) != Some(time) {
-            self.seen = [0; 3];
+        let time = record.time.map(|time| time.micros.to_string());
+        let (title, text) = (Some(record.title.as_str()), Some(record.text.as_str()));
+        let mut row = vec![Some("row"), title, time.as_deref(), Some(record.role.word()), text];
+        if time.is_none() {
+            row.push(Some(&self.last));
         }
-        let seen = match record.role {
-            Role::User => &mut self.seen[0],
-            Role::Assistant => &mut self.seen[1],
-            Role::System => &mut self.seen[2],
-        };
+        let key = natural_key(&row);
+        let seen = self.seen.entry(key.clone()).or_default();
         *seen += 1;
-        format!("{time}:{word}:{seen}")
+        self.last = if *seen == 1 { key } else { format!("{key}#{seen}") };
+        self.last.clone()
     }
 }

@@ -116,7 +116,10 @@ impl Run<'_> {
             return Ok(());
         }
         let rows = self.group.take(self.newest_first);
-        let (conversation, messages) = map::conversation(rows, self.version, self.path);
+        let layout = self.table.columns.layout;
+        let titled = rows.first().is_some_and(|(_, record)| record.titled(layout));
+        let grouped_by = if titled { "title" } else { "time" };
+        let (conversation, messages) = map::conversation(rows, grouped_by, self.version, self.path);
         sink.conversation(&conversation, &messages)
     }
 }

@@ -19,7 +19,7 @@ use satchel_tests::{
 
 use crate::{
     rounds,
-    worker::{FOLDER, ROUND, WRITERS, acknowledged, attachment_of, id_of, log_of},
+    worker::{FOLDER, ROUND, WRITERS, acknowledged, attachment_of, id_of, log_of, memory_id_of},
 };
 
 /// A child that is not ready by then hangs.
@@ -39,6 +39,10 @@ fn what_was_acknowledged_outlives_every_kill() -> Result<()> {
     for round in 0..kills {
         kill_once(folder, round, dice.below(LATEST_MILLIS))?;
         seen.look(folder, round).with_context(|| format!("round {round}"))?;
+        // The export of everything takes longer each time.
+        if round.is_multiple_of(3) || round + 1 == kills {
+            exported(folder).with_context(|| format!("round {round}"))?;
+        }
         products(folder).with_context(|| format!("round {round}"))?;
     }
     ensure!(seen.records > kills * 10, "only {} records were written in {kills} rounds", seen.records);
@@ -159,6 +163,26 @@ impl Seen {
         self.versions = now;
         Ok(())
     }
+}
+
+/// Everything that was acknowledged is in the next full export.
+fn exported(folder: &Path) -> Result<()> {
+    let archive = Archive::open(&folder.join("data"))?;
+    let state = archive.state()?;
+    archive.close()?;
+    let ids = |records: &[serde_json::Value]| -> BTreeSet<String> {
+        records.iter().filter_map(|record| record["id"].as_str().map(str::to_owned)).collect()
+    };
+    let (memories, relations) = (ids(&state.memories), ids(&state.relations));
+    for writer in 0..WRITERS {
+        for (n, _) in acknowledged(&log_of(folder, writer))? {
+            let (memory, relation) = (memory_id_of(writer, n), id_of(writer, n));
+            ensure!(memories.contains(&memory), "{memory} is not in the next full export");
+            // The first leads to a memory that may not be there yet.
+            ensure!(n == 0 || relations.contains(&relation), "{relation} is not in the next full export");
+        }
+    }
+    Ok(())
 }
 
 /// What has its final name is whole: exports verify, and backups come back with the digest that they say. Looked at, they go.

@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::backup::create;
+use satchel_pam::hash::ContentHash;
 use satchel_store::{Batch, Change, ChangePosition, Revision, Store};
 use satchel_tests::archive::Archive;
 use serde_json::json;
@@ -35,6 +36,31 @@ pub(crate) fn log_of(folder: &Path, writer: usize) -> PathBuf {
 /// The id of a writer's n-th record.
 pub(crate) fn id_of(writer: usize, n: u64) -> String {
     format!("w{writer}-{n}")
+}
+
+/// The id of the memory that a writer stores with its n-th record.
+pub(crate) fn memory_id_of(writer: usize, n: u64) -> String {
+    format!("m{writer}-{n}")
+}
+
+fn memory_of(writer: usize, n: u64) -> Result<Change> {
+    let text = format!("Writer {writer} likes the number {n}");
+    let memory = json!({
+        "id": memory_id_of(writer, n), "type": "fact", "status": "active", "content": text,
+        "content_hash": ContentHash::of(&text).to_string(),
+        "temporal": {"created_at": "2026-01-02T03:04:05Z"}, "provenance": {"platform": "chatgpt"},
+    });
+    Ok(Change::Memory(Box::new(serde_json::from_value(memory)?)))
+}
+
+/// From each memory of a writer to the one before; from the first to the next.
+fn relation_of(writer: usize, n: u64) -> Result<Change> {
+    let ends = [n, n.checked_sub(1).unwrap_or(1)].map(|n| memory_id_of(writer, n));
+    let relation = json!({
+        "id": id_of(writer, n), "from": ends[0], "to": ends[1], "type": "supports",
+        "created_at": "2026-01-02T03:04:05Z",
+    });
+    Ok(Change::Relation(serde_json::from_value(relation)?))
 }
 
 /// The bytes of the attachment that comes with a writer's n-th record.
@@ -76,11 +102,7 @@ impl Work {
             if n.is_multiple_of(5) {
                 store.blob_put(&mut attachment_of(writer, n).as_slice())?;
             }
-            let relation = json!({
-                "id": id_of(writer, n), "from": format!("from-{writer}"), "to": format!("to-{n}"), "type": "supports",
-                "created_at": "2026-01-02T03:04:05Z",
-            });
-            let changes = vec![Change::Relation(serde_json::from_value(relation)?)];
+            let changes = vec![memory_of(writer, n)?, relation_of(writer, n)?];
             let revision = store.commit(Batch { changes, ..Batch::default() })?;
             // One line in one write: a kill leaves a whole line or none that ends.
             log.write_all(format!("{n} {}\n", revision.get()).as_bytes())?;

@@ -119,6 +119,36 @@ fn a_dry_run_tells_what_an_undo_then_does_and_no_other_is_done() -> Result<()> {
 }
 
 #[test]
+fn an_undo_that_was_stopped_and_a_way_back_are_completed_by_the_next_start() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let data = dir.path().join("data");
+    let archive = Archive::open(&data)?;
+    let export = chatgpt(dir.path(), "one", &[Talk::of(1, 3)], &["Keeps bees"])?;
+    let import = only(archive.import(&export)?)?;
+    let whole = archive.state()?;
+    let cancel = CancelToken::new();
+    cancel.cancel();
+    let request = TurnRequest { id: &import.id, turn: Turn::Undo, dry_run: false, expected: None };
+    ensure!(archive.imports.turn(request, &cancel)?.context("an import")?.cancelled);
+    ensure!(archive.state()? == whole, "something was done");
+    archive.close()?;
+    let archive = Archive::open(&data)?;
+    ensure!(archive.state()? == State::default(), "the start does not complete it");
+    let reason = get(&archive, &import.id)?.reason.unwrap_or_default();
+    ensure!(reason.contains("completed at") && reason.contains("by the next start"), "{reason}");
+    let request = TurnRequest { turn: Turn::Redo, ..request };
+    ensure!(archive.imports.turn(request, &cancel)?.context("an import")?.cancelled);
+    archive.close()?;
+    let archive = Archive::open(&data)?;
+    ensure!(archive.state()? == whole, "the start does not complete the way back");
+    ensure!(get(&archive, &import.id)?.status == import.status);
+    let revision = archive.store.revision();
+    archive.close()?;
+    ensure!(Archive::open(&data)?.store.revision() == revision, "it is completed again and again");
+    Ok(())
+}
+
+#[test]
 fn an_undo_that_was_stopped_is_completed_by_the_same_command() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let archive = Archive::open(&dir.path().join("data"))?;

@@ -3,5 +3,7 @@
 mod arrivals;
 mod folders;
 mod jobs;
+mod owners;
 mod play;
+mod strange;
 mod troubles;

@@ -127,7 +127,9 @@ Examples:
 pub(super) const MEMORIES: &str = "\
 Examples:
   satchel memories list --type preference
-  satchel memories show 9c41";
+  satchel memories show 9c41
+  satchel memories add \"Prefers metric units\" --type preference
+  satchel memories status 9c41 archived";
 
 pub(super) const MEMORIES_LIST: &str = "\
 Examples:

@@ -25,7 +25,7 @@ impl Paging {
 }
 
 /// Which memories. Every option that is given must hold; of one that is given several times any value may fit.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Filters")]
 pub struct MemorySelect {
     /// Of this type; may be repeated

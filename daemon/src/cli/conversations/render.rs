@@ -6,12 +6,15 @@ use super::{
     branches::{Branches, Fork},
     message::{Body, INDENT, first_text},
 };
-use crate::cli::{
-    look::{Look, Paint},
-    table::{Cell, Column, Table},
-    text,
-    time::Calendar,
-    words,
+use crate::{
+    cli::{
+        look::{Look, Paint},
+        table::{Cell, Column, Table},
+        text,
+        time::Calendar,
+        words,
+    },
+    plan::groups::CONTINUED,
 };
 
 /// Deepest indentation of the tree, in forks; beyond, lines would have no room.
@@ -38,6 +41,16 @@ pub(super) fn table(rows: &[Conversation], calendar: &Calendar) -> Table {
         ]);
     }
     table
+}
+
+/// Why a conversation is shown no more.
+fn gone(conversation: &Conversation) -> String {
+    let raw = conversation.raw_metadata_json.as_deref().and_then(|raw| serde_json::from_str(raw).ok());
+    let raw: serde_json::Value = raw.unwrap_or_default();
+    match raw.get(CONTINUED).and_then(serde_json::Value::as_str) {
+        Some(id) => format!("not shown: its messages are in {} now", text::one_line(id)),
+        None => "not shown: the import that brought it was undone".to_owned(),
+    }
 }
 
 /// How a conversation is shown.
@@ -104,7 +117,7 @@ impl View<'_> {
             facts.push("archived".to_owned());
         }
         if conversation.withdrawn {
-            facts.push("not shown: the import that brought it was undone".to_owned());
+            facts.push(gone(conversation));
         }
         facts.extend(conversation.tags.iter().map(|tag| format!("#{}", text::one_line(tag))));
         let mut out = format!(

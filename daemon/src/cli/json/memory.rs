@@ -103,7 +103,7 @@ pub(crate) enum Memory<'a> {
 }
 
 impl<'a> Memory<'a> {
-    fn new(memory: &'a v1::Memory) -> Self {
+    pub(crate) fn new(memory: &'a v1::Memory) -> Self {
         serde_json::from_str(&memory.pam_json).map_or_else(|_| Self::abridged(memory), Self::Pam)
     }
 

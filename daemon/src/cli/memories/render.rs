@@ -159,13 +159,18 @@ fn kind(memory: &Memory) -> String {
 
 fn confidence(confidence: &Confidence) -> String {
     let percent = |part: f64| format!("{:.0} %", part * 100.0);
-    match (confidence.current, confidence.initial) {
-        (Some(current), Some(initial)) if (current - initial).abs() > 0.005 => {
-            format!("{}, {} at first", percent(current), percent(initial))
-        }
-        (Some(part), _) | (None, Some(part)) => percent(part),
-        (None, None) => String::new(),
+    let differs = |one: f64, other: f64| (one - other).abs() > 0.005;
+    let Some(stored) = confidence.current.or(confidence.initial) else { return String::new() };
+    let first = confidence.initial.filter(|initial| differs(stored, *initial));
+    let faded = confidence.faded.filter(|faded| differs(stored, *faded));
+    let mut said = percent(stored);
+    if let Some(first) = first {
+        text::append(&mut said, format_args!(", {} at first", percent(first)));
     }
+    if let Some(faded) = faded {
+        text::append(&mut said, format_args!(", faded to {} by now", percent(faded)));
+    }
+    said
 }
 
 fn status(status: i32) -> Cell {

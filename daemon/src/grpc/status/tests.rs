@@ -26,6 +26,7 @@ fn code_word(code: Code) -> &'static str {
     match code {
         Code::InvalidArgument => "INVALID_ARGUMENT",
         Code::NotFound => "NOT_FOUND",
+        Code::Aborted => "ABORTED",
         Code::FailedPrecondition => "FAILED_PRECONDITION",
         Code::OutOfRange => "OUT_OF_RANGE",
         Code::PermissionDenied => "PERMISSION_DENIED",

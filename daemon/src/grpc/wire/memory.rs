@@ -20,7 +20,7 @@ use super::{
     WireError,
     scalar::{cut, enum_pair, time_from_wire, time_to_wire},
 };
-use crate::grpc::status::Fault;
+use crate::{grpc::status::Fault, ingest::hand::etag};
 
 /// Characters of the content in the basic view: what a line of a table has room for, with some to spare.
 const BASIC_CHARS: usize = 280;
@@ -107,12 +107,14 @@ pub fn view_from_wire(wire: i32, unset: View) -> Result<View, WireError> {
 /// # Errors
 /// When it does not become JSON, which no stored memory does.
 pub fn record_to_wire(record: MemoryRecord, view: View) -> Result<v1::Memory, Fault> {
+    let etag = etag(&record);
     let MemoryRecord { memory, withdrawn, version, created_revision, revision, origin: _ } = record;
     let pam_json = match view {
         View::PamJson => serde_json::to_string(&memory).map_err(Fault::internal)?,
         View::Basic | View::Full => String::new(),
     };
     let mut wire = v1::Memory {
+        etag,
         create_revision: created_revision.get(),
         mod_revision: revision.get(),
         version,
@@ -189,6 +191,7 @@ pub fn memory_to_wire(memory: Memory) -> Result<v1::Memory, Fault> {
         access: access.map(access_to_wire),
         embedding_ref,
         metadata_json,
+        etag: String::new(),
         create_revision: 0,
         mod_revision: 0,
         version: 0,
@@ -218,6 +221,7 @@ pub fn memory_from_wire(wire: v1::Memory) -> Result<Memory, WireError> {
         access,
         embedding_ref,
         metadata_json,
+        etag: _,
         create_revision: _,
         mod_revision: _,
         version: _,
@@ -279,11 +283,12 @@ fn confidence_to_wire(confidence: &Confidence) -> v1::Confidence {
         current,
         decay_model: decay_model.map(decay_to_wire).unwrap_or_default(),
         last_reinforced: last_reinforced.map(stamp_to_wire),
+        faded: None,
     }
 }
 
 fn confidence_from_wire(wire: v1::Confidence) -> Result<Confidence, WireError> {
-    let v1::Confidence { initial, current, decay_model, last_reinforced } = wire;
+    let v1::Confidence { initial, current, decay_model, last_reinforced, faded: _ } = wire;
     Ok(Confidence {
         initial,
         current,
@@ -371,7 +376,7 @@ fn access_to_wire(access: Access) -> v1::Access {
     v1::Access { visibility: visibility_to_wire(visibility), exportable, shared_with: grants.collect() }
 }
 
-fn access_from_wire(wire: v1::Access) -> Result<Access, WireError> {
+pub(super) fn access_from_wire(wire: v1::Access) -> Result<Access, WireError> {
     let v1::Access { visibility, exportable, shared_with } = wire;
     let grant = |v1::AccessGrant { entity, permissions }: v1::AccessGrant| {
         let field = "access.shared_with.permissions";

@@ -16,13 +16,13 @@ use crate::{
 const SETTLING: &str = "settling memories";
 
 /// Sets the mark, or takes it away.
-pub(super) fn mark(by: &str) -> Change {
+pub(in crate::ingest) fn mark(by: &str) -> Change {
     let (ledger, id, value) = (Ledger::Setting, SETTLING.to_owned(), by.as_bytes().to_vec());
     Change::Ledger(LedgerWrite::Entry { ledger, id, at_micros: 0, value })
 }
 
 /// Whether an import died before all that followed from its evidence was stored.
-pub(super) fn marked(store: &Store) -> Result<bool, IngestError> {
+pub(in crate::ingest) fn marked(store: &Store) -> Result<bool, IngestError> {
     let mark = store.ledger_get(Ledger::Setting, SETTLING)?;
     Ok(mark.is_some_and(|mark| !mark.value.is_empty()))
 }

@@ -88,7 +88,7 @@ impl Writer<'_> {
     ) -> Result<Planned, IngestError> {
         let shown = before.stored.as_ref().filter(|stored| !stored.withdrawn);
         if !before.family.has_left_out(&self.left_out) {
-            let mut bodies = StoredBodies { store: self.store, record: shown, loaded: None };
+            let mut bodies = StoredBodies::of(self.store, shown);
             return unite(report, nodes, shown.map(assemble::known), &mut |message| bodies.get(message));
         }
         // An undo that is not over may have left what is stored as it was.
@@ -113,7 +113,7 @@ impl Writer<'_> {
         }
         let now = stored.map_or(0, |stored| stored.version) + u32::from(planned.changed);
         let version = planned.sole.then_some(now);
-        family.parts.push(Part { digest: said.digest.clone(), version });
+        family.parts.push(Part { digest: said.digest.clone(), version, home: None });
         let mut changes = Vec::new();
         if version.is_none() {
             let digest = said.digest.clone();
@@ -124,7 +124,7 @@ impl Writer<'_> {
     }
 
     /// Why the store would not take a change; an error is none of the change's own.
-    fn refusal(&self, change: Option<&Change>) -> Result<Option<StoreError>, IngestError> {
+    pub(super) fn refusal(&self, change: Option<&Change>) -> Result<Option<StoreError>, IngestError> {
         match change.map_or(Ok(()), |change| self.store.accepts(std::slice::from_ref(change))) {
             Ok(()) => Ok(None),
             Err(refusal) if of_the_record(&refusal) => Ok(Some(refusal)),
@@ -133,7 +133,7 @@ impl Writer<'_> {
     }
 
     /// Counts a conversation that the store would not take, and its messages, as left out.
-    fn refuse(
+    pub(super) fn refuse(
         &mut self,
         id: &str,
         messages: u64,
@@ -158,7 +158,7 @@ pub(in crate::ingest) fn replayed(
     unite_all(parts).map_err(|_| IngestError::Unencodable { what: "a stored message" })
 }
 
-fn counted(
+pub(in crate::ingest) fn counted(
     store: &Store,
     id: &str,
     family: &Family,
@@ -205,14 +205,18 @@ pub(in crate::ingest) fn import_of(record: &ImportRecord) -> ImportMetadata {
 }
 
 /// The bodies of a stored conversation, read at once when the first of them is needed.
-struct StoredBodies<'a> {
+pub(super) struct StoredBodies<'a> {
     store: &'a Store,
     record: Option<&'a ConversationRecord>,
     loaded: Option<HashMap<String, Vec<u8>>>,
 }
 
-impl StoredBodies<'_> {
-    fn get(&mut self, message: &str) -> Result<Body, IngestError> {
+impl<'a> StoredBodies<'a> {
+    pub(super) fn of(store: &'a Store, record: Option<&'a ConversationRecord>) -> Self {
+        Self { store, record, loaded: None }
+    }
+
+    pub(super) fn get(&mut self, message: &str) -> Result<Body, IngestError> {
         let loaded = match &mut self.loaded {
             Some(loaded) => loaded,
             empty => {

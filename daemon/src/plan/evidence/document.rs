@@ -17,7 +17,7 @@ use satchel_pam::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Derived;
+use super::{Derived, Field, marks};
 
 /// Stands for the platform in the ids of this evidence; no platform has a space.
 const KIND: &str = "pam document";
@@ -67,8 +67,12 @@ impl Document {
     }
 }
 
-/// Unites the memories of `documents` with what is derived from exports.
-pub(super) fn add<'a>(derived: &mut Derived, documents: impl IntoIterator<Item = &'a Document>) {
+/// Unites the memories of `documents` with what is derived from exports. Answers when documents retracted which of them.
+pub(super) fn add<'a>(
+    derived: &mut Derived,
+    documents: impl IntoIterator<Item = &'a Document>,
+) -> BTreeMap<String, i64> {
+    let mut retracted = BTreeMap::new();
     let mut shown: BTreeMap<&str, &Document> = BTreeMap::new();
     for document in documents {
         let known = shown.entry(&document.memory.id).or_insert(document);
@@ -77,10 +81,14 @@ pub(super) fn add<'a>(derived: &mut Derived, documents: impl IntoIterator<Item =
         }
     }
     for (id, Document { memory, .. }) in shown {
+        if memory.status == Status::Retracted {
+            retracted.insert(id.to_owned(), changed_at(memory));
+        }
         if derived.memories.get(id).is_none_or(|known| outlasts(memory, known)) {
             derived.memories.insert(id.to_owned(), memory.clone());
         }
     }
+    retracted
 }
 
 /// Of two documents, a retraction wins (PAM rule 7.3: it is final), then what changed later, then what was exported later; of
@@ -97,9 +105,16 @@ fn wins(one: &Document, other: &Document) -> bool {
     }
 }
 
-/// Whether a document counts before what the exports of providers say; what we have the evidence of stays otherwise.
+/// Whether a document counts before what the exports of providers say; what we have the evidence of stays otherwise. What a
+/// person changed by hand where the document comes from counts before anything that a provider says.
 fn outlasts(document: &Memory, derived: &Memory) -> bool {
-    rank(document) > rank(derived)
+    let edited = marks(document);
+    match (document.status == Status::Retracted, derived.status == Status::Retracted) {
+        (false, true) => edited.contains_key(&Field::Status),
+        (true, false) => true,
+        _ if edited.is_empty() => rank(document) > rank(derived),
+        _ => true,
+    }
 }
 
 /// Whether a memory is retracted, when it last changed by PAM, and when it was last seen at its provider; microseconds.
@@ -120,7 +135,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::plan::evidence::{Witness, derive_with, memory_id};
+    use crate::plan::evidence::{Spoken, Witness, derive_with, memory_id};
 
     fn memory(id: &str, content: &str, status: Status, updated: i64) -> Document {
         let memory = Memory {
@@ -149,7 +164,7 @@ mod tests {
     }
 
     fn shown(documents: &[Document]) -> Vec<String> {
-        let derived = derive_with(&[], documents);
+        let derived = derive_with(&[], documents, &Spoken::default());
         derived.memories.into_values().map(|memory| format!("{} {}", memory.status, memory.content)).collect()
     }
 
@@ -177,7 +192,7 @@ mod tests {
     #[test]
     fn a_retraction_in_a_document_or_by_a_provider_is_final() {
         let derived = |status, at| {
-            let mut derived = derive_with(&[], &[memory("m", "derived", status, at)]);
+            let mut derived = derive_with(&[], &[memory("m", "derived", status, at)], &Spoken::default());
             add(&mut derived, &[memory("m", "document", Status::Active, 5)]);
             derived.memories["m"].content.clone()
         };
@@ -186,7 +201,7 @@ mod tests {
             (derived(Status::Active, 4).as_str(), derived(Status::Active, 5).as_str()),
             ("document", "derived")
         );
-        let mut later = derive_with(&[], &[memory("m", "derived", Status::Active, 9)]);
+        let mut later = derive_with(&[], &[memory("m", "derived", Status::Active, 9)], &Spoken::default());
         add(&mut later, &[memory("m", "document", Status::Retracted, 5)]);
         assert_eq!(later.memories["m"].status, Status::Retracted);
     }
@@ -202,13 +217,14 @@ mod tests {
             at,
             conversation: None,
             message: None,
+            row: None,
             method: satchel_pam::memory::ExtractionMethod::ApiExport,
             extractor: "test/0.1.0".to_owned(),
             claim: Claim::Statement(item.clone()),
         };
         let document = memory(&id, "I keep bees", Status::Active, 10);
         let by_export = |at| {
-            let derived = derive_with(&[witness(at)], [&document]);
+            let derived = derive_with(&[witness(at)], [&document], &Spoken::default());
             assert_eq!(derived.memories.len(), 1);
             derived.memories[&id].provenance.platform.clone()
         };
@@ -242,9 +258,10 @@ mod tests {
             let mut turned = documents.clone();
             turned.rotate_left(turn % documents.len());
             turned.reverse();
-            prop_assert_eq!(derive_with(&[], &documents), derive_with(&[], &turned));
+            let derived = |documents: &[Document]| derive_with(&[], documents, &Spoken::default());
+            prop_assert_eq!(derived(&documents), derived(&turned));
             let twice: Vec<Document> = documents.iter().chain(&documents).cloned().collect();
-            prop_assert_eq!(derive_with(&[], &documents), derive_with(&[], &twice));
+            prop_assert_eq!(derived(&documents), derived(&twice));
         }
     }
 }

@@ -5,7 +5,7 @@
 use satchel_pam::{hash::Sha256Digest, ids, relation::Relation};
 use serde::{Deserialize, Serialize};
 
-use super::Derived;
+use super::{Derived, word};
 
 /// Stands for the platform in the ids of this evidence; no platform has a space.
 const KIND: &str = "named relation";
@@ -38,7 +38,7 @@ impl Edge {
     }
 }
 
-/// Adds the edges whose both ends are known to what follows from the evidence.
+/// Adds the edges whose both ends are known to what follows from the evidence; not those of which the person said otherwise.
 pub fn add_edges<'a>(derived: &mut Derived, edges: impl IntoIterator<Item = &'a Edge>) {
     let mut named: std::collections::BTreeMap<&str, &Relation> = std::collections::BTreeMap::new();
     for Edge { relation } in edges {
@@ -49,7 +49,10 @@ pub fn add_edges<'a>(derived: &mut Derived, edges: impl IntoIterator<Item = &'a 
     }
     for (id, relation) in named {
         let ends = [&relation.from, &relation.to].into_iter().all(|end| derived.memories.contains_key(end));
-        if ends && !derived.relations.contains_key(id) {
+        let against =
+            derived.withdrawn.contains(id) || word::denied(&derived.memories, &derived.ruled, relation);
+        let free = derived.followed.contains(id) || !derived.relations.contains_key(id);
+        if ends && !against && free {
             derived.relations.insert(id.to_owned(), relation.clone());
         }
     }

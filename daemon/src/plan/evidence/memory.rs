@@ -19,8 +19,8 @@ const REINFORCEMENT: f64 = 0.1;
 /// Beyond this many pieces, confidence no longer moves.
 const REINFORCEMENTS: usize = 40;
 
-/// Memories and relations from all that is said.
-pub(super) fn combine(mut says: Vec<Said<'_>>) -> Derived {
+/// Memories and relations from all that is said; none if `stop` says so on the way.
+pub(super) fn combine(mut says: Vec<Said<'_>>, stop: &dyn Fn() -> bool) -> Option<Derived> {
     says.sort_by(|one, other| {
         (&one.memory, one.witness.at, &one.witness.id).cmp(&(
             &other.memory,
@@ -31,13 +31,16 @@ pub(super) fn combine(mut says: Vec<Said<'_>>) -> Derived {
     let known: BTreeSet<String> = says.iter().map(|said| said.memory.clone()).collect();
     let mut derived = Derived::default();
     for group in says.chunk_by(|one, other| one.memory == other.memory) {
+        if stop() {
+            return None;
+        }
         let (memory, relation) = memory(group, &known);
         if let Some(relation) = relation {
             derived.relations.insert(relation.id.clone(), relation);
         }
         derived.memories.insert(memory.id.clone(), memory);
     }
-    derived
+    Some(derived)
 }
 
 /// One memory from all that is said of it; `group` is not empty and stands in the order of time.

@@ -32,6 +32,7 @@ fn witness(id: &str, platform: &str, at: i64, claim: Claim) -> Witness {
         at,
         conversation: None,
         message: None,
+        row: None,
         method: ExtractionMethod::ApiExport,
         extractor: "test/0.1.0".to_owned(),
         claim,

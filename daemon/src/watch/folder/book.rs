@@ -52,6 +52,10 @@ impl Book {
         gone.iter().for_each(|name| self.remove(name));
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
     pub(super) fn imported(&self) -> usize {
         self.imported
     }
@@ -72,7 +76,7 @@ mod tests {
     use crate::watch::settle::Stamp;
 
     fn known(verdict: Verdict) -> Known {
-        Known { stamp: Stamp { bytes: 1, modified: 0, inode: 1, below: 0 }, verdict, at: 0 }
+        Known { stamp: Stamp { bytes: 1, modified: 0, inode: 1, below: 0 }, verdict, at: 0, place: None }
     }
 
     #[test]

@@ -149,7 +149,7 @@ impl Folder {
         if !matches!(verdict, Verdict::Unrecognised { .. }) {
             self.streaks.remove(name);
         }
-        let known = Known { stamp, verdict, at: (self.parts.wall)() };
+        let known = Known { stamp, verdict, at: (self.parts.wall)(), place: None };
         self.parts.memory.keep(name, &known);
         self.known.insert(name.to_owned(), known);
     }

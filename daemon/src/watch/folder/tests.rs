@@ -29,6 +29,10 @@ struct World {
     started: Vec<String>,
     refuse: Option<Refused>,
     kept: HashMap<OsString, Known>,
+    /// On which volume.
+    kept_on: HashMap<OsString, u64>,
+    /// Names whose looks fail, as a share's do whose server lost them.
+    stale: BTreeSet<OsString>,
     importers: String,
     looks: usize,
 }
@@ -54,7 +58,7 @@ impl Shared {
 impl Disk for Shared {
     fn identity(&self) -> io::Result<(u64, u64)> {
         let world = self.world();
-        world.down.map_or(Ok((world.volume, 1)), |kind| Err(kind.into()))
+        world.down.map_or(Ok((1, world.volume)), |kind| Err(kind.into()))
     }
 
     fn tells(&self) -> bool {
@@ -71,6 +75,9 @@ impl Disk for Shared {
         world.looks += 1;
         if let Some(kind) = world.down {
             return Err(kind.into());
+        }
+        if world.stale.contains(name) {
+            return Err(io::ErrorKind::StaleNetworkFileHandle.into());
         }
         let Some(file) = world.files.get(name) else { return Ok(Sight::default()) };
         let look = Look { stamp: file.stamp, hold: file.hold.clone(), took: Duration::ZERO };
@@ -124,7 +131,15 @@ impl Memory for Shared {
     }
 
     fn keep(&self, name: &OsStr, known: &Known) {
-        self.world().kept.insert(name.to_owned(), known.clone());
+        let mut world = self.world();
+        let volume = world.volume;
+        world.kept.insert(name.to_owned(), known.clone());
+        world.kept_on.insert(name.to_owned(), volume);
+    }
+
+    fn keep_only(&self, folder: u64, there: &dyn Fn(&OsStr) -> bool) {
+        let World { kept, kept_on, .. } = &mut *self.world();
+        kept.retain(|name, _| kept_on.get(name) != Some(&folder) || there(name));
     }
 }
 
@@ -475,6 +490,109 @@ fn a_mount_point_without_its_volume_forgets_nothing() {
 }
 
 #[test]
+fn what_left_the_folder_is_forgotten_for_good_and_comes_again_as_new() {
+    let mut play = Play::new();
+    for name in ["a.zip", "b.zip"] {
+        play.put(name, 1);
+    }
+    play.seconds(4);
+    for name in ["a.zip", "b.zip"] {
+        play.ended(name, Outcome::Imported);
+    }
+    play.started();
+    let gone = play.world().files.remove(OsStr::new("a.zip")).unwrap();
+    play.seconds(700);
+    let kept = |play: &Play| play.world().kept.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(kept(&play), ["b.zip"]);
+    play.world().files.insert("a.zip".into(), gone);
+    play.seconds(700);
+    assert_eq!(play.started(), ["a.zip"]);
+    play.ended("a.zip", Outcome::Imported);
+    // While nobody looked.
+    play.world().files.remove(OsStr::new("b.zip"));
+    let mut again = Play::on(play.shared.clone(), false);
+    again.seconds(5);
+    assert_eq!((kept(&again), again.started()), (vec![OsString::from("a.zip")], Vec::new()));
+}
+
+#[test]
+fn a_name_that_the_server_lost_is_a_problem_and_holds_no_other() {
+    let mut play = Play::new();
+    for name in ["lost.zip", "there.zip"] {
+        play.put(name, 1);
+    }
+    play.world().stale.insert("lost.zip".into());
+    play.seconds(4);
+    assert_eq!(play.started(), ["there.zip"]);
+    assert!(play.folder.view().troubles[0].message.contains("lost.zip"));
+    play.world().stale.clear();
+    play.seconds(700);
+    assert_eq!((play.started(), play.folder.view().troubles), (vec!["lost.zip".to_owned()], Vec::new()));
+}
+
+#[test]
+fn a_server_that_is_gone_for_a_minute_costs_nothing_and_brings_nothing_twice() {
+    let shared = Shared::default();
+    shared.world().silent = true;
+    let mut play = Play::on(shared, false);
+    (0..20).for_each(|at| play.put(&format!("{at:02}.zip"), 1));
+    play.seconds(40);
+    let mut started = play.started();
+    while let Some(name) = started.pop() {
+        play.ended(&name, Outcome::Imported);
+        started.extend(play.started());
+    }
+    let kept = play.world().kept.len();
+    play.world().down = Some(io::ErrorKind::TimedOut);
+    let before = play.world().looks;
+    play.seconds(60);
+    assert_eq!((play.folder.view().state, play.world().kept.len()), (State::Broken, kept));
+    assert!(play.world().looks - before < 20, "a dead server is asked all the time");
+    play.world().down = None;
+    play.seconds(70);
+    assert_eq!((play.started(), play.folder.view().imported), (Vec::new(), 20));
+}
+
+#[test]
+fn a_share_that_numbers_its_files_anew_brings_each_once_more_and_not_again_and_again() {
+    let mut play = Play::new();
+    for name in ["a.zip", "b.zip"] {
+        play.put(name, 1);
+    }
+    play.seconds(4);
+    for name in ["a.zip", "b.zip"] {
+        play.ended(name, Outcome::Imported);
+    }
+    play.started();
+    play.world().volume = 7;
+    play.world().files.values_mut().for_each(|file| file.stamp.inode += 100);
+    play.seconds(60);
+    // Their bytes are compared by the import, which finds nothing new.
+    assert_eq!(play.started(), ["a.zip", "b.zip"]);
+    for name in ["a.zip", "b.zip"] {
+        play.ended(name, Outcome::Imported);
+    }
+    play.seconds(10_000);
+    assert_eq!(play.started(), Vec::<String>::new());
+}
+
+#[test]
+fn where_case_does_not_count_a_name_in_other_case_is_another_that_the_import_knows() {
+    let mut play = Play::new();
+    play.put("Export.zip", 1);
+    play.seconds(4);
+    play.ended("Export.zip", Outcome::Imported);
+    play.started();
+    let file = play.world().files.remove(OsStr::new("Export.zip")).unwrap();
+    play.world().files.insert("EXPORT.ZIP".into(), file);
+    play.seconds(700);
+    assert_eq!(play.started(), ["EXPORT.ZIP"]);
+    play.ended("EXPORT.ZIP", Outcome::Imported);
+    play.seconds(10_000);
+    assert_eq!((play.started(), play.folder.view().imported), (Vec::new(), 1));
+}
+
+#[test]
 fn where_the_system_tells_nothing_it_is_looked_at_now_and_then() {
     for (silent, poll) in [(true, false), (false, true)] {
         let shared = Shared::default();
@@ -579,7 +697,7 @@ fn at_rest_it_looks_at_each_file_once_in_ten_minutes() {
     (0..10_000).for_each(|at| play.put(&format!("{at:05}.zip"), 1));
     let files = play.world().files.clone();
     for (name, File { stamp, .. }) in files {
-        play.world().kept.insert(name, Known { stamp, verdict: Verdict::Imported, at: 0 });
+        play.world().kept.insert(name, Known { stamp, verdict: Verdict::Imported, at: 0, place: None });
     }
     play.seconds(5);
     let before = play.world().looks;

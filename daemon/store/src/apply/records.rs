@@ -221,8 +221,12 @@ impl Applier {
                 let key = keys::ledger(ledger, &id);
                 let id16 = keys::id16(&id);
                 let old = self.read(&key, || format!("ledger entry {id:?}"), LedgerValue::take)?;
-                if let Some(old) = old.filter(|old| old.at != at_micros) {
+                if let Some(old) = old.filter(|old| old.at != at_micros || value.is_empty()) {
                     changes.delete(keys::ledger_time(ledger, old.at, id16));
+                }
+                if value.is_empty() {
+                    changes.delete(key);
+                    return Ok(changes);
                 }
                 changes.put(keys::ledger_time(ledger, at_micros, id16), Vec::new());
                 changes

@@ -1,6 +1,6 @@
 //! Compares the engine with the journal, commit by commit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     apply::lists,
@@ -27,6 +27,8 @@ pub(super) struct Comparer<'a> {
     until: u64,
     /// Unpacked length of each body frame, some 40 bytes for 20 KiB of journal.
     bodies: BTreeMap<(u32, u64), usize>,
+    /// Keys of ledger entries that are not there: a later write may have taken them away.
+    gone: BTreeSet<Vec<u8>>,
     pub(super) records: u64,
     pub(super) problems: Vec<String>,
 }
@@ -43,7 +45,14 @@ enum Standing {
 
 impl<'a> Comparer<'a> {
     pub(super) fn new(store: &'a Store, until: u64) -> Self {
-        Self { store, until, bodies: BTreeMap::new(), records: 0, problems: Vec::new() }
+        Self {
+            store,
+            until,
+            bodies: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            records: 0,
+            problems: Vec::new(),
+        }
     }
 
     pub(super) fn frame(&mut self, visit: &Visit<'_>) -> Result<(), StoreError> {
@@ -225,9 +234,23 @@ impl<'a> Comparer<'a> {
             LedgerWrite::Piece { digest, value } => (keys::piece(digest), "a known piece", value),
         };
         let found = self.get(&key, what, LedgerValue::take)?;
+        if value.is_empty() {
+            self.gone.remove(&key);
+            return Ok(());
+        }
+        if found.is_none() {
+            self.gone.insert(key);
+            return Ok(());
+        }
         let same = found.as_ref().and_then(|found| found.bytes.as_ref()).is_none_or(|bytes| bytes == value);
         self.plain(what, standing(found.map(|found| found.place), place), same);
         Ok(())
+    }
+
+    /// All of the journal was seen.
+    pub(super) fn end(&mut self) {
+        let missing = self.gone.iter().map(|_| "a ledger entry is missing".to_owned());
+        self.problems.extend(missing);
     }
 
     fn plain(&mut self, what: &str, standing: Standing, same: bool) {

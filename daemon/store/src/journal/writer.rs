@@ -12,6 +12,7 @@ use super::{
 use crate::{
     disk::{Disk, DiskFile},
     error::{FSYNC, StoreError},
+    points,
     record::BodyPlace,
 };
 
@@ -141,6 +142,7 @@ impl Writer {
             }
             return Err(StoreError::io(FSYNC, path)(source));
         }
+        points::reached("journal synced");
         self.synced = self.end();
         Ok(())
     }
@@ -156,6 +158,7 @@ impl Writer {
             return Ok(());
         }
         self.file.write_at(self.start, &self.buffer).map_err(|source| self.refused("write", source))?;
+        points::reached("journal written");
         self.start = self.end();
         self.buffer.clear();
         Ok(())
@@ -180,6 +183,7 @@ impl Writer {
     /// Begins the next segment. The old one is fsynced first: a reader takes only the last segment's end for unfinished.
     fn roll(&mut self, revision: u64) -> Result<(), StoreError> {
         self.sync()?;
+        points::reached("segment full");
         let header = SegmentHeader {
             number: self.segment + 1,
             store_id: self.home.store_id,
@@ -192,6 +196,7 @@ impl Writer {
                 self.stopped.get_or_insert(format!("{error}; {problem}"));
             }
         })?;
+        points::reached("segment begun");
         self.file = file;
         self.segment = header.number;
         self.start = segment::HEADER;
@@ -273,7 +278,9 @@ pub(crate) fn create(
     let path = home.segment_path(header.number);
     let file = disk.create(&path).map_err(StoreError::io("create", &path))?;
     file.write_at(0, &header.encode()).map_err(StoreError::io("write", &path))?;
+    points::reached("segment header written");
     file.sync().map_err(StoreError::io(FSYNC, &path))?;
+    points::reached("segment header synced");
     disk.sync_folder(&home.folder).map_err(StoreError::io(FSYNC, &home.folder))?;
     Ok(file)
 }

@@ -20,6 +20,7 @@ use crate::{
     keys::{self, Id16},
     ledger::{Durability, LedgerWrite},
     open::state::Left,
+    points,
     read::{self, conversation},
     record::BodyPlace,
     report::Health,
@@ -158,8 +159,10 @@ impl Group<'_> {
             size: u64::from(u32::MAX),
             limit: u64::from(u32::MAX),
         })?;
+        points::reached("commit encoded");
         let kind = if raises { Kind::Batch } else { Kind::Note };
         let offset = journal.frame(kind, payload, revision)?;
+        points::reached("commit framed");
         let end = journal.position();
         let revision = raises.then_some(revision);
         self.commits.push(Commit { revision, segment: end.segment, offset, origin, entries, end });
@@ -183,8 +186,11 @@ impl Group<'_> {
         for commit in self.commits.drain(..) {
             applier.commit(commit, false)?;
         }
+        points::reached("database prepared");
         applier.flush()?;
+        points::reached("database written");
         self.inner.revision.store(applier.meta().revision, Ordering::Release);
+        points::reached("revision published");
         Ok(())
     }
 

@@ -62,7 +62,7 @@ impl Doom {
     }
 }
 
-fn die() {
+pub(super) fn die() {
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
 }
 
@@ -245,7 +245,7 @@ fn a_process_killed_at_any_call_leaves_what_it_acknowledged() {
 }
 
 /// What was acknowledged is there, at most one batch more, all of it whole, and a rebuild makes the same of it.
-fn look(dir: &Path, script: &Script, acknowledged: usize, what: &str) {
+pub(super) fn look(dir: &Path, script: &Script, acknowledged: usize, what: &str) {
     let (store, _) = open_real(dir, "boot").unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(store.health(), Health::Good, "{what}");
     let shown = show_all(&store).unwrap();

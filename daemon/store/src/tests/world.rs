@@ -229,7 +229,11 @@ impl Model {
                 }
                 Change::Evidence(evidence) => drop(self.evidence.insert(evidence.id, evidence.json.clone())),
                 Change::Ledger(LedgerWrite::Entry { id, at_micros, value, .. }) => {
-                    self.ledger.insert(id.clone(), (*at_micros, value.clone()));
+                    if value.is_empty() {
+                        self.ledger.remove(id);
+                    } else {
+                        self.ledger.insert(id.clone(), (*at_micros, value.clone()));
+                    }
                 }
                 Change::Ledger(LedgerWrite::Issues { .. } | LedgerWrite::Piece { .. }) => {}
             }

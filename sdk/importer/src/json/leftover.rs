@@ -83,7 +83,7 @@ impl<'a> Leftover<'a> {
         let Some(number) = self.number(key, json)? else { return Ok(None) };
         let count = number.as_u64();
         if count.is_none() {
-            self.add_json(key, number.as_str());
+            self.add_json(key, &number.json());
         }
         Ok(count)
     }

@@ -1,5 +1,7 @@
 //! Numbers, kept as their text until the caller says what they are.
 
+use std::borrow::Cow;
+
 /// A number as it stands in the text, valid JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Number<'a>(&'a str);
@@ -17,6 +19,11 @@ impl<'a> Number<'a> {
     /// The text.
     pub fn as_str(self) -> &'a str {
         self.0
+    }
+
+    /// JSON for it: itself, or its text in a string if no double holds it, which readers of JSON refuse.
+    pub fn json(self) -> Cow<'a, str> {
+        if fits(self.0) { Cow::Borrowed(self.0) } else { Cow::Owned(format!("\"{}\"", self.0)) }
     }
 
     /// The nearest double; too large ones are infinite.
@@ -50,6 +57,12 @@ impl<'a> Number<'a> {
         let micros = scale(digits, cut)?;
         Some(if negative { -micros } else { micros })
     }
+}
+
+/// Whether a double holds it; 309 digits or an exponent are needed to leave the range.
+pub(super) fn fits(number: &str) -> bool {
+    let suspicious = number.len() > 300 || number.bytes().any(|byte| byte | 0x20 == b'e');
+    !suspicious || number.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
 /// The first `cut` digits as a number, filled up with zeros, rounded by the digit behind them.

@@ -1,7 +1,7 @@
 //! Values as raw text, and values passed over; both are checked against the grammar.
 
 use super::{
-    JsonError, MAX_DEPTH, Parser, State,
+    JsonError, MAX_DEPTH, Parser, State, number,
     string::{UNICODE_ESCAPE, character_escape},
 };
 use crate::lanes::plain_length;
@@ -9,7 +9,7 @@ use crate::lanes::plain_length;
 /// What a walk over a value met.
 #[derive(Clone, Copy, Default)]
 struct Walked {
-    /// A lone surrogate escape or a raw control character: no strict JSON.
+    /// A lone surrogate escape, a raw control character, or a number that no double holds: not taken by strict readers.
     odd: bool,
 }
 
@@ -22,7 +22,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The next value verbatim, always valid JSON: what strict parsers refuse inside strings (lone surrogate escapes,
-    /// raw control characters) is rewritten.
+    /// raw control characters) is rewritten, and a number that no double holds is its text in a string.
     pub fn raw_value(&mut self) -> Result<&'a str, JsonError> {
         self.peek();
         let start = self.at;
@@ -56,7 +56,11 @@ impl<'a> Parser<'a> {
                     self.at += 1;
                 }
                 Some(b'"') => self.pass_string(&mut walked)?,
-                Some(b'-' | b'0'..=b'9') => self.pass_number()?,
+                Some(b'-' | b'0'..=b'9') => {
+                    let start = self.at;
+                    self.pass_number()?;
+                    walked.odd |= !number::fits(self.slice(start, self.at));
+                }
                 Some(b't') => self.pass_word("true")?,
                 Some(b'f') => self.pass_word("false")?,
                 Some(b'n') => self.pass_word("null")?,
@@ -208,6 +212,10 @@ fn repair(raw: &str, arena: &crate::Arena) -> String {
             }
             // The value was walked before, so every escape is a good one.
             b'\\' if matches!(json.read_escape(), Ok(None)) => Some("\\ufffd".to_owned()),
+            b'-' | b'0'..=b'9' if !inside && json.pass_number().is_ok() => {
+                let number = json.slice(start, json.at);
+                (!number::fits(number)).then(|| format!("\"{number}\""))
+            }
             control @ 0..b' ' if inside => Some(format!("\\u{control:04x}")),
             _ => None,
         };

@@ -254,3 +254,28 @@ fn a_value_is_given_back_as_json() {
         assert_eq!(value.json(), text);
     }
 }
+
+#[test]
+fn a_number_that_no_double_holds_is_kept_as_its_text() {
+    let arena = Arena::new();
+    let huge = "9".repeat(310);
+    let text = format!(
+        r#"{{"list":[1e999,-2,"3e999"],"when":1e999,"count":-4E400,"map":{{"n":{huge}}},"small":1e-999}}"#
+    );
+    let mut json = Parser::new(&text, &arena);
+    let mut rest = Leftover::default();
+    assert!(json.enter_object().unwrap());
+    while let Some(key) = json.key().unwrap() {
+        match key {
+            "when" => assert_eq!(rest.time(key, &mut json).unwrap(), None),
+            "count" => assert_eq!(rest.count(key, &mut json).unwrap(), None),
+            _ => rest.keep(key, &mut json).unwrap(),
+        }
+    }
+    let kept = rest.into_json().unwrap();
+    let expected = format!(
+        r#"{{"list":["1e999",-2,"3e999"],"when":"1e999","count":"-4E400","map":{{"n":"{huge}"}},"small":1e-999}}"#
+    );
+    assert_eq!(kept, expected);
+    crate::pam::raw::RawObject::parse(kept.into_owned()).expect("it can be stored");
+}

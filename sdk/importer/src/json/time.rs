@@ -1,5 +1,7 @@
 //! Times of every form that exports hold, as microseconds since the Unix epoch, UTC.
 
+use std::borrow::Cow;
+
 use satchel_pam::time::{TimeNote, Timestamp};
 
 use super::{JsonError, Kind, Leftover, Object, Parser, Value};
@@ -17,24 +19,24 @@ impl<'a> Leftover<'a> {
     pub fn time(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<Option<i64>, JsonError> {
         let (time, raw) = match json.kind()? {
             Kind::Number => {
-                let number = json.number()?.as_str();
-                (of_number(number).map(|micros| (micros, None)), number)
+                let number = json.number()?;
+                (of_number(number.as_str()).map(|micros| (micros, None)), number.json())
             }
             Kind::String => {
                 let raw = json.raw_value()?;
-                (time_of_text(Parser::new(raw, json.arena()).string()?), raw)
+                (time_of_text(Parser::new(raw, json.arena()).string()?), Cow::Borrowed(raw))
             }
             Kind::Object => {
                 let raw = json.raw_value()?;
                 if raw == "{}" {
                     return Ok(None);
                 }
-                (of_date_object(&Object::parse(raw, json.arena()), json), raw)
+                (of_date_object(&Object::parse(raw, json.arena()), json), Cow::Borrowed(raw))
             }
             Kind::Null | Kind::Bool | Kind::Array => return self.keep(key, json).map(|()| None),
         };
         match time {
-            None | Some((_, Some(TimeNote::Naive))) => self.add_json(key, raw),
+            None | Some((_, Some(TimeNote::Naive))) => self.add_json(key, &raw),
             Some(_) => self.forget(key),
         }
         Ok(time.map(|(micros, _)| micros))

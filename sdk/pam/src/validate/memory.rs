@@ -90,7 +90,8 @@ fn check_status(memory: &Memory, place: Place<'_>, issues: &mut Issues) {
             let message = "is missing, and the status is superseded";
             issues.push(Issue::warning("R-7.2", place() + ".temporal.superseded_by", message));
         }
-        (Status::Superseded, Some(_)) | (_, None) => {}
+        // One that was replaced may be archived (§7.1), and still says what replaced it.
+        (Status::Superseded | Status::Archived, Some(_)) | (_, None) => {}
         (status, Some(_)) => {
             let message = format!("is set, but the status is {status}");
             issues.push(Issue::warning("R-7.2", place() + ".temporal.superseded_by", message));

@@ -36,6 +36,7 @@ fn witnesses(lines: &[Line]) -> Vec<Witness> {
             at: evidence.at.unwrap_or_default(),
             conversation: None,
             message: None,
+            row: None,
             method: evidence.extraction_method,
             extractor: "memu/0.1.0".to_owned(),
             claim: evidence.claim.clone(),

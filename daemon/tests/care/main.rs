@@ -4,6 +4,7 @@
 
 use std::{
     fs,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     time::{Duration, Instant},
@@ -11,15 +12,23 @@ use std::{
 
 use serde_json::Value;
 
+mod repair;
+
 /// Nothing that these tests start takes a tenth of it, on any machine.
 const LONG: Duration = Duration::from_mins(2);
 
-struct Home(tempfile::TempDir);
+pub(crate) struct Home(pub(crate) tempfile::TempDir);
 
 impl Home {
     /// A home with the sample exports imported.
     fn new() -> Self {
         let home = Self(tempfile::tempdir().unwrap());
+        // Compiled importers, shared by all tests of a user: to compile them for each test takes most of its time.
+        let uid = rustix::process::geteuid().as_raw();
+        let cache = std::env::temp_dir().join(format!("satchel-test-cache-{uid}"));
+        fs::create_dir_all(&cache).unwrap();
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(home.data()).unwrap();
+        std::os::unix::fs::symlink(cache, home.data().join("cache")).unwrap();
         let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo");
         assert_eq!(home.run(&["import", sample.to_str().unwrap()]).status.code(), Some(0));
         home
@@ -192,3 +201,9 @@ fn doctor_says_what_it_found_and_what_it_mended() {
     assert_eq!(refused.status.code(), Some(4), "{}", stderr(&refused));
     assert!(stderr(&refused).contains("damaged") && !Path::new(&home.path("b.zip")).exists());
 }
+
+/// An export of one conversation.
+const TALK: &str = r#"[{"title": "Bees", "create_time": 1746180000, "conversation_id": "bees-1", "current_node": "q",
+    "mapping": {"q": {"id": "q", "parent": null, "children": [], "message": {"id": "q", "author": {"role": "user"},
+    "create_time": 1746180000, "content": {"content_type": "text", "parts": ["How do bees winter?"]},
+    "metadata": {}, "recipient": "all"}}}}]"#;

@@ -1,0 +1,140 @@
+//! The fields of a memory as they are typed, as the daemon wants them: a memory and a mask.
+
+use satchel_proto::v1::{Access, Confidence, Memory, MemoryType, Temporal, Visibility};
+use serde_json::{Map, Value};
+
+use crate::cli::{
+    args::{AddArgs, EditArgs, FieldArgs, TypeWord},
+    error::CliError,
+    time::Calendar,
+};
+
+/// The daemon's own part of metadata.
+const OWN: &str = "satchel";
+
+/// A new memory.
+///
+/// # Errors
+/// What cannot be read.
+pub(super) fn new(args: &AddArgs, calendar: &Calendar) -> Result<Memory, CliError> {
+    let (mut memory, mut mask) = (Memory::default(), Vec::new());
+    fill(&mut memory, &mut mask, &args.fields, calendar)?;
+    memory.content.clone_from(&args.content);
+    Ok(memory)
+}
+
+/// A memory with the fields that change, and their paths.
+///
+/// # Errors
+/// What cannot be read, and when nothing is to change.
+pub(super) fn changed(
+    args: &EditArgs,
+    known: &Memory,
+    calendar: &Calendar,
+) -> Result<(Memory, Vec<String>), CliError> {
+    let mut memory = Memory {
+        id: known.id.clone(),
+        access: known.access.clone(),
+        metadata_json: known.metadata_json.clone(),
+        tags: known.tags.clone(),
+        ..Memory::default()
+    };
+    let mut mask = Vec::new();
+    fill(&mut memory, &mut mask, &args.fields, calendar)?;
+    if let Some(content) = &args.content {
+        memory.content.clone_from(content);
+        mask.push("content");
+    }
+    if !args.add_tag.is_empty() || !args.remove_tag.is_empty() {
+        memory.tags.retain(|tag| !args.remove_tag.contains(tag));
+        let more = args.add_tag.iter().filter(|tag| !known.tags.contains(tag));
+        memory.tags.extend(more.cloned());
+        mask.push("tags");
+    }
+    for clear in &args.clear {
+        let path = clear.path();
+        if mask.contains(&path) {
+            return Err(CliError::Usage(format!("--clear and a new value are both given for {path}")));
+        }
+        if path == "tags" {
+            memory.tags.clear();
+        }
+        mask.push(path);
+    }
+    if mask.is_empty() {
+        let problem = "nothing is to change; name a field, such as --content, --tag or --clear";
+        return Err(CliError::Usage(problem.to_owned()));
+    }
+    Ok((memory, mask.into_iter().map(str::to_owned).collect()))
+}
+
+fn fill(
+    memory: &mut Memory,
+    mask: &mut Vec<&'static str>,
+    args: &FieldArgs,
+    calendar: &Calendar,
+) -> Result<(), CliError> {
+    if args.memory_type.is_some() || args.custom_type.is_some() {
+        let wanted = args.memory_type.map_or(MemoryType::Custom, TypeWord::to_wire);
+        memory.r#type = wanted.into();
+        memory.custom_type.clone_from(&args.custom_type);
+        mask.push("type");
+    }
+    if let Some(summary) = &args.summary {
+        memory.summary = Some(summary.clone());
+        mask.push("summary");
+    }
+    if !args.tags.is_empty() {
+        memory.tags.clone_from(&args.tags);
+        mask.push("tags");
+    }
+    let times = memory.temporal.get_or_insert_with(Temporal::default);
+    if let Some(from) = &args.valid_from {
+        times.valid_from = Some(calendar.moment("--valid-from", from)?);
+        mask.push("temporal.valid_from");
+    }
+    if let Some(until) = &args.valid_until {
+        times.valid_until = Some(calendar.moment("--valid-until", until)?);
+        mask.push("temporal.valid_until");
+    }
+    if let Some(decay) = args.decay {
+        memory.confidence = Some(Confidence { decay_model: decay.to_wire().into(), ..Confidence::default() });
+        mask.push("confidence.decay_model");
+    }
+    if args.visibility.is_some() || args.exportable.is_some() {
+        let access = memory.access.get_or_insert_with(|| Access {
+            visibility: Visibility::Private.into(),
+            exportable: true,
+            shared_with: Vec::new(),
+        });
+        if let Some(visibility) = args.visibility {
+            access.visibility = visibility.to_wire().into();
+        }
+        access.exportable = args.exportable.unwrap_or(access.exportable);
+        mask.push("access");
+    }
+    if !args.meta.is_empty() {
+        memory.metadata_json = Some(metadata(memory.metadata_json.as_deref(), &args.meta)?);
+        mask.push("metadata_json");
+    }
+    Ok(())
+}
+
+/// The metadata that is there, without the daemon's own, and with what is given.
+fn metadata(known: Option<&str>, given: &[String]) -> Result<String, CliError> {
+    let known = known.and_then(|json| serde_json::from_str::<Map<String, Value>>(json).ok());
+    let mut metadata = known.unwrap_or_default();
+    metadata.remove(OWN);
+    for pair in given {
+        let Some((key, value)) = pair.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+            return Err(CliError::Usage(format!("--meta {pair:?} has no key; write KEY=VALUE")));
+        };
+        if value.is_empty() {
+            metadata.remove(key);
+        } else {
+            let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+            metadata.insert(key.to_owned(), value);
+        }
+    }
+    Ok(Value::Object(metadata).to_string())
+}

@@ -1,0 +1,97 @@
+//! `[confidence]`: how long until a score that fades is half of what it was.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use satchel_pam::{lifecycle::HalfLives, memory::MemoryType};
+use serde::{Deserialize, Serialize};
+
+use super::{ConfigError, within};
+
+/// Most days of a half-life: a hundred years.
+const MOST_DAYS: u64 = 36_500;
+const DAY: Duration = Duration::from_hours(24);
+
+/// How scores fade on reads: by model, and by type where one has a half-life of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fading {
+    half_lives: HalfLives,
+    types: BTreeMap<MemoryType, Duration>,
+}
+
+impl Fading {
+    /// The half-lives of one type.
+    #[must_use]
+    pub fn of(&self, memory_type: MemoryType) -> HalfLives {
+        match self.types.get(&memory_type) {
+            Some(days) => HalfLives { linear: *days, exponential: *days },
+            None => self.half_lives,
+        }
+    }
+}
+
+/// As typed.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct ConfidenceSection {
+    linear_half_life_days: Option<u64>,
+    exponential_half_life_days: Option<u64>,
+    /// Days by type of memory, whatever the model.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    half_life_days: BTreeMap<MemoryType, u64>,
+}
+
+impl ConfidenceSection {
+    pub(super) fn of(fading: &Fading) -> Self {
+        let days = |duration: Duration| duration.as_secs() / DAY.as_secs();
+        Self {
+            linear_half_life_days: Some(days(fading.half_lives.linear)),
+            exponential_half_life_days: Some(days(fading.half_lives.exponential)),
+            half_life_days: fading.types.iter().map(|(kind, half)| (*kind, days(*half))).collect(),
+        }
+    }
+
+    pub(super) fn read(self) -> Result<Fading, ConfigError> {
+        let Self { linear_half_life_days, exponential_half_life_days, half_life_days } = self;
+        let half_life = |key: &'static str, days: u64| {
+            within(key, days, MOST_DAYS).map(|()| DAY * u32::try_from(days).unwrap_or(u32::MAX))
+        };
+        let mut fading = Fading::default();
+        if let Some(days) = linear_half_life_days {
+            fading.half_lives.linear = half_life("[confidence] linear-half-life-days", days)?;
+        }
+        if let Some(days) = exponential_half_life_days {
+            fading.half_lives.exponential = half_life("[confidence] exponential-half-life-days", days)?;
+        }
+        for (kind, days) in half_life_days {
+            fading.types.insert(kind, half_life("[confidence] half-life-days", days)?);
+        }
+        Ok(fading)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Fading, ConfigError> {
+        toml::from_str::<ConfidenceSection>(text).unwrap().read()
+    }
+
+    #[test]
+    fn a_type_may_fade_faster_than_its_model() {
+        let fading = read("exponential-half-life-days = 90\nhalf-life-days = { context = 30 }").unwrap();
+        assert_eq!(fading.of(MemoryType::Context).linear, DAY * 30);
+        assert_eq!(fading.of(MemoryType::Fact), HalfLives { exponential: DAY * 90, ..HalfLives::default() });
+        let typed = toml::to_string(&ConfidenceSection::of(&fading)).unwrap();
+        assert_eq!(read(&typed).unwrap(), fading);
+    }
+
+    #[test]
+    fn half_lives_are_days_and_not_endless() {
+        for text in ["linear-half-life-days = 0", "half-life-days = { fact = 40000 }"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        assert!(toml::from_str::<ConfidenceSection>("half-life-days = { mood = 3 }").is_err());
+    }
+}

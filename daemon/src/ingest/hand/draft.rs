@@ -1,0 +1,174 @@
+//! What a person wants of a memory: the fields that they name, and no others.
+
+use std::collections::BTreeSet;
+
+use satchel_pam::{
+    hash::ContentHash,
+    memory::{Access, Confidence, DecayModel, Memory, MemoryType},
+    raw::RawObject,
+    record::{ConfidenceRecord, Item},
+    time::Timestamp,
+};
+use serde_json::{Map, Value};
+
+use super::HandError;
+use crate::plan::evidence::Field;
+
+/// Longest content that is taken, in bytes: what one call can hold, with room for the rest.
+const MAX_CONTENT: usize = 1 << 20;
+
+/// The fields that are named; an inner none clears one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Draft {
+    /// What is remembered.
+    pub content: Option<String>,
+    /// Type, and custom type.
+    pub kind: Option<(MemoryType, Option<String>)>,
+    /// Summary.
+    pub summary: Option<Option<String>>,
+    /// All tags.
+    pub tags: Option<Vec<String>>,
+    /// Since when it is true.
+    pub valid_from: Option<Option<Timestamp>>,
+    /// Until when.
+    pub valid_until: Option<Option<Timestamp>>,
+    /// How its confidence fades.
+    pub decay: Option<Option<DecayModel>>,
+    /// Who may see it, and whether it may leave.
+    pub access: Option<Access>,
+    /// All metadata but what is the daemon's own.
+    pub metadata: Option<Map<String, Value>>,
+}
+
+impl Draft {
+    /// The statement of a new memory.
+    pub(super) fn item(&self) -> Result<Item, HandError> {
+        self.check()?;
+        let content =
+            self.content.clone().ok_or_else(|| HandError::invalid("content", "must not be empty"))?;
+        let (memory_type, custom_type) = self.kind.clone().unwrap_or((MemoryType::Fact, None));
+        let micros = |time: &Option<Option<Timestamp>>| time.flatten().map(Timestamp::micros);
+        let decay_model = self.decay.flatten();
+        let confidence = decay_model.map(|_| ConfidenceRecord { decay_model, ..ConfidenceRecord::default() });
+        let metadata = self.metadata.clone().unwrap_or_default();
+        Ok(Item {
+            custom_type,
+            summary: self.summary.clone().flatten(),
+            tags: self.tags.clone().unwrap_or_default(),
+            valid_from: micros(&self.valid_from),
+            valid_until: micros(&self.valid_until),
+            confidence,
+            access: self.access.clone(),
+            metadata: (!metadata.is_empty())
+                .then(|| RawObject::from_map(&metadata))
+                .transpose()
+                .map_err(|error| HandError::invalid("metadata_json", format!("cannot be kept: {error}")))?,
+            ..Item::new(content, memory_type)
+        })
+    }
+
+    /// `memory` with the fields that are named, and which of them differ.
+    pub(super) fn on(&self, memory: &Memory) -> Result<(Memory, BTreeSet<Field>), HandError> {
+        self.check()?;
+        let mut to = memory.clone();
+        if let Some(content) = &self.content {
+            to.content.clone_from(content);
+            to.content_hash = ContentHash::of(content);
+        }
+        if let Some((memory_type, custom_type)) = &self.kind {
+            to.memory_type = *memory_type;
+            to.custom_type.clone_from(custom_type);
+        }
+        if let Some(summary) = &self.summary {
+            to.summary.clone_from(summary);
+        }
+        if let Some(tags) = &self.tags {
+            to.tags.clone_from(tags);
+        }
+        if let Some(from) = self.valid_from {
+            to.temporal.valid_from = from;
+        }
+        if let Some(until) = self.valid_until {
+            to.temporal.valid_until = until;
+        }
+        if let Some(model) = self.decay
+            && (model.is_some() || to.confidence.is_some())
+        {
+            to.confidence.get_or_insert_with(Confidence::default).decay_model = model;
+        }
+        if let Some(access) = &self.access {
+            to.access = Some(access.clone());
+        }
+        if let Some(metadata) = &self.metadata {
+            let own = memory.metadata.get("satchel").cloned();
+            to.metadata.clone_from(metadata);
+            to.metadata.extend(own.map(|own| ("satchel".to_owned(), own)));
+        }
+        ordered(&to)?;
+        let fields = differing(memory, &to);
+        Ok((to, fields))
+    }
+
+    fn check(&self) -> Result<(), HandError> {
+        match &self.kind {
+            Some((MemoryType::Custom, None)) => {
+                return Err(HandError::invalid("memory.custom_type", "is missing, and the type is custom"));
+            }
+            Some((kind, Some(_))) if *kind != MemoryType::Custom => {
+                let problem = format!("goes with the type custom, not with {kind}");
+                return Err(HandError::invalid("memory.custom_type", problem));
+            }
+            _ => {}
+        }
+        if let Some(content) = &self.content {
+            if content.trim().is_empty() {
+                return Err(HandError::invalid("content", "must not be empty"));
+            }
+            if content.len() > MAX_CONTENT {
+                return Err(HandError::invalid("content", format!("is longer than {MAX_CONTENT} bytes")));
+            }
+        }
+        if self.metadata.as_ref().is_some_and(|metadata| metadata.contains_key("satchel")) {
+            return Err(HandError::invalid("metadata_json", "must leave the key \"satchel\" to the daemon"));
+        }
+        if self.metadata.as_ref().is_some_and(|metadata| metadata.values().any(Value::is_null)) {
+            return Err(HandError::invalid("metadata_json", "must not hold null at its top level"));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses an interval that ends before it begins.
+pub(super) fn ordered(memory: &Memory) -> Result<(), HandError> {
+    match (memory.temporal.valid_from, memory.temporal.valid_until) {
+        (Some(from), Some(until)) if until.micros() < from.micros() => {
+            Err(HandError::invalid("temporal.valid_until", "lies before temporal.valid_from"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The fields in which two memories differ.
+pub(super) fn differing(one: &Memory, other: &Memory) -> BTreeSet<Field> {
+    let own = |memory: &Memory| {
+        let mut metadata = memory.metadata.clone();
+        metadata.remove("satchel");
+        metadata
+    };
+    let decay = |memory: &Memory| memory.confidence.as_ref().and_then(|confidence| confidence.decay_model);
+    let differs = |field: &Field| match field {
+        Field::Content => one.content != other.content,
+        Field::Type => (one.memory_type, &one.custom_type) != (other.memory_type, &other.custom_type),
+        Field::Summary => one.summary != other.summary,
+        Field::Tags => one.tags != other.tags,
+        Field::ValidFrom => one.temporal.valid_from != other.temporal.valid_from,
+        Field::ValidUntil => one.temporal.valid_until != other.temporal.valid_until,
+        Field::Decay => decay(one) != decay(other),
+        Field::Access => one.access != other.access,
+        Field::Metadata => own(one) != own(other),
+        Field::Status => {
+            (one.status, &one.temporal.superseded_by) != (other.status, &other.temporal.superseded_by)
+        }
+    };
+    Field::ALL.into_iter().filter(differs).collect()
+}

@@ -1,0 +1,104 @@
+//! Adds a memory, and changes what one says.
+
+use std::collections::BTreeSet;
+
+use satchel_pam::{
+    ids,
+    memory::{ExtractionMethod, Memory, Status},
+    record::Claim,
+};
+use satchel_store::Change;
+
+use super::{Act, Call, Done, Draft, HandError, Imports, PLATFORM, SOFTWARE, check, draft::ordered};
+use crate::{
+    lineage::{self, Counted},
+    plan::evidence::{Deed, Field, Spoken, Witness, Word, derive, memory_id},
+};
+
+impl Imports {
+    /// Adds a memory, or finds the one that says the same.
+    ///
+    /// # Errors
+    /// What of the draft does not hold; what the store refuses.
+    pub fn add_memory(&self, call: &Call, draft: &Draft) -> Result<Done, HandError> {
+        self.0.by_hand(call, |act| act.add(draft).map(drop))
+    }
+
+    /// Changes the fields that `draft` names. `etag` is that of the version that the caller saw, or empty.
+    ///
+    /// # Errors
+    /// As for [`Imports::add_memory`]; [`HandError::Changed`].
+    pub fn edit_memory(&self, call: &Call, id: &str, etag: &str, draft: &Draft) -> Result<Done, HandError> {
+        self.0.by_hand(call, |act| {
+            let shown = act.shown(id, etag)?.memory;
+            let (to, fields) = draft.on(&shown)?;
+            // Who may see it can be said of it still.
+            if shown.status == Status::Retracted && fields.iter().any(|field| *field != Field::Access) {
+                let problem = format!(
+                    "memory {id:?} is retracted, and what is retracted is not changed; take that back first, or add a new one"
+                );
+                return Err(HandError::state(id, problem));
+            }
+            if fields.is_empty() {
+                act.name(id);
+                return Ok(());
+            }
+            act.set(&shown, fields, &to)
+        })
+    }
+}
+
+impl Act<'_> {
+    /// States a memory, unless one that is shown says the same; answers its id.
+    pub(super) fn add(&mut self, draft: &Draft) -> Result<String, HandError> {
+        let item = draft.item()?;
+        let id = memory_id(&item);
+        self.name(&id);
+        let stored = self.store.memory(&id, None)?;
+        if stored.as_ref().is_some_and(|record| !record.withdrawn) {
+            self.done.existed = true;
+            return Ok(id);
+        }
+        let witness = Witness {
+            id: ids::evidence_id(PLATFORM, None, &self.id).to_string(),
+            platform: PLATFORM.to_owned(),
+            account: None,
+            at: self.now,
+            conversation: None,
+            message: None,
+            row: None,
+            method: ExtractionMethod::Manual,
+            extractor: SOFTWARE.to_owned(),
+            claim: Claim::Statement(item),
+        };
+        let word = Word { act: self.id.clone(), at: self.now, deed: Deed::Add(Box::new(witness.clone())) };
+        // It may have been shown before; then more may have been said of it.
+        let mut derived = if stored.is_some() {
+            let mut counted = Counted::of(self.store, &lineage::undone(self.store)?)?;
+            counted.words.push(word.clone());
+            counted.spoken = Spoken::of(&counted.words);
+            counted.derive()
+        } else {
+            derive([&witness])
+        };
+        let memory = derived.memories.remove(&id).ok_or(HandError::Unencodable { what: "a new memory" })?;
+        check(None, &memory)?;
+        ordered(&memory)?;
+        self.say(self.now, word.deed);
+        self.change(Change::Memory(Box::new(memory)));
+        Ok(id)
+    }
+
+    /// Gives a memory that is shown another status.
+    pub(super) fn stand(
+        &mut self,
+        shown: &Memory,
+        status: Status,
+        successor: Option<String>,
+    ) -> Result<(), HandError> {
+        let mut to = shown.clone();
+        to.status = status;
+        to.temporal.superseded_by = successor;
+        self.set(shown, BTreeSet::from([Field::Status]), &to)
+    }
+}

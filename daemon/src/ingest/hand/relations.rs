@@ -1,0 +1,90 @@
+//! Draws relations between memories, and takes them back.
+
+use satchel_pam::{
+    ids,
+    relation::{Relation, RelationType},
+    time::Timestamp,
+};
+use satchel_store::Change;
+
+use super::{Call, Done, HandError, Imports};
+use crate::plan::evidence::Deed;
+
+/// A relation that a person draws.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewRelation {
+    /// Id of a memory.
+    pub from: String,
+    /// Id of another.
+    pub to: String,
+    /// What the one is to the other.
+    pub relation_type: RelationType,
+    /// 0 to 1.
+    pub confidence: Option<f64>,
+}
+
+impl Imports {
+    /// Draws a relation, or finds the one that says the same.
+    ///
+    /// # Errors
+    /// Ends that are not shown; `supersedes`, which a status says; what the store refuses.
+    pub fn draw_relation(&self, call: &Call, new: &NewRelation) -> Result<Done, HandError> {
+        let NewRelation { from, to, relation_type, confidence } = new.clone();
+        if from == to {
+            return Err(HandError::invalid(
+                "relation.to_id",
+                "names the memory that the relation comes from",
+            ));
+        }
+        if relation_type == RelationType::Supersedes {
+            let problem = "is supersedes, which is drawn by the memory that is replaced: supersede that one";
+            return Err(HandError::invalid("relation.type", problem));
+        }
+        if confidence.is_some_and(|score| !(0.0..=1.0).contains(&score)) {
+            return Err(HandError::invalid("relation.confidence", "is not within 0 to 1"));
+        }
+        self.0.by_hand(call, |act| {
+            for end in [&from, &to] {
+                act.shown(end, "")?;
+            }
+            let id = ids::relation_id(&from, &to, relation_type).to_string();
+            act.done.relations.push(id.clone());
+            let stored = act.store.relation(&id, None)?;
+            if stored.as_ref().is_some_and(|stored| !stored.withdrawn) {
+                act.done.existed = true;
+                return Ok(());
+            }
+            let last = stored.map_or(i64::MIN, |stored| stored.origin.at_micros);
+            let at = act.now.max(last.saturating_add(1));
+            let created_at = Timestamp::saturating(at);
+            let relation = Relation { id, from, to, relation_type, confidence, created_at };
+            act.say(at, Deed::Draw(relation.clone()));
+            act.change(Change::Relation(relation));
+            Ok(())
+        })
+    }
+
+    /// Takes a relation back; it stays in the history, and no import draws it again.
+    ///
+    /// # Errors
+    /// [`HandError::NoRelation`]; one that says what a memory's status says; what the store refuses.
+    pub fn withdraw_relation(&self, call: &Call, id: &str) -> Result<Done, HandError> {
+        self.0.by_hand(call, |act| {
+            let stored = act.store.relation(id, None)?.filter(|stored| !stored.withdrawn);
+            let stored = stored.ok_or_else(|| HandError::NoRelation(id.to_owned()))?;
+            let Relation { from, to, relation_type, .. } = stored.relation;
+            let target = act.store.memory(&to, None)?.and_then(|target| target.memory.temporal.superseded_by);
+            if relation_type == RelationType::Supersedes && target.as_ref() == Some(&from) {
+                let problem = format!(
+                    "it says that memory {to:?} was replaced, and so does that memory; give that one an earlier version back"
+                );
+                return Err(HandError::state(id, problem));
+            }
+            let at = act.now.max(stored.origin.at_micros.saturating_add(1));
+            act.done.relations.push(id.to_owned());
+            act.say(at, Deed::Withdraw(id.to_owned()));
+            act.change(Change::WithdrawRelation(id.to_owned()));
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,155 @@
+//! Moves memories along their life, as PAM §7 lets them go: one, one by another, or all that fit a filter.
+
+use satchel_pam::{
+    lifecycle::{allowed, supersede},
+    memory::{Memory, Status},
+    time::Timestamp,
+};
+use satchel_store::{MemoryOrder, MemoryQuery};
+
+use super::{Act, Call, Done, Draft, HandError, Imports};
+
+/// Most memories of one bulk change: they are held in memory until they are written.
+pub const BULK_LIMIT: usize = 10_000;
+/// Memories that are looked up at once.
+const PAGE: usize = 500;
+
+/// A change of all memories that fit.
+#[derive(Clone, Debug)]
+pub struct Bulk {
+    /// Which.
+    pub query: MemoryQuery,
+    /// What they become.
+    pub status: Status,
+    /// Only count them.
+    pub dry_run: bool,
+    /// How many a dry run counted.
+    pub expected: Option<u64>,
+}
+
+impl Imports {
+    /// Gives a memory another status.
+    ///
+    /// # Errors
+    /// [`HandError::Transition`], [`HandError::Changed`]; what the store refuses.
+    pub fn set_memory_status(
+        &self,
+        call: &Call,
+        id: &str,
+        etag: &str,
+        status: Status,
+    ) -> Result<Done, HandError> {
+        self.0.by_hand(call, |act| {
+            let shown = act.shown(id, etag)?.memory;
+            if shown.status == status {
+                act.name(id);
+                return Ok(());
+            }
+            may_become(&shown, status)?;
+            // An archived memory still says what replaced it.
+            let successor = shown.temporal.superseded_by.clone();
+            act.stand(&shown, status, successor)
+        })
+    }
+
+    /// Lets a new memory, or one that is there, take the place of another.
+    ///
+    /// # Errors
+    /// [`HandError::Transition`], [`HandError::Changed`], a successor that is not active; what the store refuses.
+    pub fn supersede_memory(
+        &self,
+        call: &Call,
+        id: &str,
+        etag: &str,
+        by: Result<&Draft, &str>,
+    ) -> Result<Done, HandError> {
+        self.0.by_hand(call, |act| {
+            let shown = act.shown(id, etag)?.memory;
+            let successor = match by {
+                Ok(draft) => act.add(draft)?,
+                Err(existing) => existing.to_owned(),
+            };
+            if shown.status == Status::Superseded && shown.temporal.superseded_by.as_ref() == Some(&successor)
+            {
+                act.name(id);
+                return Ok(());
+            }
+            supersede(&shown, &successor, Timestamp::saturating(act.now))?;
+            if by.is_err() || act.done.existed {
+                let there = act.shown(&successor, "")?.memory;
+                if there.status != Status::Active {
+                    let problem = format!("memory {successor:?} is {}, so it replaces nothing", there.status);
+                    return Err(HandError::state(&successor, problem));
+                }
+            }
+            act.stand(&shown, Status::Superseded, Some(successor))
+        })
+    }
+
+    /// Gives all memories that fit another status, if they are as many as a dry run counted.
+    ///
+    /// # Errors
+    /// [`HandError::Count`], [`HandError::TooMany`], [`HandError::Transition`]; what the store refuses.
+    pub fn set_status_of_all(&self, call: &Call, bulk: &Bulk) -> Result<Done, HandError> {
+        if bulk.dry_run {
+            let mut act = Act::new(self.store(), call, 0);
+            for memory in fitting(&act, bulk)? {
+                may_become(&memory, bulk.status)?;
+                act.name(&memory.id);
+            }
+            act.done.revision = self.store().revision().get();
+            return Ok(act.done);
+        }
+        self.0.by_hand(call, |act| {
+            let memories = fitting(act, bulk)?;
+            let matched = memories.len() as u64;
+            let expected = bulk.expected.ok_or_else(|| {
+                HandError::invalid("expected_count", "must be the count that a dry run gave")
+            })?;
+            if matched != expected {
+                return Err(HandError::Count { matched, expected });
+            }
+            for memory in memories {
+                may_become(&memory, bulk.status)?;
+                let successor = memory.temporal.superseded_by.clone();
+                act.stand(&memory, bulk.status, successor)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn store(&self) -> &satchel_store::Store {
+        &self.0.store
+    }
+}
+
+/// The memories that fit and are not what they would become.
+fn fitting(act: &Act<'_>, bulk: &Bulk) -> Result<Vec<Memory>, HandError> {
+    // The order of ids never changes, however many are written meanwhile.
+    let query = MemoryQuery { order: MemoryOrder::IdAscending, ..bulk.query.clone() };
+    let revision = act.store.revision();
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = act.store.memories(&query, after.as_ref(), PAGE, revision)?;
+        let memories = page.items.into_iter().map(|record| record.memory);
+        found.extend(memories.filter(|memory| memory.status != bulk.status));
+        if found.len() > BULK_LIMIT {
+            return Err(HandError::TooMany { limit: BULK_LIMIT });
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(found);
+        }
+    }
+}
+
+fn may_become(memory: &Memory, status: Status) -> Result<(), HandError> {
+    if status == Status::Superseded {
+        return Err(HandError::invalid(
+            "status",
+            "is superseded, which needs the memory that takes the place",
+        ));
+    }
+    let id = || memory.id.clone();
+    allowed(memory.status, status).map_err(|arrow| HandError::Transition { id: id(), arrow })
+}

@@ -1,0 +1,67 @@
+//! Conversations grouped from rows: without an import they may fall apart, or begin later and so have another name.
+
+use satchel_store::{Change, Store};
+
+use super::Run;
+use crate::{
+    ingest::{
+        IngestError,
+        write::{
+            conversation::{counted, write_of},
+            groups::{Step, planned, steps},
+        },
+    },
+    lineage::{Family, Part},
+    plan::{assemble::Labels, groups::Component},
+};
+
+impl Run<'_> {
+    /// What becomes of the conversations of a family that changes; `key` is where it stands.
+    pub(super) fn rows(&mut self, key: &str, mut family: Family) -> Result<Vec<Change>, IngestError> {
+        let store = &self.inner.store;
+        let Some(platform) = platform(store, &family)? else { return Ok(Vec::new()) };
+        let counts = |part: &Part| part.counts(&self.left_out[1]);
+        let parts: Vec<Part> = family.parts.iter().filter(|part| counts(part)).cloned().collect();
+        let components = planned(&platform, counted(store, "", &family, counts)?)?;
+        let steps = steps(store, &family, components)?;
+        let (mut ids, mut changes) = (Vec::new(), Vec::new());
+        for step in steps {
+            let (component, stored) = match step {
+                Step::Withdraw(change) => {
+                    self.outcome.conversations.withdrawn += 1;
+                    changes.push(change);
+                    continue;
+                }
+                Step::Show { changed: false, .. } => continue,
+                Step::Show { component, stored, changed: true } => (*component, stored),
+            };
+            if stored.as_ref().is_some_and(|stored| !stored.withdrawn) {
+                self.outcome.conversations.changed += 1;
+            } else {
+                self.outcome.conversations.restored += 1;
+            }
+            let Component { id, parts: own, planned, titled: _ } = component;
+            let last = own.last().and_then(|at| parts.get(*at));
+            let by = last.map(|part| self.brought_by(part)).transpose()?.flatten();
+            let import = by.or_else(|| stored.as_ref()?.header.import_metadata.clone()).unwrap_or_default();
+            let labels = Labels { id: &id, platform: &platform, fallback: 0, import };
+            changes.push(write_of(planned, labels, stored.as_deref()));
+            ids.push(id);
+        }
+        if family.show(ids) | family.titled.take().is_some() {
+            // Before the conversations that it names: a run that dies between the two is completed from it.
+            changes.insert(0, family.change(key)?);
+        }
+        Ok(changes)
+    }
+}
+
+/// Whose rows they are.
+fn platform(store: &Store, family: &Family) -> Result<Option<String>, IngestError> {
+    for id in &family.shown {
+        if let Some(stored) = store.conversation(id, None)? {
+            return Ok(Some(stored.header.provider.name));
+        }
+    }
+    Ok(None)
+}

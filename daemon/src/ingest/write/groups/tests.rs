@@ -1,0 +1,182 @@
+//! Memories name the conversation that has their row, whatever becomes of it.
+
+use std::{path::Path, sync::Arc};
+
+use satchel_host::CancelToken;
+use satchel_pam::{
+    conversation::ImportMetadata,
+    memory::Memory,
+    raw::RawObject,
+    record::{ConversationRecord, Evidence, MessageRecord},
+};
+use satchel_store::{Durability, MemoryQuery, OpenOptions, Origin};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::*;
+use crate::{
+    clock::SystemClock,
+    ingest::{
+        Imports, ledger, memories,
+        normalise::{Place, Reader},
+        run::{Normalised, Tail},
+        turn::Turns,
+        undo::{Turn, TurnRequest},
+    },
+    intake::Limits,
+    plugins::Plugins,
+};
+
+const MINUTE: i64 = 60_000_000;
+
+struct Shelf {
+    store: Store,
+    imports: Imports,
+    turn: Turns,
+}
+
+/// What an export holds: conversations of messages at these minutes, and the minute of one that is remembered.
+type Export<'a> = (&'a [&'a [i64]], Option<i64>);
+
+impl Shelf {
+    fn open(dir: &Path) -> Self {
+        let store = Store::open(dir, OpenOptions::default(), &mut |_| {}).unwrap();
+        let (plugins, clock) = (Arc::new(Plugins::built_in(None)), Arc::new(SystemClock));
+        let limits = satchel_host::Limits::default();
+        let imports = Imports::new(store.clone(), plugins, clock, Limits::default(), limits).unwrap();
+        Self { store, imports, turn: Turns::default() }
+    }
+
+    /// Imports; `settled`: it lives until memories follow.
+    fn import(&self, (conversations, remembered): Export<'_>, settled: bool) -> ImportRecord {
+        let reader = Reader { platform: "p".to_owned(), extractor: "p/1.0.0".to_owned() };
+        let mut record = receipt(Uuid::new_v4());
+        let origin = Origin {
+            import: Uuid::parse_str(&record.id).ok(),
+            actor: "p/1.0.0".to_owned(),
+            reason: "import".to_owned(),
+            at_micros: 1,
+        };
+        let turn = (&self.turn, CancelToken::new());
+        let mut writer = Writer::new(&self.store, turn, origin, ImportMetadata::default(), false);
+        for minutes in conversations {
+            let conversation = reader.conversation(rows(minutes), &mut |file| file.attachment).unwrap();
+            let place = Place::of(&conversation);
+            writer.take(Normalised::Conversation(Box::new(conversation)), &mut record).unwrap();
+            if let Some(minute) = remembered.filter(|minute| minutes.contains(minute)) {
+                let witness = reader.evidence(evidence(minute), 0, &place);
+                writer.take(Normalised::Evidence(vec![witness]), &mut record).unwrap();
+            }
+        }
+        writer.flush(&mut record).unwrap();
+        if settled {
+            memories::settle(&self.store, &mut writer, Tail::default(), &mut record).unwrap();
+        }
+        ledger::put(&self.store, &record, Durability::Now).unwrap();
+        assert!(record.conversations.balanced() && record.messages.balanced() && record.memories.balanced());
+        record
+    }
+
+    fn turn(&self, record: &ImportRecord, turn: Turn) {
+        let request = TurnRequest { id: &record.id, turn, dry_run: false, expected: None };
+        self.imports.turn(request, &CancelToken::new()).unwrap().unwrap();
+    }
+
+    fn memory(&self) -> Memory {
+        let all = self.store.memories(&MemoryQuery::default(), None, 2, self.store.revision()).unwrap();
+        assert_eq!(all.items.len(), 1);
+        all.items.into_iter().next().unwrap().memory
+    }
+
+    /// The minutes of the conversation that the memory names, which has its message.
+    fn around(&self) -> Vec<i64> {
+        let memory = self.memory();
+        let id = memory.provenance.conversation_ref.unwrap();
+        let stored = self.store.conversation(&id, None).unwrap().unwrap();
+        assert!(!stored.withdrawn, "the memory names a conversation that is shown no more");
+        let message = memory.provenance.message_ref.unwrap();
+        assert!(stored.heads.iter().any(|head| head.id == message));
+        let sighting = &memory.metadata["satchel"]["evidence"][0];
+        assert_eq!((&sighting["conversation"], &sighting["message"]), (&json!(id), &json!(message)));
+        let known = assemble::known(&stored);
+        known.nodes.iter().filter_map(|node| Some(node.time? / MINUTE)).collect()
+    }
+}
+
+fn receipt(id: Uuid) -> ImportRecord {
+    let none = json!({"found": 0, "new": 0, "updated": 0, "unchanged": 0, "skipped": 0});
+    serde_json::from_value(json!({
+        "id": id, "job": "j", "source": "s", "path": "/s", "status": "completed",
+        "conversations": none, "messages": none, "memories": none, "attachments": 0, "skipped": [],
+        "warnings": [], "warnings_found": 0, "issue_pages": 0, "bytes": 0, "started_at": 1, "elapsed_ms": 0,
+    }))
+    .unwrap()
+}
+
+fn rows(minutes: &[i64]) -> ConversationRecord {
+    let message = |minute: &i64| -> MessageRecord {
+        serde_json::from_value(
+            json!({"id": format!("m{minute}"), "role": "user", "created_at": minute * MINUTE,
+            "content": {"type": "text", "text": format!("at {minute}")}}),
+        )
+        .unwrap()
+    };
+    ConversationRecord {
+        id: format!("group {}", minutes[0]),
+        created_at: minutes.first().map(|first| first * MINUTE),
+        updated_at: minutes.last().map(|last| last * MINUTE),
+        raw_metadata: RawObject::parse(r#"{"grouped_by":"time"}"#.to_owned()).ok(),
+        messages: minutes.iter().map(message).collect(),
+        ..ConversationRecord::default()
+    }
+}
+
+fn evidence(minute: i64) -> Evidence {
+    serde_json::from_value(json!({
+        "id": "e", "at": minute * MINUTE, "conversation": "?", "message": format!("m{minute}"),
+        "extraction_method": "explicit_user_input",
+        "claim": {"statement": {"content": "Likes rye bread", "memory_type": "preference"}},
+    }))
+    .unwrap()
+}
+
+#[test]
+fn a_memory_follows_its_row_when_conversations_join_and_part() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelf = Shelf::open(dir.path());
+    shelf.import((&[&[5, 6, 7]], Some(6)), true);
+    shelf.import((&[&[1, 2, 3]], None), true);
+    assert_eq!(shelf.around(), [5, 6, 7]);
+    let between = shelf.import((&[&[3, 4, 5]], None), true);
+    assert_eq!(shelf.around(), [1, 2, 3, 4, 5, 6, 7]);
+    shelf.turn(&between, Turn::Undo);
+    assert_eq!(shelf.around(), [5, 6, 7]);
+    shelf.turn(&between, Turn::Redo);
+    assert_eq!(shelf.around(), [1, 2, 3, 4, 5, 6, 7]);
+    let other = tempfile::tempdir().unwrap();
+    let reversed = Shelf::open(other.path());
+    for export in [(&[&[3, 4, 5][..]][..], None), (&[&[1, 2, 3]], None), (&[&[5, 6, 7]], Some(6))] {
+        reversed.import(export, true);
+    }
+    assert_eq!(reversed.memory(), shelf.memory());
+}
+
+#[test]
+fn an_import_that_dies_before_memories_follow_is_made_up_for_by_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelf = Shelf::open(dir.path());
+    shelf.import((&[&[5, 6, 7]], Some(5)), true);
+    shelf.import((&[&[1, 5]], None), false);
+    shelf.import((&[&[90]], None), true);
+    assert_eq!(shelf.around(), [1, 5, 6, 7]);
+}
+
+#[test]
+fn one_batch_joins_several_conversations() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelf = Shelf::open(dir.path());
+    shelf.import((&[&[5, 6], &[50, 51]], Some(50)), true);
+    let both = shelf.import((&[&[1, 5], &[40, 50]], None), true);
+    assert_eq!(both.conversations.updated, 2);
+    assert_eq!(shelf.around(), [40, 50, 51]);
+}

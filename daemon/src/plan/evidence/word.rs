@@ -1,0 +1,191 @@
+//! What the person says of memories by hand: the fourth kind of evidence, which counts before what exports say.
+//!
+//! Each change that a person makes is an act of one or more words, and every word is kept. What is shown follows from all of them,
+//! whatever was imported before or after: of each field the latest word counts, and what no word speaks of follows the other
+//! evidence as before. A text that the person wrote stands with the status that it then had, so that no later export replaces
+//! it. An act that was undone counts no more.
+
+mod impress;
+mod overlay;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use satchel_pam::{memory::Memory, relation::Relation};
+use serde::{Deserialize, Serialize};
+
+use super::Witness;
+use crate::plan::body::{Digest16, digest};
+
+pub use impress::{Field, impress, marks, stamp};
+pub(super) use overlay::{denied, overlay};
+
+/// How the stored form begins; a [`Witness`] begins otherwise.
+const START: &[u8] = br#"{"word":"#;
+
+/// One thing that the person said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Word {
+    /// The act that it is part of, a UUID.
+    #[serde(rename = "word")]
+    pub act: String,
+    /// Microseconds; later than that of any word on the same memory before it.
+    pub at: i64,
+    /// What was said.
+    pub deed: Deed,
+}
+
+/// What a word does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deed {
+    /// States a memory.
+    Add(Box<Witness>),
+    /// Sets fields of a memory.
+    Set(Box<Setting>),
+    /// Draws a relation.
+    Draw(Relation),
+    /// Takes the relation with this id back.
+    Withdraw(String),
+    /// Takes an act back.
+    Undo(String),
+}
+
+/// Fields of a memory as they are from now on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Which.
+    pub fields: BTreeSet<Field>,
+    /// The memory, with these fields set. Whole if its content is among them, else without what is not needed.
+    pub to: Memory,
+    /// The memory was retracted, and is no longer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lifts: bool,
+}
+
+impl Word {
+    /// Whether the bytes of a stored piece of evidence are a word.
+    #[must_use]
+    pub fn is(bytes: &[u8]) -> bool {
+        bytes.starts_with(START)
+    }
+
+    /// The key of its stored form, and the bytes to store.
+    ///
+    /// # Errors
+    /// None in practice: every field is text, a number or a list of such.
+    pub fn encode(&self) -> serde_json::Result<(Digest16, Vec<u8>)> {
+        let bytes = serde_json::to_vec(self)?;
+        Ok((digest(&bytes), bytes))
+    }
+
+    /// The memory that it is about.
+    #[must_use]
+    pub fn memory(&self) -> Option<String> {
+        match &self.deed {
+            Deed::Add(witness) => super::memories_of(&witness.claim).pop(),
+            Deed::Set(setting) => Some(setting.to.id.clone()),
+            Deed::Draw(_) | Deed::Withdraw(_) | Deed::Undo(_) => None,
+        }
+    }
+}
+
+/// All words that count, by what they are about.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Spoken {
+    /// What was stated.
+    pub added: Vec<Witness>,
+    /// By memory, in order of time.
+    settings: BTreeMap<String, Vec<(i64, Setting)>>,
+    /// By id; none: taken back.
+    relations: BTreeMap<String, Option<Relation>>,
+    /// When an undo last changed a memory, by its id.
+    touched: BTreeMap<String, i64>,
+}
+
+impl Spoken {
+    /// What `words` come to, in whatever order they are given.
+    #[must_use]
+    pub fn of(words: &[Word]) -> Self {
+        let mut words: Vec<(&Word, String)> =
+            words.iter().map(|word| (word, serde_json::to_string(word).unwrap_or_default())).collect();
+        words.sort_by(|(one, said), (other, also)| (one.at, said).cmp(&(other.at, also)));
+        words.dedup_by(|(_, one), (_, other)| one == other);
+        let words: Vec<&Word> = words.into_iter().map(|(word, _)| word).collect();
+        let counting = counting(&words);
+        let mut spoken = Self::default();
+        for word in words.iter().filter(|word| counting.contains(word.act.as_str())) {
+            match &word.deed {
+                Deed::Add(witness) => spoken.added.push(Witness::clone(witness)),
+                Deed::Set(setting) => {
+                    let settings = spoken.settings.entry(setting.to.id.clone()).or_default();
+                    settings.push((word.at, Setting::clone(setting)));
+                }
+                Deed::Draw(relation) => {
+                    spoken.relations.insert(relation.id.clone(), Some(relation.clone()));
+                }
+                Deed::Withdraw(id) => {
+                    spoken.relations.insert(id.clone(), None);
+                }
+                Deed::Undo(act) => {
+                    for memory in memories_of_act(&words, act) {
+                        let at = spoken.touched.entry(memory).or_insert(word.at);
+                        *at = word.at.max(*at);
+                    }
+                }
+            }
+        }
+        spoken
+    }
+}
+
+/// The acts that count: those that no act undid that counts itself.
+fn counting<'a>(words: &[&'a Word]) -> BTreeSet<&'a str> {
+    let mut undoing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for word in words {
+        if let Deed::Undo(act) = &word.deed {
+            undoing.entry(act).or_default().push(&word.act);
+        }
+    }
+    // An undo is said after what it undoes, so the latest act is decided first.
+    let mut counting = BTreeSet::new();
+    let mut decided = BTreeSet::new();
+    for word in words.iter().rev().filter(|word| decided.insert(word.act.as_str())) {
+        let undone = undoing.get(word.act.as_str());
+        if undone.is_none_or(|by| by.iter().all(|act| !counting.contains(act))) {
+            counting.insert(word.act.as_str());
+        }
+    }
+    counting
+}
+
+/// The memories that an act is about; those of what it undid, if it is an undo.
+#[must_use]
+pub fn memories_of_act(words: &[&Word], act: &str) -> BTreeSet<String> {
+    let mut memories = BTreeSet::new();
+    let mut acts = vec![act];
+    let mut seen = BTreeSet::new();
+    while let Some(act) = acts.pop() {
+        if !seen.insert(act) {
+            continue;
+        }
+        for word in words.iter().filter(|word| word.act == act) {
+            memories.extend(word.memory());
+            if let Deed::Undo(inner) = &word.deed {
+                acts.push(inner);
+            }
+        }
+    }
+    memories
+}
+
+/// Whether `act` counts among `words`.
+#[must_use]
+pub fn counts(words: &[Word], act: &str) -> bool {
+    let mut sorted: Vec<&Word> = words.iter().collect();
+    sorted.sort_by_key(|word| word.at);
+    counting(&sorted).contains(act)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests;

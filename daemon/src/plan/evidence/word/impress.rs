@@ -1,0 +1,158 @@
+//! Sets one field of a memory, and marks it as set by the person.
+
+use std::collections::BTreeMap;
+
+use satchel_pam::{
+    memory::{Confidence, Memory},
+    time::Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Where a memory's metadata holds what is ours.
+pub(super) const OWN: &str = "satchel";
+/// Where in it the marks stand: by field, when the person set it.
+const EDITED: &str = "edited";
+
+/// What a person can set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Field {
+    /// The content, and with it the hash.
+    Content,
+    /// Type and custom type.
+    Type,
+    /// The summary.
+    Summary,
+    /// The tags.
+    Tags,
+    /// Since when it is true.
+    ValidFrom,
+    /// Until when.
+    ValidUntil,
+    /// How its confidence fades; the scores are the system's.
+    Decay,
+    /// Who may see it, and whether it may leave.
+    Access,
+    /// Metadata, but for what is ours.
+    Metadata,
+    /// Status and successor.
+    Status,
+}
+
+impl Field {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Content,
+        Self::Type,
+        Self::Summary,
+        Self::Tags,
+        Self::ValidFrom,
+        Self::ValidUntil,
+        Self::Decay,
+        Self::Access,
+        Self::Metadata,
+        Self::Status,
+    ];
+
+    /// The word in the marks.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Content => "content",
+            Self::Type => "type",
+            Self::Summary => "summary",
+            Self::Tags => "tags",
+            Self::ValidFrom => "valid_from",
+            Self::ValidUntil => "valid_until",
+            Self::Decay => "decay",
+            Self::Access => "access",
+            Self::Metadata => "metadata",
+            Self::Status => "status",
+        }
+    }
+}
+
+/// Copies `field` of `from`.
+pub(super) fn copy(field: Field, from: &Memory, to: &mut Memory) {
+    match field {
+        Field::Content => {
+            if to.content != from.content {
+                // A vector belongs to a content (PAM rule ).
+                to.embedding_ref = None;
+            }
+            to.content.clone_from(&from.content);
+            to.content_hash = from.content_hash;
+        }
+        Field::Type => {
+            to.memory_type = from.memory_type;
+            to.custom_type.clone_from(&from.custom_type);
+        }
+        Field::Summary => to.summary.clone_from(&from.summary),
+        Field::Tags => to.tags.clone_from(&from.tags),
+        Field::ValidFrom => to.temporal.valid_from = from.temporal.valid_from,
+        Field::ValidUntil => to.temporal.valid_until = from.temporal.valid_until,
+        Field::Decay => {
+            let model = from.confidence.as_ref().and_then(|confidence| confidence.decay_model);
+            if model.is_some() || to.confidence.is_some() {
+                to.confidence.get_or_insert_with(Confidence::default).decay_model = model;
+            }
+        }
+        Field::Access => to.access.clone_from(&from.access),
+        Field::Metadata => {
+            let own = to.metadata.remove(OWN);
+            to.metadata.clone_from(&from.metadata);
+            to.metadata.remove(OWN);
+            to.metadata.extend(own.map(|own| (OWN.to_owned(), own)));
+        }
+        Field::Status => {
+            to.status = from.status;
+            to.temporal.superseded_by.clone_from(&from.temporal.superseded_by);
+        }
+    }
+}
+
+/// Copies `fields` of `from`, said at `at`, and marks them so.
+pub fn impress<'a>(fields: impl IntoIterator<Item = &'a Field>, from: &Memory, at: i64, to: &mut Memory) {
+    for field in fields {
+        copy(*field, from, to);
+        mark(*field, at, to);
+    }
+    stamp(at, to);
+}
+
+/// Notes that a memory changed at `at`, if that is later than what is known.
+pub fn stamp(at: i64, memory: &mut Memory) {
+    let times = &mut memory.temporal;
+    let last = times.updated_at.unwrap_or(times.created_at);
+    if at > last.micros() {
+        times.updated_at = Some(Timestamp::saturating(at));
+    }
+}
+
+pub(super) fn mark(field: Field, at: i64, memory: &mut Memory) {
+    let object = |value: &mut Value| {
+        if !value.is_object() {
+            *value = Value::Object(Map::new());
+        }
+    };
+    let own = memory.metadata.entry(OWN).or_insert_with(|| Value::Object(Map::new()));
+    object(own);
+    let edited = own.as_object_mut().map(|own| own.entry(EDITED).or_insert(Value::Null));
+    if let Some(edited) = edited {
+        object(edited);
+        let at = Timestamp::saturating(at).to_string();
+        edited.as_object_mut().map(|edited| edited.insert(field.as_str().to_owned(), at.into()));
+    }
+}
+
+/// When the person set which field, microseconds; here or where a PAM document comes from.
+#[must_use]
+pub fn marks(memory: &Memory) -> BTreeMap<Field, i64> {
+    let edited = memory.metadata.get(OWN).and_then(|own| own.get(EDITED)).and_then(Value::as_object);
+    let at = |field: Field| {
+        let text = edited?.get(field.as_str())?.as_str()?;
+        Some((field, Timestamp::parse(text).ok()?.micros()))
+    };
+    Field::ALL.into_iter().filter_map(at).collect()
+}

@@ -1,0 +1,181 @@
+//! Lays what the person said over what follows from all other evidence.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use satchel_pam::{
+    ids,
+    memory::{Memory, Status},
+    relation::{Relation, RelationType},
+    time::Timestamp,
+};
+
+use super::{
+    super::Derived,
+    Field, Setting, Spoken,
+    impress::{copy, mark, marks, stamp},
+};
+
+/// The status that the person gave a memory, and when.
+struct Standing {
+    at: i64,
+    memory: String,
+    status: Status,
+    successor: Option<String>,
+    /// When the person first named this successor.
+    since: i64,
+}
+
+/// Lays `spoken` over `derived`. `retracted` says when PAM documents retracted a memory: that is final, unless the person
+/// took it back later.
+pub(in crate::plan::evidence) fn overlay(
+    derived: &mut Derived,
+    spoken: &Spoken,
+    retracted: &BTreeMap<String, i64>,
+) {
+    let mut standings = Vec::new();
+    for (id, settings) in &spoken.settings {
+        let base = derived.memories.get(id).cloned().or_else(|| written(settings));
+        let Some(mut memory) = base else { continue };
+        standings.extend(fields(&mut memory, settings, retracted.get(id).copied()));
+        derived.memories.insert(id.clone(), memory);
+    }
+    for (id, at) in &spoken.touched {
+        if let Some(memory) = derived.memories.get_mut(id) {
+            stamp(*at, memory);
+        }
+    }
+    let ruled = stand(derived, standings);
+    derived.relations.retain(|_, relation| !denied(&derived.memories, &ruled, relation));
+    derived.ruled = ruled;
+    for (id, relation) in &spoken.relations {
+        derived.relations.remove(id);
+        let ends = |relation: &&Relation| {
+            [&relation.from, &relation.to].into_iter().all(|end| derived.memories.contains_key(end))
+        };
+        match relation.as_ref().filter(ends) {
+            Some(relation) => {
+                derived.relations.insert(id.clone(), relation.clone());
+            }
+            None => {
+                derived.withdrawn.insert(id.clone());
+            }
+        }
+    }
+}
+
+/// Whether a relation says that a memory replaced another of which the person said otherwise.
+pub(in crate::plan::evidence) fn denied(
+    memories: &BTreeMap<String, Memory>,
+    ruled: &BTreeSet<String>,
+    relation: &Relation,
+) -> bool {
+    let named = || memories.get(&relation.to).and_then(|memory| memory.temporal.superseded_by.as_ref());
+    relation.relation_type == RelationType::Supersedes
+        && ruled.contains(&relation.to)
+        && named() != Some(&relation.from)
+}
+
+/// What nothing else brought, and the person wrote themselves.
+fn written(settings: &[(i64, Setting)]) -> Option<Memory> {
+    let last = settings.iter().rev().find(|(_, setting)| setting.fields.contains(&Field::Content));
+    last.map(|(_, setting)| setting.to.clone())
+}
+
+/// Sets every field but the status, which it answers if the person gave one that counts.
+fn fields(memory: &mut Memory, settings: &[(i64, Setting)], retracted: Option<i64>) -> Option<Standing> {
+    let known = marks(memory);
+    let mut standing = None;
+    for (at, setting) in settings {
+        for field in &setting.fields {
+            if *field == Field::Status {
+                standing = Some((*at, setting));
+            } else if known.get(field).is_none_or(|known| known <= at) {
+                copy(*field, &setting.to, memory);
+                mark(*field, *at, memory);
+            }
+        }
+        stamp(*at, memory);
+    }
+    let (at, setting) = standing?;
+    let status = setting.to.status;
+    if status != Status::Retracted {
+        let lifted = settings.iter().filter(|(_, setting)| setting.lifts).map(|(at, _)| *at).max();
+        let stays = retracted.is_some_and(|retracted| lifted.is_none_or(|lifted| retracted > lifted));
+        if stays || known.get(&Field::Status).is_some_and(|known| *known > at) {
+            return None;
+        }
+    }
+    let successor = setting.to.temporal.superseded_by.clone();
+    let names = |setting: &Setting| {
+        setting.fields.contains(&Field::Status) && setting.to.temporal.superseded_by == successor
+    };
+    let since = settings.iter().find(|(_, setting)| names(setting)).map_or(at, |(since, _)| *since);
+    Some(Standing { at, memory: memory.id.clone(), status, successor, since })
+}
+
+/// Gives each memory its status, in order of time. One that would be superseded by a memory that is not there, or that leads
+/// back to it, stays as the other evidence has it. Answers whose status the person gave.
+fn stand(derived: &mut Derived, mut standings: Vec<Standing>) -> BTreeSet<String> {
+    standings.sort_by(|one, other| (one.at, &one.memory).cmp(&(other.at, &other.memory)));
+    let mut next: BTreeMap<String, String> = derived
+        .memories
+        .iter()
+        .filter_map(|(id, memory)| Some((id.clone(), memory.temporal.superseded_by.clone()?)))
+        .collect();
+    let before: BTreeMap<String, Option<String>> =
+        standings.iter().map(|one| (one.memory.clone(), next.remove(&one.memory))).collect();
+    let mut ruled = BTreeSet::new();
+    for Standing { at, memory: id, status, successor, since } in standings {
+        let fits =
+            successor.as_ref().filter(|by| derived.memories.contains_key(*by) && !leads(&next, by, &id));
+        let fits = fits.cloned();
+        let Some(memory) = derived.memories.get_mut(&id) else { continue };
+        if status == Status::Superseded && fits.is_none() {
+            let before = before.get(&id).cloned().flatten().filter(|by| !leads(&next, by, &id));
+            if memory.status == Status::Superseded && before.is_none() {
+                memory.status = Status::Active;
+            }
+            memory.temporal.superseded_by.clone_from(&before);
+            next.extend(before.map(|by| (id, by)));
+            continue;
+        }
+        memory.status = status;
+        memory.temporal.superseded_by.clone_from(&fits);
+        mark(Field::Status, at, memory);
+        if let Some(by) = fits {
+            let relation = supersedes(&by, &id, since);
+            if !derived.relations.contains_key(&relation.id) {
+                derived.followed.insert(relation.id.clone());
+                derived.relations.insert(relation.id.clone(), relation);
+            }
+            next.insert(id.clone(), by);
+        }
+        ruled.insert(id);
+    }
+    ruled
+}
+
+/// Whether following the successors from `from` comes to `to`.
+fn leads(next: &BTreeMap<String, String>, from: &str, to: &str) -> bool {
+    let mut at = Some(from);
+    // No way is longer than there are steps.
+    for _ in 0..=next.len() {
+        match at {
+            None => return false,
+            Some(id) if id == to => return true,
+            Some(id) => at = next.get(id).map(String::as_str),
+        }
+    }
+    false
+}
+
+fn supersedes(newer: &str, older: &str, at: i64) -> Relation {
+    Relation {
+        id: ids::relation_id(newer, older, RelationType::Supersedes).to_string(),
+        from: newer.to_owned(),
+        to: older.to_owned(),
+        relation_type: RelationType::Supersedes,
+        confidence: None,
+        created_at: Timestamp::saturating(at),
+    }
+}

@@ -1,0 +1,144 @@
+//! What words come to, alone and over other evidence.
+
+use proptest::prelude::*;
+use satchel_pam::{
+    hash::ContentHash,
+    memory::{MemoryType, Provenance, Status, Temporal},
+    time::Timestamp,
+};
+
+use super::*;
+use crate::plan::evidence::{Document, Edge, derive_with};
+
+fn memory(id: &str, content: &str) -> Memory {
+    Memory {
+        id: id.to_owned(),
+        memory_type: MemoryType::Fact,
+        custom_type: None,
+        status: Status::Active,
+        content: content.to_owned(),
+        content_hash: ContentHash::of(content),
+        summary: None,
+        tags: Vec::new(),
+        confidence: None,
+        temporal: Temporal {
+            created_at: Timestamp::EPOCH,
+            updated_at: None,
+            valid_from: None,
+            valid_until: None,
+            superseded_by: None,
+        },
+        provenance: Provenance { platform: "elsewhere".to_owned(), ..Provenance::default() },
+        access: None,
+        embedding_ref: None,
+        metadata: serde_json::Map::new(),
+    }
+}
+
+fn set(act: &str, at: i64, fields: &[Field], to: Memory) -> Word {
+    let setting = Setting { fields: fields.iter().copied().collect(), to, lifts: false };
+    Word { act: act.to_owned(), at, deed: Deed::Set(Box::new(setting)) }
+}
+
+fn undo(act: &str, at: i64, of: &str) -> Word {
+    Word { act: act.to_owned(), at, deed: Deed::Undo(of.to_owned()) }
+}
+
+fn document(memory: Memory) -> Document {
+    Document { memory, exported: None }
+}
+
+fn shown(words: &[Word], documents: &[Document]) -> Vec<String> {
+    let derived = derive_with(&[], documents, &Spoken::of(words));
+    derived.memories.into_values().map(|memory| format!("{} {}", memory.status, memory.content)).collect()
+}
+
+#[test]
+fn an_undo_that_was_undone_counts_no_more() {
+    let base = [document(memory("m", "theirs"))];
+    let mut words = vec![set("a", 1, &[Field::Content], memory("m", "mine"))];
+    assert_eq!(shown(&words, &base), ["active mine"]);
+    words.push(undo("b", 2, "a"));
+    assert_eq!(shown(&words, &base), ["active theirs"]);
+    words.push(undo("c", 3, "b"));
+    assert_eq!(shown(&words, &base), ["active mine"]);
+    assert!(counts(&words, "a") && !counts(&words, "b") && counts(&words, "c"));
+}
+
+#[test]
+fn the_person_has_the_last_word_on_a_field_and_only_on_it() {
+    let mut theirs = memory("m", "theirs");
+    theirs.tags = vec!["theirs".to_owned()];
+    theirs.temporal.updated_at = Some(Timestamp::saturating(99));
+    let words = [
+        set("a", 1, &[Field::Content], memory("m", "first")),
+        set("b", 2, &[Field::Content], memory("m", "mine")),
+    ];
+    let derived = derive_with(&[], &[document(theirs)], &Spoken::of(&words));
+    let memory = &derived.memories["m"];
+    assert_eq!((memory.content.as_str(), memory.tags.as_slice()), ("mine", ["theirs".to_owned()].as_slice()));
+    assert_eq!(marks(memory), BTreeMap::from([(Field::Content, 2)]));
+}
+
+#[test]
+fn a_named_edge_does_not_bring_back_what_the_person_took_back() {
+    let (one, other) = (document(memory("a", "a")), document(memory("b", "b")));
+    let relation = |kind| Relation {
+        id: "r".to_owned(),
+        from: "a".to_owned(),
+        to: "b".to_owned(),
+        relation_type: kind,
+        confidence: None,
+        created_at: Timestamp::EPOCH,
+    };
+    let kinds = satchel_pam::relation::RelationType::ALL;
+    let edges = |words: &[Word], kind| {
+        let mut derived = derive_with(&[], [&one, &other], &Spoken::of(words));
+        crate::plan::evidence::add_edges(&mut derived, [&Edge { relation: relation(kind) }]);
+        derived.relations.len()
+    };
+    let withdrawn = [Word { act: "w".to_owned(), at: 1, deed: Deed::Withdraw("r".to_owned()) }];
+    let active = [set("s", 1, &[Field::Status], memory("b", "b"))];
+    for kind in kinds.iter().copied() {
+        assert_eq!((edges(&[], kind), edges(&withdrawn, kind)), (1, 0));
+        let says_replaced = kind == satchel_pam::relation::RelationType::Supersedes;
+        assert_eq!(edges(&active, kind), usize::from(!says_replaced), "{kind}");
+    }
+}
+
+#[test]
+fn stored_forms_are_told_apart() {
+    let word = set("a", 1, &[Field::Tags], memory("m", "x"));
+    let (_, bytes) = word.encode().unwrap();
+    assert!(Word::is(&bytes) && !Document::is(&bytes) && !Edge::is(&bytes));
+    assert_eq!(serde_json::from_slice::<Word>(&bytes).unwrap(), word);
+    let (_, document) = document(memory("m", "x")).encode().unwrap();
+    assert!(!Word::is(&document));
+}
+
+proptest! {
+    #[test]
+    fn the_order_of_words_never_matters(
+        said in prop::collection::vec((0_u8..4, 0_u8..3, 0_usize..10, 0_i64..5), 1..10),
+        turn in 0_usize..10,
+    ) {
+        let words: Vec<Word> = said
+            .into_iter()
+            .enumerate()
+            .map(|(number, (kind, which, field, at))| {
+                let act = format!("act-{number}");
+                let to = memory(&which.to_string(), &format!("content {number}"));
+                let word = set(&act, at, &[Field::ALL[field]], to);
+                if kind == 0 { undo(&act, at, &format!("act-{which}")) } else { word }
+            })
+            .collect();
+        let mut turned = words.clone();
+        turned.rotate_left(turn % words.len());
+        turned.reverse();
+        prop_assert_eq!(Spoken::of(&words), Spoken::of(&turned));
+        let base: Vec<Document> = (0..3).map(|id| document(memory(&id.to_string(), "theirs"))).collect();
+        prop_assert_eq!(shown(&words, &base), shown(&turned, &base));
+        let twice: Vec<Word> = words.iter().chain(&turned).cloned().collect();
+        prop_assert_eq!(shown(&words, &base), shown(&twice, &base));
+    }
+}

@@ -1,0 +1,140 @@
+//! Parts of a list of rows, in any order.
+
+use satchel_pam::conversation::{Content, Role};
+
+use super::*;
+use crate::plan::body::Body;
+
+const MINUTE: i64 = 60_000_000;
+
+fn node(minute: i64, parent: Option<i64>, event: bool) -> ReportedNode {
+    let raw = if event { r#"{"hidden":true}"# } else { r#"{"k":1}"# };
+    let body = Body {
+        provider_message_id: None,
+        role: if event { Role::System } else { Role::User },
+        content: Some(Content::text(format!("at {minute}"))),
+        created_at: Some(minute * MINUTE),
+        model: None,
+        is_thought: false,
+        token_count: None,
+        attachments: Vec::new(),
+        citations: Vec::new(),
+        tool_calls: Vec::new(),
+        raw_metadata: RawObject::parse(raw.to_owned()).ok(),
+    };
+    let (bytes, digest) = body.encode().unwrap();
+    ReportedNode { id: format!("m{minute}"), parent: parent.map(|at| format!("m{at}")), body, bytes, digest }
+}
+
+/// A part with messages at these minutes; a negative one is an event.
+fn part(minutes: &[i64]) -> Part {
+    let mut parent = None;
+    let mut nodes = Vec::new();
+    for minute in minutes {
+        nodes.push(node(minute.abs(), parent, *minute < 0));
+        parent = Some(minute.abs());
+    }
+    let report = Report {
+        title: Some(format!("from {}", minutes[0])),
+        created_at: nodes[0].body.created_at,
+        updated_at: nodes[nodes.len() - 1].body.created_at,
+        ..Report::default()
+    };
+    (report, nodes)
+}
+
+/// Id, title, first minute, messages.
+type Shown = (String, Option<String>, Option<i64>, Vec<String>);
+
+fn shown(parts: Vec<Part>) -> Vec<Shown> {
+    let components = components("p", parts).unwrap();
+    let shown = components.into_iter().map(|Component { id, planned, .. }| {
+        let nodes = planned.nodes.iter().map(|node| node.known.id.clone()).collect();
+        (id, planned.report.title.clone(), planned.report.created_at.map(|at| at / MINUTE), nodes)
+    });
+    shown.collect()
+}
+
+#[test]
+fn parts_that_share_a_message_are_one_conversation_whatever_the_order() {
+    let parts = || vec![part(&[1, 2, 3]), part(&[3, 4, 5]), part(&[5, 6]), part(&[50, 51])];
+    let first = shown(parts());
+    assert_eq!(first.len(), 2);
+    assert_eq!(first[0].0, named("p", None, "m1"));
+    assert_eq!(first[0].1.as_deref(), Some("from 1"), "the title is the oldest part's");
+    assert_eq!(first[0].3, ["m1", "m2", "m3", "m4", "m5", "m6"]);
+    for order in [[3, 2, 1, 0], [1, 3, 0, 2], [2, 0, 3, 1]] {
+        let mut all: Vec<Option<Part>> = parts().into_iter().map(Some).collect();
+        assert_eq!(shown(order.into_iter().filter_map(|at| all[at].take()).collect()), first);
+    }
+    let apart = shown(vec![part(&[1, 2, 3]), part(&[5, 6])]);
+    assert_eq!(apart.len(), 2, "nothing joins them without what is between them");
+}
+
+#[test]
+fn an_event_joins_nothing_and_stays_in_the_older_conversation() {
+    let first = shown(vec![part(&[20, -45]), part(&[-45, 60, 61])]);
+    assert_eq!(first.len(), 2);
+    assert_eq!(first[0].3, ["m20", "m45"]);
+    assert_eq!(
+        (first[1].2, first[1].3.as_slice()),
+        (Some(60), ["m60".to_owned(), "m61".to_owned()].as_slice())
+    );
+    assert_eq!(shown(vec![part(&[-45, 60, 61]), part(&[20, -45])]), first);
+}
+
+#[test]
+fn a_part_alone_is_what_the_store_then_holds() {
+    let components = components("p", vec![part(&[1, -2, 3])]).unwrap();
+    assert!(components[0].planned.sole);
+    let (report, nodes) = part(&[1, -2, 3]);
+    assert_eq!(components[0].planned.report, report);
+    assert_eq!(components[0].id, id_of("p", None, &nodes));
+}
+
+#[test]
+fn of_two_that_begin_alike_the_newer_gives_the_title_whatever_the_order() {
+    let titled = |title: &str, minutes: &[i64]| {
+        let (report, nodes) = part(minutes);
+        (Report { title: Some(title.to_owned()), ..report }, nodes)
+    };
+    let (older, newer) = (|| titled("Bread", &[1, 2]), || titled("Rye bread", &[1, 2, 3]));
+    for parts in [vec![older(), newer()], vec![newer(), older()]] {
+        assert_eq!(shown(parts)[0].1.as_deref(), Some("Rye bread"));
+    }
+}
+
+/// What the conversation of `before` comes to with `part`, without a look at the parts.
+fn after(before: &Component, part: &Part) -> Option<Component> {
+    let bodies: HashMap<&str, &Vec<u8>> = before
+        .planned
+        .nodes
+        .iter()
+        .filter_map(|node| Some((node.known.id.as_str(), node.body.as_ref()?)))
+        .collect();
+    grown("p", before.planned.known(), &before.titled, part, &mut |id| Body::decode(bodies[id])).unwrap()
+}
+
+#[test]
+fn a_conversation_that_grows_is_what_all_its_parts_come_to() {
+    let mut said: Vec<Part> = vec![part(&[1, 2, 3])];
+    for minutes in [&[2, 3, 4, 5][..], &[5, 6], &[1, 2, 3], &[4, 9]] {
+        let before = components("p", said.clone()).unwrap().remove(0);
+        let part = part(minutes);
+        let grown = after(&before, &part).unwrap();
+        said.push(part);
+        let all = components("p", said.clone()).unwrap().remove(0);
+        assert_eq!((&grown.id, &grown.titled), (&all.id, &all.titled));
+        assert!(grown.planned.known().shows(&all.planned.known()), "{minutes:?}");
+    }
+}
+
+#[test]
+fn a_part_that_may_change_more_than_one_conversation_is_not_simply_added() {
+    let before = components("p", vec![part(&[5, 6, 7])]).unwrap().remove(0);
+    for (minutes, why) in
+        [(&[1, 5][..], "another name"), (&[8, 9], "no row in common"), (&[7, -8], "an event")]
+    {
+        assert!(after(&before, &part(minutes)).is_none(), "{why}");
+    }
+}

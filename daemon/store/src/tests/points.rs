@@ -1,0 +1,144 @@
+//! A real process that dies at each named place of the commit path, the first and the last time that it comes there.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::Mutex,
+};
+
+use tempfile::TempDir;
+
+use super::{
+    damage::files,
+    dying::{die, look},
+    rounds,
+    script::{Run, Script},
+    world::open_real,
+};
+use crate::points;
+
+/// Set in the child: the store's folder, the place, and the time there that is its last. No place: it lives.
+const DIR: &str = "SATCHEL_TEST_POINTS_DIR";
+const PLACE: &str = "SATCHEL_TEST_POINTS_PLACE";
+const TIME: &str = "SATCHEL_TEST_POINTS_TIME";
+const SEED: u64 = 62;
+/// Processes that run at once.
+const AT_ONCE: usize = 4;
+
+/// Every step of the commit path, so that one that loses its name is missed.
+const PLACES: [&str; 19] = [
+    "blob copied",
+    "blob folders synced",
+    "blob renamed",
+    "blobs synced",
+    "commit encoded",
+    "commit framed",
+    "database note written",
+    "database prepared",
+    "database written",
+    "journal synced",
+    "journal written",
+    "revision published",
+    "seal passed",
+    "seal synced",
+    "segment begun",
+    "segment full",
+    "segment header synced",
+    "segment header written",
+    "unfinished end cut",
+];
+
+/// Not a test of its own: what the child process of the test below runs.
+#[test]
+fn child_that_dies_at_a_place() {
+    let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
+    let (place, time) = (std::env::var(PLACE).unwrap_or_default(), std::env::var(TIME).unwrap_or_default());
+    let time: u64 = time.parse().unwrap_or(0);
+    let counts = Mutex::new(BTreeMap::<&str, u64>::new());
+    let log = dir.join("places");
+    assert!(points::listen(move |name| {
+        let mut counts = counts.lock().unwrap();
+        let count = counts.entry(name).or_default();
+        *count += 1;
+        if name == place && *count == time {
+            die();
+        }
+        if place.is_empty() {
+            std::fs::write(&log, serde_json::to_vec(&*counts).unwrap()).unwrap();
+        }
+    }));
+    let script = Script::new(SEED);
+    let mut run = Run::default();
+    let half = script.batches.len() / 2;
+    for part in [&script.batches[..half], &script.batches[half..]] {
+        let (store, _) = open_real(&dir.join("store"), "boot").unwrap();
+        for step in part {
+            run.step(&store, step).unwrap();
+            std::fs::write(dir.join("acknowledged").join(run.acknowledged.to_string()), "").unwrap();
+        }
+        store.close().unwrap();
+        tear(&dir.join("store/journal"));
+    }
+    // The torn end is cut by this one.
+    open_real(&dir.join("store"), "boot").unwrap().0.close().unwrap();
+}
+
+/// Leaves half a frame behind, as a kill in the middle of a write does.
+fn tear(journal: &Path) {
+    use std::io::Write;
+    let last = files(journal).pop().unwrap();
+    std::fs::File::options().append(true).open(last).unwrap().write_all(&[0x5a; 37]).unwrap();
+}
+
+/// Runs the child; true if it died.
+fn child(dir: &Path, place: &str, time: u64) -> bool {
+    std::fs::create_dir(dir.join("acknowledged")).unwrap();
+    let arguments = ["--exact", "tests::points::child_that_dies_at_a_place", "--test-threads", "1"];
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(arguments).env(DIR, dir).env(PLACE, place).env(TIME, time.to_string());
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+    assert!(status.code().is_none_or(|code| code == 0), "the child failed at {place}, time {time}");
+    !status.success()
+}
+
+#[test]
+fn a_process_killed_at_any_named_place_leaves_what_it_acknowledged() {
+    let dir = quick();
+    assert!(!child(dir.path(), "", 0), "it died of itself");
+    let places: BTreeMap<String, u64> =
+        serde_json::from_slice(&std::fs::read(dir.path().join("places")).unwrap()).unwrap();
+    assert_eq!(places.keys().map(String::as_str).collect::<Vec<_>>(), PLACES);
+    let mut cases = Vec::new();
+    for (place, times) in places {
+        let mut chosen = vec![1, times];
+        // A longer run tries times between too.
+        chosen.extend((1..rounds(1)).map(|round| 1 + round * 7 % times));
+        chosen.sort_unstable();
+        chosen.dedup();
+        cases.extend(chosen.into_iter().map(|time| (place.clone(), time)));
+    }
+    let (script, next) = (Script::new(SEED), Mutex::new(cases.into_iter()));
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some((place, time)) = { next.lock().unwrap().next() } {
+                    kill_at(&place, time, &script);
+                }
+            });
+        }
+    });
+}
+
+fn kill_at(place: &str, time: u64, script: &Script) {
+    let dir = quick();
+    let what = format!("{place}, time {time}");
+    assert!(child(dir.path(), place, time), "{what}: it lives");
+    let acknowledged = files(&dir.path().join("acknowledged")).len();
+    look(&dir.path().join("store"), script, acknowledged, &what);
+}
+
+/// A folder in memory where there is one: what a killed process has written outlives it there too.
+fn quick() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
+}

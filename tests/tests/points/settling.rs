@@ -1,0 +1,81 @@
+//! Cancel takes effect while memories are derived, and while an import waits for another's turn.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::ingest::{
+    ImportRequest, JobView, Phase,
+    receipt::{ImportRecord, ImportStatus},
+};
+use satchel_tests::{archive::Archive, generate};
+use tokio::sync::watch;
+
+use crate::gate::Gate;
+
+pub(crate) fn begin(archive: &Archive, path: &Path) -> Result<(String, watch::Receiver<JobView>)> {
+    let path = path.to_owned();
+    let request = ImportRequest { path, provider: None, again: false, dry_run: false, apply: None };
+    let job = archive.imports.start(request)?;
+    Ok((job.to_string(), archive.imports.subscribe(job).context("the job")?))
+}
+
+pub(crate) fn ended(view: &mut watch::Receiver<JobView>) -> Result<ImportRecord> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let end = view.wait_for(|view| view.phase == Phase::Ended);
+    let patience = std::time::Duration::from_mins(2);
+    let ended = runtime.block_on(async { tokio::time::timeout(patience, end).await })?;
+    ended?.imports.first().cloned().context("an import")
+}
+
+pub(crate) fn memories(folder: &Path) -> Result<PathBuf> {
+    let path = folder.join("memories");
+    generate::memu(&path, 40_000, 5)?;
+    Ok(path)
+}
+
+#[test]
+fn an_import_is_cancelled_while_memories_are_derived() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let export = memories(folder.path())?;
+    let whole = Archive::open(&folder.path().join("whole"))?;
+    whole.import(&export)?;
+    // Before any of them is stored, and between two batches.
+    for place in ["settling begun", "memories stored"] {
+        let gate = Gate::at(place, 1);
+        let archive = Archive::open(&folder.path().join(place))?;
+        let (job, mut view) = begin(&archive, &export)?;
+        gate.somebody()?;
+        ensure!(archive.imports.cancel(&job), "no such job runs");
+        gate.open();
+        let import = ended(&mut view)?;
+        ensure!(import.status == ImportStatus::Cancelled, "{place}: {import:?}");
+        drop(gate);
+        ensure!(archive.state()? != whole.state()?, "{place}: it went on");
+        let completed = archive.import(&export)?;
+        ensure!(completed.iter().all(|import| import.status == ImportStatus::Completed), "{completed:?}");
+        ensure!(archive.state()? == whole.state()?, "{place}: the next import does not complete it");
+    }
+    Ok(())
+}
+
+#[test]
+fn an_import_is_cancelled_while_it_waits_for_the_turn_of_another() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (export, other) = (memories(folder.path())?, folder.path().join("other"));
+    generate::chatgpt(&other, 20_000, 6)?;
+    let archive = Archive::open(&folder.path().join("data"))?;
+    let gate = Gate::at("settling begun", 1);
+    let (_, mut holds) = begin(&archive, &export)?;
+    gate.somebody()?;
+    let (job, mut waits) = begin(&archive, &other)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    runtime.block_on(waits.wait_for(|view| view.phase == Phase::Reading))?;
+    ensure!(archive.imports.cancel(&job), "no such job runs");
+    let import = ended(&mut waits)?;
+    ensure!(import.status == ImportStatus::Cancelled, "{import:?}");
+    ensure!(holds.borrow().phase == Phase::Settling, "the other was not held");
+    gate.open();
+    ensure!(ended(&mut holds)?.status == ImportStatus::Completed);
+    drop(gate);
+    archive.close()
+}
