@@ -6,7 +6,7 @@
 use std::{
     fmt,
     fs::File,
-    io::{self, Write},
+    io::{self, Read as _, Seek as _, Write},
     iter,
     path::Path,
     str::FromStr as _,
@@ -26,6 +26,16 @@ pub const MOST_RECIPIENTS: usize = 100;
 pub const MOST_IDENTITIES: usize = 100;
 /// Shortest passphrase, in characters. It has to stand against machines that guess; a good one is far longer.
 pub const SHORTEST_PASSPHRASE: usize = 8;
+
+/// The work of a passphrase as a power of two, as `age` itself writes it: about a second, and 256 MiB while it lasts. A fixed one,
+/// for what is measured on a busy machine comes out too low.
+const WORK: u8 = 18;
+/// Most work that a file may ask for: a gigabyte.
+const MOST_WORK: u8 = 20;
+/// Longest list of recipients at the start of a file, in bytes.
+const LONGEST_HEADER: u64 = 64 << 10;
+/// What its last line begins with.
+const HEADER_END: &[u8] = b"\n--- ";
 
 /// To whom an export is written.
 #[derive(Clone)]
@@ -110,13 +120,16 @@ impl Lock {
     /// Begins an encrypted file in `out`; it is whole once the writer is finished.
     pub(crate) fn wrap<W: Write>(&self, out: W) -> io::Result<stream::StreamWriter<W>> {
         let encryptor = match self {
-            Self::Passphrase(passphrase) => Encryptor::with_user_passphrase(passphrase.clone()),
+            Self::Passphrase(passphrase) => {
+                let mut recipient = scrypt::Recipient::new(passphrase.clone());
+                recipient.set_work_factor(WORK);
+                Encryptor::with_recipients(iter::once(&recipient as &dyn Recipient))
+            }
             Self::Recipients(recipients) => {
-                let recipients = recipients.iter().map(|recipient| recipient as &dyn Recipient);
-                Encryptor::with_recipients(recipients).map_err(io::Error::other)?
+                Encryptor::with_recipients(recipients.iter().map(|recipient| recipient as &dyn Recipient))
             }
         };
-        encryptor.wrap_output(out)
+        encryptor.map_err(io::Error::other)?.wrap_output(out)
     }
 }
 
@@ -156,43 +169,54 @@ impl Keys {
     }
 
     /// Opens an encrypted file; what it holds can be read from any place, and is decrypted as it is read.
-    pub(crate) fn open(&self, file: File) -> Result<stream::StreamReader<File>, OpenError> {
-        let decryptor = Decryptor::new(file).map_err(|error| unopened(error, self))?;
-        let by_passphrase = decryptor.is_scrypt();
-        let opened = match &self.passphrase {
-            Some(passphrase) if by_passphrase => {
-                let identity = scrypt::Identity::new(passphrase.clone());
-                decryptor.decrypt(iter::once(&identity as &dyn Identity))
-            }
-            None if by_passphrase => return Err(OpenError::Locked(BY_PASSPHRASE)),
-            _ if self.identities.is_empty() => return Err(OpenError::Locked(BY_IDENTITY)),
-            _ => decryptor.decrypt(self.identities.iter().map(|identity| identity as &dyn Identity)),
-        };
-        opened.map_err(|error| unopened(error, self))
+    pub(crate) fn open(&self, mut file: File) -> Result<stream::StreamReader<File>, OpenError> {
+        if !header_ends(&mut file).map_err(OpenError::Read)? {
+            return Err(OpenError::Damaged);
+        }
+        let decryptor = Decryptor::new(file).map_err(|error| unopened(error, OTHERS))?;
+        if decryptor.is_scrypt() {
+            let passphrase = self.passphrase.clone().ok_or(OpenError::Locked(BY_PASSPHRASE))?;
+            let mut identity = scrypt::Identity::new(passphrase);
+            identity.set_max_work_factor(MOST_WORK);
+            let opened = decryptor.decrypt(iter::once(&identity as &dyn Identity));
+            return opened.map_err(|error| unopened(error, OTHER_PASSPHRASE));
+        }
+        if self.identities.is_empty() {
+            return Err(OpenError::Locked(BY_IDENTITY));
+        }
+        let opened = decryptor.decrypt(self.identities.iter().map(|identity| identity as &dyn Identity));
+        opened.map_err(|error| unopened(error, OTHERS))
     }
 }
 
-const BY_PASSPHRASE: &str = "it is encrypted by a passphrase; give it with --passphrase or --passphrase-file";
+const BY_PASSPHRASE: &str = "it is encrypted by a passphrase; give it with --passphrase, --passphrase-file FILE or SATCHEL_PASSPHRASE";
 const BY_IDENTITY: &str = "it is encrypted to age recipients; give the identity of one with --identity FILE";
+const OTHERS: &str = "it is encrypted to others: none of the identities given opens it; give that of a recipient with --identity FILE";
+const OTHER_PASSPHRASE: &str =
+    "the passphrase is not the one that it was encrypted by; try again with that one";
+const MUCH_WORK: &str = "its passphrase asks for more work than is reasonable; open it with `age -d`";
+const NEWER: &str = "it is of a newer version of age; open it with `age -d`";
 
-fn unopened(error: DecryptError, keys: &Keys) -> OpenError {
+/// Whether the list of recipients ends where one may end: `age` would read on in memory.
+fn header_ends(file: &mut File) -> io::Result<bool> {
+    let mut head = Vec::new();
+    (&mut *file).take(LONGEST_HEADER).read_to_end(&mut head)?;
+    file.rewind()?;
+    Ok(head.windows(HEADER_END.len()).any(|window| window == HEADER_END))
+}
+
+/// What is told of `error`; `other`: if the key is another one.
+fn unopened(error: DecryptError, other: &'static str) -> OpenError {
     match error {
-        DecryptError::Io(source) if source.kind() == io::ErrorKind::UnexpectedEof => OpenError::Damaged,
-        DecryptError::Io(source) => OpenError::Read(source),
+        DecryptError::Io(source) => match source.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => OpenError::Damaged,
+            _ => OpenError::Read(source),
+        },
         DecryptError::NoMatchingKeys | DecryptError::DecryptionFailed | DecryptError::KeyDecryptionFailed => {
-            let identities = keys.passphrase.is_none();
-            OpenError::Locked(if identities {
-                "it is encrypted to others: none of the identities given opens it"
-            } else {
-                "the passphrase is not the one that it was encrypted by"
-            })
+            OpenError::Locked(other)
         }
-        DecryptError::ExcessiveWork { .. } => {
-            OpenError::Locked("its passphrase asks for more work than is reasonable; open it with `age -d`")
-        }
-        DecryptError::UnknownFormat => {
-            OpenError::Locked("it is of a newer version of age; open it with `age -d`")
-        }
+        DecryptError::ExcessiveWork { .. } => OpenError::Locked(MUCH_WORK),
+        DecryptError::UnknownFormat => OpenError::Locked(NEWER),
         _ => OpenError::Damaged,
     }
 }
@@ -251,5 +275,39 @@ mod tests {
         assert!(Lock::parse(&[], None).unwrap().is_none());
         assert!(Lock::parse(&["age1nobody".into()], None).is_err());
         assert_eq!(Keys::parse(&["# empty\n".into()], None).unwrap_err(), EnvelopeError::NoIdentity);
+    }
+
+    /// A file that begins with `bytes`.
+    fn file(bytes: &[u8]) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        file.rewind().unwrap();
+        file
+    }
+
+    #[test]
+    fn a_passphrase_that_asks_for_gigabytes_is_refused() {
+        let keys = Keys::parse(&[], Some("correct horse battery".into())).unwrap();
+        let mut recipient = scrypt::Recipient::new(SecretString::from("correct horse battery".to_owned()));
+        recipient.set_work_factor(2);
+        let encryptor = Encryptor::with_recipients(iter::once(&recipient as &dyn Recipient)).unwrap();
+        let mut bytes = Vec::new();
+        encryptor.wrap_output(&mut bytes).unwrap().finish().unwrap();
+        assert!(keys.open(file(&bytes)).is_ok());
+        // The work stands after the salt, at the end of the second line.
+        let end = bytes[MAGIC.len()..].iter().position(|byte| *byte == b'\n').unwrap() + MAGIC.len();
+        bytes.splice(end - 1..end, *b"30");
+        let error = keys.open(file(&bytes)).err().unwrap().to_string();
+        assert!(error.contains("more work"), "{error}");
+    }
+
+    #[test]
+    fn a_list_of_recipients_without_end_is_not_read() {
+        let mut bytes = MAGIC.to_vec();
+        let stanza = b"-> X25519 TEiF0ypqr+bpvcqXNyCVJpL7OuwPdVwPL7KQEbFDOCc\nEmECAEcKN+n/Vs9SbWiV+Hu0r+E8R77DdWYyd83nw7U\n";
+        while bytes.len() < 1 << 20 {
+            bytes.extend_from_slice(stanza);
+        }
+        assert!(matches!(Keys::default().open(file(&bytes)), Err(OpenError::Damaged)));
     }
 }

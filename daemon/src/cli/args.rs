@@ -126,7 +126,8 @@ pub enum Command {
     Conversations(Conversations),
     /// Write everything, or what changed, as a signed PAM 1.0 bundle
     ///
-    /// The bundle stands whole at its place or not at all. It is plain and closed to other users (mode 0600).
+    /// The bundle stands whole at its place or not at all. It is plain unless it is encrypted, and closed to
+    /// other users (mode 0600).
     #[command(after_help = examples::EXPORT)]
     Export(ExportArgs),
     /// The exports that were made
@@ -395,7 +396,7 @@ pub struct RestoreArgs {
 /// `verify`.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// A folder, a ZIP or a memory-store.json
+    /// A folder, a ZIP, plain or encrypted, or a memory-store.json
     #[arg(value_hint = ValueHint::AnyPath)]
     pub path: PathBuf,
     /// The full bundle that this incremental one adds to; it is checked too
@@ -414,7 +415,7 @@ pub struct VerifyArgs {
 /// `apply`.
 #[derive(Debug, Args)]
 pub struct ApplyArgs {
-    /// A folder, a ZIP or a memory-store.json
+    /// A folder, a ZIP, plain or encrypted, or a memory-store.json
     #[arg(value_hint = ValueHint::AnyPath)]
     pub path: PathBuf,
     /// Show what would change, store nothing

@@ -291,6 +291,33 @@ mod tests {
     }
 
     #[test]
+    fn an_encrypted_export_goes_to_the_disk_while_it_is_written() {
+        const PIECE: u64 = 1 << 20;
+        /// One piece of what is encrypted at once, what is packed, and the buffer of the file.
+        const HELD: u64 = 256 << 10;
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("out.zip.age");
+        let lock = Lock::parse(&[age::x25519::Identity::generate().to_public().to_string()], None).unwrap();
+        let mut target = Target::create(&output, lock.as_ref(), "id").unwrap();
+        let partial = target.partial.clone();
+        let mut noise = vec![0; usize::try_from(PIECE).unwrap()];
+        let filled = target.file("noise", |file| {
+            for piece in 1..=8 {
+                // Nothing packs it.
+                getrandom::fill(&mut noise).unwrap();
+                file.write_all(&noise).map_err(ExportError::write(&output))?;
+                let there = fs::metadata(&partial).unwrap().len();
+                assert!(there + HELD >= piece * PIECE, "{there} bytes after {piece} pieces");
+            }
+            Ok(())
+        });
+        assert_eq!(filled.unwrap().bytes, 8 * PIECE);
+        target.publish().unwrap();
+        assert!(fs::read(&output).unwrap().starts_with(envelope::MAGIC));
+        assert_eq!(names(folder.path()), ["out.zip.age"]);
+    }
+
+    #[test]
     fn where_the_file_system_cannot_keep_from_replacing_a_place_is_reserved() {
         let folder = tempfile::tempdir().unwrap();
         let [one, other, output] = ["one", "other", "out.zip"].map(|name| folder.path().join(name));

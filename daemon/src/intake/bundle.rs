@@ -76,7 +76,8 @@ impl Bundle {
             let failed = |error| IntakeError::Sealed { path: source.path.clone(), source: error };
             let file = keys.open(file).map_err(failed)?;
             let file = SharedFile::sealed(file).map_err(|_| failed(OpenError::Damaged))?;
-            builder.archive("", file, &source.path, limits, true)?;
+            // Archives inside it stay closed: they would have to be unpacked to the disk.
+            builder.archive("", file, &source.path, limits, false)?;
         } else {
             builder.file(source.name.clone(), source.path.clone(), limits)?;
         }

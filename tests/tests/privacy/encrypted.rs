@@ -10,7 +10,10 @@ use satchel_daemon::{
     ingest::{Apply, ImportRequest, receipt::ImportStatus},
     verify::{self, Options},
 };
-use satchel_tests::archive::{Archive, demo, whole};
+use satchel_tests::{
+    archive::{Archive, demo, whole},
+    generate,
+};
 
 fn archive(folder: &Path) -> Result<Archive> {
     let archive = Archive::open(&folder.join("data"))?;
@@ -89,5 +92,68 @@ fn the_name_says_whether_it_is_encrypted() -> Result<()> {
         let out = folder.path().join(name);
         ensure!(archive.export_by(&locked(&out, lock)).is_err() && !out.exists(), "{name}");
     }
+    Ok(())
+}
+
+/// A few places in a file of so many bytes: in its head, at its end, and all over.
+fn spread(length: usize) -> impl Iterator<Item = usize> {
+    let head = (0..400).step_by(23);
+    head.chain((400..length).step_by(length / 25))
+        .chain([length - 17, length - 1])
+        .filter(move |at| *at < length)
+}
+
+#[test]
+fn a_changed_or_cut_file_is_refused_and_costs_nothing_else() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let here = archive(folder.path())?;
+    generate::chatgpt(&folder.path().join("large"), 600_000, 41)?;
+    here.import(&folder.path().join("large"))?;
+    let one = age::x25519::Identity::generate();
+    let out = folder.path().join("bundle.zip.age");
+    here.export_by(&locked(&out, Lock::parse(&[one.to_public().to_string()], None)?))?;
+    let bytes = fs::read(&out)?;
+    ensure!(bytes.len() > 70_000, "it is of more than one piece: {}", bytes.len());
+    let there = Archive::open(&folder.path().join("there"))?;
+    there.import(&demo().join("claude-export"))?;
+    let before = there.state()?;
+    let broken = folder.path().join("broken.zip.age");
+    for at in spread(bytes.len()) {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1;
+        for (how, content) in [("changed", &flipped[..]), ("cut", &bytes[..at])] {
+            fs::write(&broken, content)?;
+            let checked = verify::path(&broken, &Options { keys: keys(&one)?, ..Options::default() });
+            let valid = checked.is_ok_and(|report| report.valid);
+            ensure!(!valid, "{how} at {at}: it is taken for whole");
+            let request = ImportRequest {
+                path: broken.clone(),
+                provider: None,
+                again: true,
+                dry_run: false,
+                apply: Some(Apply::default()),
+            };
+            let records = there.run_with(request, keys(&one)?)?;
+            let taken = records.iter().any(|record| {
+                matches!(record.status, ImportStatus::Completed | ImportStatus::CompletedWithSkips)
+            });
+            ensure!(!taken, "{how} at {at}: {records:?}");
+        }
+    }
+    ensure!(there.state()? == before, "something of a broken file was stored");
+    Ok(())
+}
+
+#[test]
+fn what_another_program_decrypts_is_a_bundle() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let archive = archive(folder.path())?;
+    let one = age::x25519::Identity::generate();
+    let out = folder.path().join("bundle.zip.age");
+    archive.export_by(&locked(&out, Lock::parse(&[one.to_public().to_string()], None)?))?;
+    let plain = folder.path().join("bundle.zip");
+    fs::write(&plain, age::decrypt(&one, &fs::read(&out)?)?)?;
+    let report = verify::path(&plain, &Options { strict: true, ..Options::default() })?;
+    ensure!(report.valid, "{:?}", report.issues);
     Ok(())
 }

@@ -5,6 +5,7 @@ mod canaries;
 mod encrypted;
 mod identifiers;
 mod keys;
+mod killed;
 mod markdown;
 mod selections;
 
