@@ -259,7 +259,7 @@ mod tests {
             Lock::parse(&[], Some("hunter2".into())).unwrap_err().to_string(),
         ];
         let lock = Lock::parse(&[], Some("correct horse battery".into())).unwrap();
-        let keys = Keys::parse(&[secret.clone()], Some("correct horse battery".into())).unwrap();
+        let keys = Keys::parse(std::slice::from_ref(&secret), Some("correct horse battery".into())).unwrap();
         let shown = format!("{errors:?} {lock:?} {keys:?}");
         for told in [&secret[..20], "hunter2", "correct horse"] {
             assert!(!shown.contains(told), "{shown}");
