@@ -25,6 +25,7 @@ mod page;
 mod plugins;
 mod rebuild;
 mod relations;
+mod secret;
 mod serve;
 mod service;
 mod shell;
@@ -65,7 +66,7 @@ use crate::{
 };
 
 /// What `main` read from the environment.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Environment {
     /// `HOME`.
     pub home: Option<PathBuf>,
@@ -79,6 +80,8 @@ pub struct Environment {
     pub no_color: bool,
     /// `SATCHEL_DATA_PASSPHRASE`.
     pub data_passphrase: Option<Secret>,
+    /// `SATCHEL_PASSPHRASE`, of encrypted exports.
+    pub passphrase: Option<String>,
     /// `SATCHEL_LOG`.
     pub log: Option<String>,
     /// `JOURNAL_STREAM`, by which the service manager says that stderr is the journal.
@@ -106,6 +109,8 @@ struct Context {
     calendar: Calendar,
     place: Place,
     log: Log,
+    /// `SATCHEL_PASSPHRASE`.
+    passphrase: Option<String>,
     /// Names the one change that a command makes, so that it is made once, however often it is asked for.
     request_id: String,
 }
@@ -143,8 +148,9 @@ pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
         runtime.map_err(|error| CliError::Step { what: "cannot start".to_owned(), source: error.into() })?;
     let now = Timestamp::from_microsecond(SystemClock.now_micros()).unwrap_or_default();
     let calendar = Calendar { now, zone: TimeZone::system() };
+    let passphrase = environment.passphrase.clone();
     let request_id = uuid::Uuid::new_v4().to_string();
-    let mut context = Context { out, calendar, place, log, request_id };
+    let mut context = Context { out, calendar, place, log, passphrase, request_id };
     let exit = runtime.block_on(async {
         match &cli.command {
             Command::Serve(args) => serve::run(&mut context, cli, args, environment).await,
@@ -192,7 +198,7 @@ fn start_log(cli: &Cli, environment: &Environment, place: &Place) -> Result<Log,
 /// Does a command that is no daemon itself.
 async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliError> {
     if let Command::Verify(args) = command {
-        return verify::run(args, own_keys(&context.place), &mut context.out);
+        return verify::run(args, own_keys(&context.place), context);
     }
     match command {
         Command::Doctor(args) => return doctor::run(context, *args).await,
@@ -225,8 +231,14 @@ async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliEr
 async fn through(context: &mut Context, link: &Link, command: &Command) -> Result<Exit, CliError> {
     match command {
         // They stop their jobs in order.
-        Command::Import(args) => return import::run(context, link, args).await,
-        Command::Apply(args) => return import::run(context, link, args).await,
+        Command::Import(args) => {
+            let unlock = secret::unlock(&args.unlock, context.passphrase.as_deref())?;
+            return import::run(context, link, args, unlock).await;
+        }
+        Command::Apply(args) => {
+            let unlock = secret::unlock(&args.unlock, context.passphrase.as_deref())?;
+            return import::run(context, link, args, unlock).await;
+        }
         _ => {}
     }
     tokio::select! {

@@ -35,6 +35,7 @@ pub use self::{
 pub use crate::exported::{ExportRecord, FULL, Format, INCREMENTAL};
 use crate::{
     clock::Clock,
+    envelope::Lock,
     exported::{self, ExportedError},
     lineage::LineageError,
     schedule::Renewal,
@@ -55,6 +56,8 @@ pub struct ExportRequest {
     pub extent: Extent,
     /// What of the store.
     pub selection: Selection,
+    /// To whom; none: to whoever has the file.
+    pub lock: Option<Lock>,
 }
 
 /// How much is exported.
@@ -117,6 +120,16 @@ pub enum ExportError {
     /// Another format.
     #[error("only PAM knows incremental exports; leave --incremental out, or the other format")]
     NoIncrement,
+    /// A name that says otherwise than what was asked for.
+    #[error(
+        "{path:?} names no encrypted export; an encrypted export is one file with a name that ends in .zip.age"
+    )]
+    NotSealed { path: PathBuf },
+    /// Likewise.
+    #[error(
+        "{path:?} names an encrypted export; add --encrypt-to RECIPIENT or --passphrase, or name another file"
+    )]
+    NoLock { path: PathBuf },
     /// A part of a part.
     #[error(
         "an incremental export is of the whole store; leave --incremental out, or the filters and --strip-identifiers"

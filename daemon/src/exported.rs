@@ -90,6 +90,9 @@ pub struct ExportRecord {
     /// Set if it is a selection of the store, or stripped: nothing is built on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection: Option<Selected>,
+    /// Whether it was written encrypted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub encrypted: bool,
 }
 
 fn yes() -> bool {

@@ -49,6 +49,7 @@ use self::{
 };
 use crate::{
     clock::Clock,
+    envelope::Keys,
     intake::{IntakeError, Limits},
     lineage::LineageError,
     plugins::{Plugins, PluginsError},
@@ -241,8 +242,16 @@ impl Imports {
     /// # Errors
     /// When the provider is unknown or too many wait.
     pub fn start(&self, request: ImportRequest) -> Result<Uuid, IngestError> {
+        self.start_with(request, None)
+    }
+
+    /// As [`Imports::start`]; `keys` open a source that is encrypted.
+    ///
+    /// # Errors
+    /// As [`Imports::start`].
+    pub fn start_with(&self, request: ImportRequest, keys: Option<Keys>) -> Result<Uuid, IngestError> {
         self.0.check(request.provider.as_slice())?;
-        self.add(request, None, None)
+        self.add(request, keys, None, None)
     }
 
     /// Queues what a watched folder brings and answers its job; `on_end` hears how it ended.
@@ -253,12 +262,13 @@ impl Imports {
         self.0.check(&watched.providers)?;
         let path = watched.root.join(&watched.name);
         let request = ImportRequest { path, provider: None, again: false, dry_run: false, apply: None };
-        self.add(request, Some(watched), Some(on_end))
+        self.add(request, None, Some(watched), Some(on_end))
     }
 
     fn add(
         &self,
         request: ImportRequest,
+        keys: Option<Keys>,
         watched: Option<WatchedImport>,
         on_end: Option<OnEnd>,
     ) -> Result<Uuid, IngestError> {
@@ -266,7 +276,7 @@ impl Imports {
         let path = request.path.clone();
         let view = JobView { id, path, phase: Phase::Waiting, done: 0, total: 0, imports: Vec::new() };
         let view = watch::Sender::new(view);
-        let job = Job::new(request, watched, on_end, view);
+        let job = Job::new(request, keys, watched, on_end, view);
         let mut jobs = self.0.jobs();
         if jobs.stopping {
             return Err(IngestError::Stopping);
@@ -408,6 +418,7 @@ impl Imports {
                 inner: Arc::clone(&self.0),
                 id,
                 request: job.request.clone(),
+                keys: job.keys.take(),
                 watched: job.watched.clone(),
                 cancel: job.cancel.clone(),
                 view: job.view.clone(),

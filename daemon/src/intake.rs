@@ -20,6 +20,8 @@ pub use source::{Source, SourceStamp};
 
 use std::{io, path::PathBuf};
 
+use crate::envelope::OpenError;
+
 /// What may be unpacked, in real bytes and counted entries. Configurable downwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -64,6 +66,9 @@ pub enum IntakeError {
     /// Not a whole ZIP.
     #[error("{path:?} is a damaged or incomplete ZIP ({problem}); download it again")]
     DamagedArchive { path: PathBuf, problem: String },
+    /// An encrypted export whose key was not given, or does not fit.
+    #[error("{path:?} cannot be opened")]
+    Sealed { path: PathBuf, source: OpenError },
     /// Made to mislead a reader.
     #[error("{path:?} is refused: {problem}")]
     HostileArchive { path: PathBuf, problem: String },

@@ -1,6 +1,6 @@
 //! The daemon of Satchel: watches, imports, keeps, answers, exports.
 //!
-//! Floors, from the bottom: [`clock`], `plugins`, [`intake`], [`plan`], [`lineage`], [`manifest`], [`rotation`] and [`exported`] · [`ingest`],
+//! Floors, from the bottom: [`clock`], [`envelope`], `plugins`, [`intake`], [`plan`], [`lineage`], [`manifest`], [`rotation`] and [`exported`] · [`ingest`],
 //! [`vault`], which opens an encrypted store · [`export`], [`verify`], [`backup`] and [`examine`], which do not know each other · [`watch`], which feeds [`ingest`] · [`grpc`] ·
 //! [`run`], which only wires · `cli`, a client like any other. Beside them, what ties a process to its surroundings: [`log`] and
 //! [`supervisor`].
@@ -10,6 +10,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod connect;
+pub mod envelope;
 pub mod examine;
 pub mod export;
 pub mod exported;

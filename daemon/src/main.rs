@@ -48,6 +48,7 @@ fn environment() -> Environment {
         runtime_dir: path("XDG_RUNTIME_DIR").filter(|path| path.is_absolute()).unwrap_or_else(env::temp_dir),
         no_color: set("NO_COLOR").is_some(),
         data_passphrase: text("SATCHEL_DATA_PASSPHRASE").filter(|text| !text.is_empty()).map(Secret::new),
+        passphrase: text("SATCHEL_PASSPHRASE").filter(|passphrase| !passphrase.is_empty()),
         log: text("SATCHEL_LOG"),
         journal_stream: text("JOURNAL_STREAM"),
         notify_socket: set("NOTIFY_SOCKET"),

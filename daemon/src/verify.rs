@@ -18,6 +18,7 @@ use satchel_pam::{
 };
 
 use crate::{
+    envelope::Keys,
     intake::{Bundle, IntakeError, Limits, Source},
     listed,
     manifest::Selected,
@@ -50,6 +51,8 @@ pub struct Options {
     pub own_keys: Vec<String>,
     /// Refuse what is only warned of: no signature, an unknown algorithm, warnings.
     pub strict: bool,
+    /// What opens the bundle and its base, if they are encrypted.
+    pub keys: Option<Keys>,
 }
 
 /// What came of checking a signature.
@@ -132,11 +135,11 @@ pub enum VerifyError {
 /// When it cannot be read, or is no PAM bundle at all.
 pub fn path(path: &Path, options: &Options) -> Result<Report, VerifyError> {
     let wanted = options.signers.iter().map(|text| key(text)).collect::<Result<Vec<_>, _>>()?;
-    let mut checked = check(path)?;
+    let mut checked = check(path, options.keys.as_ref())?;
     let mut findings = Vec::new();
     let mut merged = None;
     if let Some(base) = &options.base {
-        let mut base = check(base)?;
+        let mut base = check(base, options.keys.as_ref())?;
         findings = judged(&mut base, options, &wanted);
         findings.iter_mut().for_each(|finding| finding.path.insert_str(0, "base: "));
         let (made, issues) =
@@ -157,8 +160,8 @@ struct Checked {
     predecessors: Vec<PublicKey>,
 }
 
-fn check(path: &Path) -> Result<Checked, VerifyError> {
-    let source = Source::at(path)?;
+fn check(path: &Path, keys: Option<&Keys>) -> Result<Checked, VerifyError> {
+    let source = Source::at(path)?.with_keys(keys.cloned());
     let bundle = source.open(&Limits::default())?;
     let root = match bundle.list() {
         [entry] => match lone(&bundle, &entry.path)? {

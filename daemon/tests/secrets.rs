@@ -12,13 +12,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use age::{secrecy::ExposeSecret as _, x25519::Identity};
 use home::{Home, LONG, ended};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Everything that anything logs, but for the compiler of the importers: it writes gigabytes, and is done before a file is read.
 const MOST: &str = "trace,cranelift=info,regalloc2=info,wasmtime=info,pulley=info";
 /// What stands in the person's files and must stand in nothing that is told: texts, who somebody is, and what opens accounts.
-const PLANTED: [&str; 9] = [
+const PLANTED: [&str; 10] = [
     "canary-message-text-1",
     "canary-memory-text-2",
     "canary-title-3",
@@ -28,7 +29,9 @@ const PLANTED: [&str; 9] = [
     "canary-login-from-192.0.2.7",
     "sk-canary-api-key-8",
     "canary-cut-text-9",
+    PASSPHRASE,
 ];
+const PASSPHRASE: &str = "canary passphrase 10";
 
 /// A ChatGPT export that holds them all, with what providers put beside conversations.
 fn export(home: &Home, name: &str) -> String {
@@ -152,12 +155,39 @@ fn everything(run: &mut Run<'_>, name: &str, secrets: &mut Vec<String>) {
     ] {
         run.does(&words);
     }
+    encrypted(run, name, secrets);
     run.does(&["exports", "list"]);
     run.does(&["keys", "list"]);
     run.does(&["sources", "list"]);
     run.does(&["status"]);
     run.does(&["backup", &out("backup")]);
     run.does(&["no-such-command", "--passphrase"]);
+}
+
+/// Exports that are encrypted, opened with what fits and what does not.
+fn encrypted(run: &mut Run<'_>, name: &str, secrets: &mut Vec<String>) {
+    let home = run.home;
+    let out = |file: &str| home.path().join(format!("{name}-{file}")).to_str().unwrap().to_owned();
+    let [own, other] = [Identity::generate(), Identity::generate()];
+    let [key, wrong] = [("key.txt", &own), ("wrong.txt", &other)].map(|(file, identity)| {
+        let secret = identity.to_string().expose_secret().to_owned();
+        secrets.push(secret["AGE-SECRET-KEY-1".len()..].to_owned());
+        home.file(&format!("{name}-{file}"), secret)
+    });
+    let spoken = home.file(&format!("{name}-spoken.txt"), PASSPHRASE);
+    let (to, by) = (out("to.zip.age"), out("by.zip.age"));
+    run.does(&["export", "--output", &to, "--encrypt-to", &own.to_public().to_string()]);
+    run.does(&["export", "--output", &by, "--passphrase-file", &spoken]);
+    assert!(Path::new(&to).exists() && Path::new(&by).exists(), "{:?}", run.told.last());
+    for command in ["verify", "apply", "import"] {
+        run.does(&[command, &to, "--identity", &key]);
+        run.does(&[command, &to, "--identity", &wrong]);
+        run.does(&[command, &by, "--passphrase-file", &spoken]);
+        run.does(&[command, &by, "--passphrase-file", &wrong]);
+    }
+    // What is mixed up: an identity for a recipient.
+    let secret = fs::read_to_string(&key).unwrap();
+    run.does(&["export", "--output", &out("mixed.zip.age"), "--encrypt-to", &secret]);
 }
 
 #[test]

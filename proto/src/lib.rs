@@ -2,6 +2,8 @@
 //!
 //! `README.md` says how clients use it: paging, revisions, limits, errors.
 
+mod private;
+
 /// Package `satchel.v1`.
 #[allow(
     clippy::all,

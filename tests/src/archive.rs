@@ -10,6 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use satchel_daemon::{
     clock::{Clock, SystemClock},
+    envelope::Keys,
     export::{ExportRecord, ExportRequest, Exports, Extent, Format, Selection},
     ingest::{Apply, ImportRequest, Imports, Phase, receipt::ImportRecord},
     intake::Limits,
@@ -123,7 +124,15 @@ impl Archive {
     /// # Errors
     /// When the job cannot be started.
     pub fn run(&self, request: ImportRequest) -> Result<Vec<ImportRecord>> {
-        let job = self.imports.start(request)?;
+        self.run_with(request, None)
+    }
+
+    /// Runs any import of a source that `keys` open.
+    ///
+    /// # Errors
+    /// When the job cannot be started.
+    pub fn run_with(&self, request: ImportRequest, keys: Option<Keys>) -> Result<Vec<ImportRecord>> {
+        let job = self.imports.start_with(request, keys)?;
         let mut view = self.imports.subscribe(job).context("the job is gone")?;
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
         let ended = runtime.block_on(view.wait_for(|view| view.phase == Phase::Ended))?.clone();
@@ -238,6 +247,7 @@ pub fn whole(output: PathBuf) -> ExportRequest {
         attachments: false,
         extent: Extent::Full,
         selection: Selection::default(),
+        lock: None,
     }
 }
 

@@ -6,6 +6,7 @@ mod hand;
 mod keys;
 mod select;
 mod system;
+mod unlock;
 
 use std::path::PathBuf;
 
@@ -21,6 +22,7 @@ pub use self::{
     keys::{Keys, LockArgs, Locking, Signing},
     select::{ConversationSelect, MemorySelect, Paging, StatusWord, TypeWord},
     system::{ConfigCommand, InstallArgs, ServeArgs, Service},
+    unlock::{PassphraseArgs, UnlockArgs},
 };
 
 /// Keeps the memory of your conversations with AI assistants, on your own machine.
@@ -127,7 +129,8 @@ pub enum Command {
     Conversations(Conversations),
     /// Write everything, or what changed, as a signed PAM 1.0 bundle
     ///
-    /// The bundle stands whole at its place or not at all. It is plain and closed to other users (mode 0600).
+    /// The bundle stands whole at its place or not at all. It is plain unless it is encrypted, and closed to
+    /// other users (mode 0600).
     #[command(after_help = examples::EXPORT)]
     Export(ExportArgs),
     /// The exports that were made
@@ -228,6 +231,8 @@ pub struct ImportArgs {
     /// Import again although the same bytes were imported before
     #[arg(long)]
     pub again: bool,
+    #[command(flatten)]
+    pub unlock: UnlockArgs,
 }
 
 /// `imports …`.
@@ -394,7 +399,7 @@ pub struct RestoreArgs {
 /// `verify`.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// A folder, a ZIP or a memory-store.json
+    /// A folder, a ZIP, plain or encrypted, or a memory-store.json
     #[arg(value_hint = ValueHint::AnyPath)]
     pub path: PathBuf,
     /// The full bundle that this incremental one adds to; it is checked too
@@ -406,12 +411,14 @@ pub struct VerifyArgs {
     /// Refuse a bundle whose signature is absent or of an unknown kind
     #[arg(long)]
     pub strict: bool,
+    #[command(flatten)]
+    pub unlock: UnlockArgs,
 }
 
 /// `apply`.
 #[derive(Debug, Args)]
 pub struct ApplyArgs {
-    /// A folder, a ZIP or a memory-store.json
+    /// A folder, a ZIP, plain or encrypted, or a memory-store.json
     #[arg(value_hint = ValueHint::AnyPath)]
     pub path: PathBuf,
     /// Show what would change, store nothing
@@ -423,6 +430,8 @@ pub struct ApplyArgs {
     /// Take it although its base is not known here, or its checksum or signature does not hold
     #[arg(long)]
     pub force: bool,
+    #[command(flatten)]
+    pub unlock: UnlockArgs,
 }
 
 /// `plugins …`.

@@ -185,8 +185,14 @@ mod tests {
         let (out, results, _) = Out::in_memory(false);
         let nowhere = Config::new("/nowhere".into(), "/nowhere".into());
         let place = Place::Local(Box::new(nowhere));
-        let mut context =
-            Context { out, calendar: time::fixed(), place, log: Log::default(), request_id: String::new() };
+        let mut context = Context {
+            out,
+            calendar: time::fixed(),
+            place,
+            log: Log::default(),
+            passphrase: None,
+            request_id: String::new(),
+        };
         assert_eq!(run(&mut context).await.unwrap(), Exit::Done);
         let text = results.text();
         let steps = [

@@ -17,6 +17,7 @@ use super::{
     link::Link,
     look::{Look, Paint},
     page::{self, Page},
+    secret,
     table::{Cell, Column, Table},
     text,
     time::Calendar,
@@ -42,6 +43,7 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &ExportArgs
         Some(given) => resolve(link, given).await?,
         None => String::new(),
     };
+    let passphrase = secret::chosen(&args.passphrase, context.passphrase.as_deref())?;
     let request = CreateExportRequest {
         r#type: kind.into(),
         base_export_id,
@@ -51,6 +53,8 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &ExportArgs
         format: format.into(),
         filter: filter(&args.select, &context.calendar)?,
         strip_identifiers: args.strip_identifiers,
+        age_recipients: args.encrypt_to.clone(),
+        passphrase: passphrase.unwrap_or_default(),
     };
     let spinner = context.out.spinner("writing the export");
     let made = make(link, request, &spinner).await;
@@ -218,6 +222,9 @@ fn facts(export: &Export, calendar: &Calendar) -> Facts {
         facts.add("holds", &format!("{}; no copy of the store, and nothing builds on it", selection.words()));
     }
     facts.add("made", &calendar.minute(export.created_at.as_ref()));
+    if export.encrypted {
+        facts.add("encrypted", "by age");
+    }
     facts.add("where", &export.path);
     facts.add("size", &text::bytes(export.size_bytes));
     facts.add("memories", &text::number(export.memories));

@@ -11,7 +11,7 @@ use std::{
 };
 
 use satchel_proto::v1::{
-    ApplyRules, CancelImportRequest, CreateImportRequest, Import, ImportJob, ImportStatus, JobState,
+    ApplyRules, CancelImportRequest, CreateImportRequest, Import, ImportJob, ImportStatus, JobState, Unlock,
     WatchImportRequest, import_service_client::ImportServiceClient,
 };
 use tokio_stream::StreamExt;
@@ -31,29 +31,31 @@ use super::{
 const STARTED_AHEAD: usize = 4;
 
 /// What is to be imported, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Order {
     paths: Vec<PathBuf>,
     provider: String,
     again: bool,
     dry_run: bool,
     apply: Option<ApplyRules>,
+    /// For what is encrypted.
+    unlock: Option<Unlock>,
 }
 
 impl From<&ImportArgs> for Order {
     fn from(args: &ImportArgs) -> Self {
-        let ImportArgs { paths, provider, dry_run, again } = args;
+        let ImportArgs { paths, provider, dry_run, again, unlock: _ } = args;
         let provider = provider.clone().unwrap_or_default();
-        Self { paths: paths.clone(), provider, again: *again, dry_run: *dry_run, apply: None }
+        Self { paths: paths.clone(), provider, again: *again, dry_run: *dry_run, apply: None, unlock: None }
     }
 }
 
 impl From<&ApplyArgs> for Order {
     fn from(args: &ApplyArgs) -> Self {
-        let ApplyArgs { path, dry_run, any_owner, force } = args;
+        let ApplyArgs { path, dry_run, any_owner, force, unlock: _ } = args;
         let apply = Some(ApplyRules { any_owner: *any_owner, force: *force });
         let paths = vec![path.clone()];
-        Self { paths, provider: String::new(), again: false, dry_run: *dry_run, apply }
+        Self { paths, provider: String::new(), again: false, dry_run: *dry_run, apply, unlock: None }
     }
 }
 
@@ -65,8 +67,9 @@ pub(crate) async fn run(
     context: &mut Context,
     link: &Link,
     args: impl Into<Order>,
+    unlock: Option<Unlock>,
 ) -> Result<Exit, CliError> {
-    let args = args.into();
+    let args = Order { unlock, ..args.into() };
     let paths = args.paths.iter().map(|path| absolute(context, path)).collect::<Result<Vec<_>, _>>()?;
     let mut work = Work { client: link.imports(), started: VecDeque::new(), cancelled: false };
     let mut imports = Vec::new();
@@ -156,6 +159,7 @@ impl Work {
             again: args.again,
             dry_run: args.dry_run,
             apply: args.apply,
+            unlock: args.unlock.clone(),
         };
         self.started.extend(self.client.create_import(request).await?.into_inner().job);
         Ok(())

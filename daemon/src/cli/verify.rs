@@ -4,15 +4,17 @@ use satchel_pam::issue::Severity;
 use serde::Serialize;
 
 use super::{
+    Context,
     args::VerifyArgs,
     error::CliError,
     exit::Exit,
     look::{Look, Paint},
-    out::Out,
+    secret,
     table::{Cell, Column, Table},
     text,
 };
 use crate::{
+    envelope::Keys,
     manifest::Selected,
     verify::{self, Finding, Options, Report, Signed},
 };
@@ -24,9 +26,19 @@ const SHOWN: usize = 30;
 ///
 /// # Errors
 /// When it cannot be read, or is no bundle at all.
-pub(crate) fn run(args: &VerifyArgs, own_keys: Vec<String>, out: &mut Out) -> Result<Exit, CliError> {
-    let options =
-        Options { signers: args.signer.clone(), base: args.base.clone(), own_keys, strict: args.strict };
+pub(crate) fn run(args: &VerifyArgs, own_keys: Vec<String>, context: &mut Context) -> Result<Exit, CliError> {
+    let unlock = secret::unlock(&args.unlock, context.passphrase.as_deref())?;
+    let keys = unlock
+        .map(|unlock| Keys::parse(&unlock.identities, Some(unlock.passphrase).filter(|one| !one.is_empty())));
+    let keys = keys.transpose().map_err(|error| CliError::Usage(error.to_string()))?;
+    let out = &mut context.out;
+    let options = Options {
+        signers: args.signer.clone(),
+        base: args.base.clone(),
+        own_keys,
+        strict: args.strict,
+        keys,
+    };
     let spinner = out.spinner("checking");
     let checked = verify::path(&args.path, &options);
     spinner.finish_and_clear();

@@ -101,7 +101,7 @@ impl Beside {
 
 impl Job<'_> {
     pub(super) fn write(&self) -> Result<ExportRecord, ExportError> {
-        let mut target = Target::create(&self.request.output, &self.id)?;
+        let mut target = self.target()?;
         let survey = self.survey()?;
         let mut beside = Beside::default();
         if let Some(query) = self.wanted_conversations() {
@@ -142,7 +142,13 @@ impl Job<'_> {
             applied: false,
             scheduled: false,
             selection: self.request.selection.said(),
+            encrypted: self.request.lock.is_some(),
         })
+    }
+
+    /// Where the export is written.
+    pub(super) fn target(&self) -> Result<Target, ExportError> {
+        Target::create(&self.request.output, self.request.lock.as_ref(), &self.id)
     }
 
     fn kind(&self) -> &'static str {

@@ -47,7 +47,7 @@ struct Files {
 
 /// Writes the export.
 pub(super) fn write(job: &Job<'_>) -> Result<ExportRecord, ExportError> {
-    let mut target = Target::create(&job.request.output, &job.id)?;
+    let mut target = job.target()?;
     let mut places = survey(job)?;
     let mut files = Files::default();
     if let Some(query) = job.wanted_conversations() {
@@ -97,6 +97,7 @@ fn record(job: &Job<'_>, places: &Places, bytes: u64) -> ExportRecord {
         applied: false,
         scheduled: false,
         selection: job.request.selection.said(),
+        encrypted: job.request.lock.is_some(),
     }
 }
 

@@ -29,6 +29,7 @@ impl Exports {
             attachments: false,
             extent: Extent::Incremental { base: None },
             selection: Selection::default(),
+            lock: None,
         };
         let record = self.write(&request, true, &|_| {})?;
         let made: Vec<ExportRecord> = std::iter::once(record.clone()).chain(made).collect();
@@ -125,6 +126,7 @@ mod tests {
             applied: false,
             scheduled: true,
             selection: None,
+            encrypted: false,
         }
     }
 

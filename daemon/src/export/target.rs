@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
 use super::ExportError;
+use crate::envelope::{self, Lock};
 
 /// One file of a bundle as the manifest lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,16 +39,27 @@ pub(super) struct Target {
 enum Kind {
     Folder,
     Zip(Box<ZipWriter<BufWriter<File>>>),
+    /// A ZIP without a way back, since what is encrypted can only go on.
+    Sealed(Box<ZipWriter<zip::write::StreamWriter<Sealing>>>),
 }
 
+/// What encrypts on the way to the disk.
+type Sealing = age::stream::StreamWriter<BufWriter<File>>;
+
 impl Target {
-    /// Prepares to write `output`: a ZIP if it ends so, else a folder that is absent or empty.
-    pub(super) fn create(output: &Path, id: &str) -> Result<Self, ExportError> {
+    /// Prepares to write `output`: a ZIP if it ends so, with a `lock` one in an encrypted file, else a folder that is absent or
+    /// empty.
+    pub(super) fn create(output: &Path, lock: Option<&Lock>, id: &str) -> Result<Self, ExportError> {
         let failed = ExportError::write(output);
         if output.file_name().is_none() {
             return Err(ExportError::BadOutput { path: output.to_owned() });
         }
-        let zip = output.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"));
+        let sealed = envelope::named(output);
+        if sealed != lock.is_some() {
+            let path = output.to_owned();
+            return Err(if sealed { ExportError::NoLock { path } } else { ExportError::NotSealed { path } });
+        }
+        let zip = sealed || output.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"));
         if output.exists() && (zip || !empty_folder(output)) {
             return Err(ExportError::Occupied { path: output.to_owned() });
         }
@@ -56,7 +68,11 @@ impl Target {
         fs::create_dir_all(parent).map_err(&failed)?;
         // Without the output's name: that may be as long as names may be.
         let partial = parent.join(format!(".satchel-partial-{id}"));
-        let kind = if zip {
+        let kind = if let Some(lock) = lock {
+            let file = new_file(&partial).map_err(&failed)?;
+            let out = lock.wrap(BufWriter::new(file)).map_err(&failed)?;
+            Kind::Sealed(Box::new(ZipWriter::new_stream(out)))
+        } else if zip {
             let file = new_file(&partial).map_err(&failed)?;
             Kind::Zip(Box::new(ZipWriter::new(BufWriter::new(file))))
         } else {
@@ -87,17 +103,8 @@ impl Target {
                 file.sync_all().map_err(&failed)?;
                 written
             }
-            Kind::Zip(zip) => {
-                // A fixed time, so that equal content gives equal bytes.
-                let options = SimpleFileOptions::default()
-                    .unix_permissions(0o600)
-                    .large_file(true)
-                    .last_modified_time(zip::DateTime::default());
-                zip.start_file(path, options).map_err(|error| failed(error.into()))?;
-                let mut hashing = Hashing::new(zip.as_mut());
-                fill(&mut hashing)?;
-                hashing.finish(path).0
-            }
+            Kind::Zip(zip) => entry(zip, path, &failed, fill)?,
+            Kind::Sealed(zip) => entry(zip, path, &failed, fill)?,
         };
         points::reached("export file written");
         self.files.push(written.clone());
@@ -111,6 +118,12 @@ impl Target {
             Kind::Folder => sync_folders(&self.partial).map_err(&failed)?,
             Kind::Zip(zip) => {
                 let file = zip.finish().map_err(|error| failed(error.into()))?;
+                let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
+                file.sync_all().map_err(&failed)?;
+            }
+            Kind::Sealed(zip) => {
+                let sealing = zip.finish().map_err(|error| failed(error.into()))?.into_inner();
+                let file = sealing.finish().map_err(&failed)?;
                 let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
                 file.sync_all().map_err(&failed)?;
             }
@@ -136,6 +149,24 @@ impl Target {
         points::reached("export folder synced");
         Ok(self.files.iter().map(|file| file.bytes).sum())
     }
+}
+
+/// Writes one entry of an archive.
+fn entry<W: Write + io::Seek>(
+    zip: &mut ZipWriter<W>,
+    path: &str,
+    failed: impl Fn(io::Error) -> ExportError,
+    fill: impl FnOnce(&mut dyn Write) -> Result<(), ExportError>,
+) -> Result<Written, ExportError> {
+    // A fixed time, so that equal content gives equal bytes.
+    let options = SimpleFileOptions::default()
+        .unix_permissions(0o600)
+        .large_file(true)
+        .last_modified_time(zip::DateTime::default());
+    zip.start_file(path, options).map_err(|error| failed(error.into()))?;
+    let mut hashing = Hashing::new(zip);
+    fill(&mut hashing)?;
+    Ok(hashing.finish(path).0)
 }
 
 impl Target {
@@ -232,7 +263,7 @@ mod tests {
     use super::*;
 
     fn written(output: &Path, id: &str) -> Target {
-        let mut target = Target::create(output, id).unwrap();
+        let mut target = Target::create(output, None, id).unwrap();
         target
             .file("name.txt", |file| file.write_all(id.as_bytes()).map_err(ExportError::write(output)))
             .unwrap();
@@ -257,6 +288,33 @@ mod tests {
             assert_eq!(stays(&output).unwrap(), before, "{name}");
             assert_eq!(names(folder.path()), [name], "nothing is left behind");
         }
+    }
+
+    #[test]
+    fn an_encrypted_export_goes_to_the_disk_while_it_is_written() {
+        const PIECE: u64 = 1 << 20;
+        /// One piece of what is encrypted at once, what is packed, and the buffer of the file.
+        const HELD: u64 = 256 << 10;
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("out.zip.age");
+        let lock = Lock::parse(&[age::x25519::Identity::generate().to_public().to_string()], None).unwrap();
+        let mut target = Target::create(&output, lock.as_ref(), "id").unwrap();
+        let partial = target.partial.clone();
+        let mut noise = vec![0; usize::try_from(PIECE).unwrap()];
+        let filled = target.file("noise", |file| {
+            for piece in 1..=8 {
+                // Nothing packs it.
+                getrandom::fill(&mut noise).unwrap();
+                file.write_all(&noise).map_err(ExportError::write(&output))?;
+                let there = fs::metadata(&partial).unwrap().len();
+                assert!(there + HELD >= piece * PIECE, "{there} bytes after {piece} pieces");
+            }
+            Ok(())
+        });
+        assert_eq!(filled.unwrap().bytes, 8 * PIECE);
+        target.publish().unwrap();
+        assert!(fs::read(&output).unwrap().starts_with(envelope::MAGIC));
+        assert_eq!(names(folder.path()), ["out.zip.age"]);
     }
 
     #[test]

@@ -33,7 +33,7 @@ struct Written {
 
 /// Writes `memories.json`, `memory_contents.json`, `conversations.json` and `answers.json`.
 pub(super) fn write(job: &Job<'_>) -> Result<ExportRecord, ExportError> {
-    let mut target = Target::create(&job.request.output, &job.id)?;
+    let mut target = job.target()?;
     let mut written = Written::default();
     memories(job, &mut target, &mut written)?;
     if job.request.conversations {
@@ -67,6 +67,7 @@ pub(super) fn write(job: &Job<'_>) -> Result<ExportRecord, ExportError> {
         applied: false,
         scheduled: false,
         selection: None,
+        encrypted: job.request.lock.is_some(),
     })
 }
 

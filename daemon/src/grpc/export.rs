@@ -26,6 +26,7 @@ use super::{
     },
 };
 use crate::{
+    envelope::{Keys, Lock},
     export::{ExportRecord, ExportRequest, Extent, Format, Progress, Selection},
     verify,
 };
@@ -176,6 +177,8 @@ fn wanted(request: v1::CreateExportRequest) -> Result<ExportRequest, Fault> {
         base_export_id,
         filter,
         strip_identifiers,
+        age_recipients,
+        passphrase,
     } = request;
     let extent = extent(r#type, base_export_id)?;
     absolute("output", &output)?;
@@ -186,7 +189,11 @@ fn wanted(request: v1::CreateExportRequest) -> Result<ExportRequest, Fault> {
     }
     let conversations = !without_conversations;
     let selection = Selection { memories: chosen(filter)?, strip: strip_identifiers };
-    Ok(ExportRequest { output: output.into(), format, conversations, attachments, extent, selection })
+    let passphrase = (!passphrase.is_empty()).then_some(passphrase);
+    let lock = Lock::parse(&age_recipients, passphrase)
+        .map_err(|error| Fault::field("age_recipients", format!("cannot be used: {error}")))?;
+    let output = output.into();
+    Ok(ExportRequest { output, format, conversations, attachments, extent, selection, lock })
 }
 
 /// The memories asked for; without a status of every status, as an export is of all that was known.
@@ -206,6 +213,14 @@ fn chosen(filter: Option<v1::MemoryFilter>) -> Result<MemoryQuery, Fault> {
         query.statuses.clear();
     }
     Ok(query)
+}
+
+/// What opens an encrypted bundle; none is given: nothing.
+pub(super) fn keys_from_wire(unlock: Option<v1::Unlock>) -> Result<Option<Keys>, Fault> {
+    let Some(v1::Unlock { identities, passphrase }) = unlock else { return Ok(None) };
+    let passphrase = (!passphrase.is_empty()).then_some(passphrase);
+    let keys = Keys::parse(&identities, passphrase);
+    keys.map(Some).map_err(|error| Fault::field("unlock", format!("cannot be used: {error}")))
 }
 
 fn extent(kind: i32, base: String) -> Result<Extent, Fault> {
@@ -257,7 +272,7 @@ fn open(core: &Core, id: &str, offset: u64) -> Result<(File, u64), Fault> {
 }
 
 fn check(core: &Core, request: v1::VerifyExportRequest) -> Result<v1::VerifyExportResponse, Fault> {
-    let v1::VerifyExportRequest { bundle, signer, strict, base_path } = request;
+    let v1::VerifyExportRequest { bundle, signer, strict, base_path, unlock } = request;
     let path = match bundle {
         Some(Bundle::Id(id)) => {
             let path = find(core, &id)?.path;
@@ -273,8 +288,13 @@ fn check(core: &Core, request: v1::VerifyExportRequest) -> Result<v1::VerifyExpo
     let signers = if signer.is_empty() { Vec::new() } else { vec![signer] };
     let base = (!base_path.is_empty()).then_some(base_path);
     base.as_deref().map_or(Ok(()), |base| absolute("base_path", base))?;
-    let options =
-        verify::Options { signers, base: base.map(Into::into), own_keys: core.exports.signers(), strict };
+    let options = verify::Options {
+        signers,
+        base: base.map(Into::into),
+        own_keys: core.exports.signers(),
+        strict,
+        keys: keys_from_wire(unlock)?,
+    };
     let report =
         verify::path(Path::new(&path), &options).map_err(|error| Fault::unverified(&path, &error))?;
     Ok(v1::VerifyExportResponse { header: Some(core.header()), ..report_to_wire(report) })

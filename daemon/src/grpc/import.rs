@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::{
     Core,
     call::{Paging, bounded, index_cursor, index_of, required},
+    export::keys_from_wire,
     source,
     status::{Fault, Kind},
     wire::{
@@ -222,7 +223,8 @@ impl Followed {
 }
 
 fn create(core: &Core, request: v1::CreateImportRequest) -> Result<v1::CreateImportResponse, Fault> {
-    let v1::CreateImportRequest { path, provider, again, dry_run, apply } = request;
+    let v1::CreateImportRequest { path, provider, again, dry_run, apply, unlock } = request;
+    let keys = keys_from_wire(unlock)?;
     if path.len() > MAX_PATH_BYTES || !std::path::Path::new(&path).is_absolute() {
         return Err(Fault::field("path", "must be an absolute path"));
     }
@@ -234,7 +236,8 @@ fn create(core: &Core, request: v1::CreateImportRequest) -> Result<v1::CreateImp
         }
         None => None,
     };
-    let id = core.imports.start(ImportRequest { path: path.into(), provider, again, dry_run, apply })?;
+    let request = ImportRequest { path: path.into(), provider, again, dry_run, apply };
+    let id = core.imports.start_with(request, keys)?;
     let view = core.imports.subscribe(id).ok_or_else(|| Fault::missing(Kind::Import, id.to_string()))?;
     let job = job_to_wire(view.borrow().clone());
     Ok(v1::CreateImportResponse { job: Some(job), header: Some(core.header()) })

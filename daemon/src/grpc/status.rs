@@ -501,6 +501,12 @@ impl From<ExportError> for Fault {
             ExportError::NoIncrement => {
                 Self::field("type", "must be full in this format: only PAM knows incremental exports")
             }
+            ExportError::NotSealed { .. } => {
+                Self::field("output", "must end in .age, as the export is encrypted: it is one file")
+            }
+            ExportError::NoLock { .. } => {
+                Self::field("output", "must not end in .age without age_recipients or a passphrase")
+            }
             ExportError::PartialIncrement => Self::field(
                 "type",
                 "must be full with a filter or strip_identifiers: changes are of the whole store",

@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     chain,
+    envelope::Keys,
     exported::{self, ExportRecord, INCREMENTAL},
     intake::{Bundle, IntakeError, Pulse, Source},
 };
@@ -42,6 +43,8 @@ pub(super) struct Task {
     pub(super) inner: Arc<Inner>,
     pub(super) id: Uuid,
     pub(super) request: ImportRequest,
+    /// What opens the source, if it is encrypted.
+    pub(super) keys: Option<Keys>,
     /// A watched folder brought it.
     pub(super) watched: Option<WatchedImport>,
     pub(super) cancel: CancelToken,
@@ -111,7 +114,7 @@ impl Task {
             let _asked = self.pulse.call();
             match &self.watched {
                 Some(watched) => Source::below(&watched.root, &watched.name)?,
-                None => Source::at(&self.request.path)?,
+                None => Source::at(&self.request.path)?.with_keys(self.keys.clone()),
             }
         };
         let source = source.telling(self.pulse.clone());

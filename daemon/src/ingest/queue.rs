@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::{ImportRequest, JobView, Phase, WatchedImport, job::Task};
-use crate::intake::Pulse;
+use crate::{envelope::Keys, intake::Pulse};
 
 /// Jobs of people that wait; a client that starts more is told to wait itself.
 pub(super) const WAITING: usize = 1_000;
@@ -25,6 +25,8 @@ pub type OnEnd = Box<dyn FnOnce(&JobView, bool) + Send>;
 /// A job that runs, waits or has ended.
 pub(super) struct Job {
     pub(super) request: ImportRequest,
+    /// Taken when the job begins: it is remembered longer than its keys.
+    pub(super) keys: Option<Keys>,
     pub(super) watched: Option<WatchedImport>,
     pub(super) on_end: Option<OnEnd>,
     pub(super) cancel: CancelToken,
@@ -40,12 +42,13 @@ pub(super) struct Job {
 impl Job {
     pub(super) fn new(
         request: ImportRequest,
+        keys: Option<Keys>,
         watched: Option<WatchedImport>,
         on_end: Option<OnEnd>,
         view: watch::Sender<JobView>,
     ) -> Self {
         let (cancel, pulse, lent) = (CancelToken::new(), Pulse::default(), Arc::default());
-        Self { request, watched, on_end, cancel, view, pulse, task: None, lent }
+        Self { request, keys, watched, on_end, cancel, view, pulse, task: None, lent }
     }
 }
 
@@ -122,7 +125,7 @@ mod tests {
             watched.then(|| WatchedImport { root: "/".into(), name: "a".into(), providers: Vec::new() });
         let view = JobView { id, path: "/a".into(), phase, done: 0, total: 0, imports: Vec::new() };
         let view = watch::Sender::new(view);
-        Job::new(request, watched, None, view)
+        Job::new(request, None, watched, None, view)
     }
 
     #[test]

@@ -5,25 +5,42 @@ use std::{
     io::{self, Read, Seek, SeekFrom},
     os::unix::fs::FileExt,
     path::Path,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
+use age::stream::StreamReader;
 use zip::{CompressionMethod, ZipArchive, result::ZipError};
 
 use super::{IntakeError, Limits, tree::litter};
+use crate::envelope::OpenError;
 
 /// An opened file that many readers share, each with its own position.
 #[derive(Clone)]
 pub(super) struct SharedFile {
-    file: Arc<File>,
+    bytes: Bytes,
     position: u64,
     length: u64,
+}
+
+/// Where the bytes come from.
+#[derive(Clone)]
+enum Bytes {
+    Plain(Arc<File>),
+    /// Decrypted as they are read; the lock guards the one position that the stream has. None: it broke, and where it stands is
+    /// unknown.
+    Sealed(Arc<Mutex<Option<StreamReader<File>>>>),
 }
 
 impl SharedFile {
     pub(super) fn new(file: File) -> io::Result<Self> {
         let length = file.metadata()?.len();
-        Ok(Self { file: Arc::new(file), position: 0, length })
+        Ok(Self { bytes: Bytes::Plain(Arc::new(file)), position: 0, length })
+    }
+
+    /// What an encrypted file holds.
+    pub(super) fn sealed(mut stream: StreamReader<File>) -> io::Result<Self> {
+        let length = stream.seek(SeekFrom::End(0))?;
+        Ok(Self { bytes: Bytes::Sealed(Arc::new(Mutex::new(Some(stream)))), position: 0, length })
     }
 
     pub(super) fn at(&self, position: u64) -> Self {
@@ -33,10 +50,32 @@ impl SharedFile {
 
 impl Read for SharedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(buffer, self.position)?;
+        let read = match &self.bytes {
+            Bytes::Plain(file) => file.read_at(buffer, self.position)?,
+            // Such a stream cannot stand behind its end.
+            Bytes::Sealed(_) if self.position >= self.length => 0,
+            Bytes::Sealed(stream) => {
+                let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut whole = stream.take().ok_or_else(broken)?;
+                whole.seek(SeekFrom::Start(self.position)).map_err(told)?;
+                let read = whole.read(buffer).map_err(told)?;
+                *stream = Some(whole);
+                read
+            }
+        };
         self.position += read as u64;
         Ok(read)
     }
+}
+
+fn broken() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, OpenError::Damaged.to_string())
+}
+
+/// What a stream says of bytes that nobody with the key wrote is not for people.
+fn told(error: io::Error) -> io::Error {
+    let damaged = matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof);
+    if damaged { broken() } else { error }
 }
 
 impl Seek for SharedFile {
@@ -163,4 +202,73 @@ fn refuse_twins(listed: &[Listed]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::io::Write as _;
+
+    use age::{Encryptor, Recipient, x25519};
+
+    use super::*;
+    use crate::envelope::Keys;
+
+    /// As `age` cuts what it encrypts.
+    const CHUNK: usize = 64 << 10;
+
+    /// `bytes` in a file that was encrypted, with the byte at `flipped` changed.
+    fn sealed(bytes: &[u8], flipped: Option<usize>) -> io::Result<SharedFile> {
+        let identity = x25519::Identity::generate();
+        let recipient = identity.to_public();
+        let mut encrypted = Vec::new();
+        let encryptor = Encryptor::with_recipients(std::iter::once(&recipient as &dyn Recipient)).unwrap();
+        let mut writer = encryptor.wrap_output(&mut encrypted).unwrap();
+        writer.write_all(bytes).unwrap();
+        writer.finish().unwrap();
+        if let Some(at) = flipped {
+            let at = encrypted.len() - bytes.len() + at;
+            encrypted[at] ^= 1;
+        }
+        let mut file = tempfile::tempfile()?;
+        file.write_all(&encrypted)?;
+        file.rewind()?;
+        let secret = age::secrecy::ExposeSecret::expose_secret(&identity.to_string()).to_owned();
+        SharedFile::sealed(Keys::parse(&[secret], None).unwrap().open(file).unwrap())
+    }
+
+    #[test]
+    fn readers_of_one_encrypted_file_are_each_at_their_own_place() {
+        for length in [1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 3 * CHUNK + 7] {
+            let bytes: Vec<u8> = (0..length).map(|at| u8::try_from(at * 7 % 251).unwrap()).collect();
+            let file = sealed(&bytes, None).unwrap();
+            let (mut one, mut other) = (file.at(0), file.at(length as u64 / 2));
+            let mut all = [Vec::new(), Vec::new()];
+            let mut piece = vec![0; 9_000];
+            loop {
+                let read = [one.read(&mut piece).unwrap(), 0];
+                all[0].extend_from_slice(&piece[..read[0]]);
+                let read = [read[0], other.read(&mut piece).unwrap()];
+                all[1].extend_from_slice(&piece[..read[1]]);
+                if read == [0, 0] {
+                    break;
+                }
+            }
+            assert!(all[0] == bytes && all[1] == bytes[length / 2..], "{length}");
+            for past in [length, length + 1, length + CHUNK] {
+                assert_eq!(file.at(past as u64).read(&mut piece).unwrap(), 0, "{length} {past}");
+            }
+        }
+    }
+
+    #[test]
+    fn after_a_changed_byte_nothing_of_the_file_is_read() {
+        let bytes = vec![7; 3 * CHUNK];
+        let file = sealed(&bytes, Some(CHUNK + 100)).unwrap();
+        let mut all = Vec::new();
+        let error = file.at(0).read_to_end(&mut all).unwrap_err().to_string();
+        assert!(error.contains("damaged or cut; copy it again"), "{error}");
+        assert!(all.len() <= CHUNK && all.iter().all(|byte| *byte == 7));
+        assert!(file.at(2 * CHUNK as u64).read(&mut [0; 9]).is_err(), "nobody knows where the stream is");
+    }
 }

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    io::{self, Read},
+    io::{self, Read, Seek as _},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -18,6 +18,7 @@ use super::{
     entry::{self, Stoppable, Unpacked},
     source, tree,
 };
+use crate::envelope::{MAGIC, OpenError};
 
 /// The first bytes of a ZIP with entries, and of an empty one.
 const ZIP_MAGIC: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
@@ -70,6 +71,13 @@ impl Bundle {
         if is_zip(&mut file).map_err(read(&source.path))? {
             let file = SharedFile::new(file).map_err(read(&source.path))?;
             builder.archive("", file, &source.path, limits, true)?;
+        } else if is_sealed(&mut file).map_err(read(&source.path))? {
+            let keys = source.keys.clone().unwrap_or_default();
+            let failed = |error| IntakeError::Sealed { path: source.path.clone(), source: error };
+            let file = keys.open(file).map_err(failed)?;
+            let file = SharedFile::sealed(file).map_err(|_| failed(OpenError::Damaged))?;
+            // Archives inside it stay closed: they would have to be unpacked to the disk.
+            builder.archive("", file, &source.path, limits, false)?;
         } else {
             builder.file(source.name.clone(), source.path.clone(), limits)?;
         }
@@ -251,6 +259,15 @@ fn is_zip(file: &mut File) -> io::Result<bool> {
     let mut head = Vec::new();
     file.take(4).read_to_end(&mut head)?;
     Ok(ZIP_MAGIC.contains(&head.as_slice()))
+}
+
+/// Whether it is encrypted; its first byte comes next then.
+fn is_sealed(file: &mut File) -> io::Result<bool> {
+    let mut head = Vec::new();
+    file.rewind()?;
+    file.take(MAGIC.len() as u64).read_to_end(&mut head)?;
+    file.rewind()?;
+    Ok(head == MAGIC)
 }
 
 /// Whether a ZIP inside a ZIP is one that a provider makes: `conversations-000.zip`, `Conversations__1.zip`.

@@ -12,6 +12,7 @@ use satchel_pam::hash::Sha256Digest;
 use sha2::{Digest, Sha256};
 
 use super::{Bundle, IntakeError, Limits, Pulse, below};
+use crate::envelope::Keys;
 
 /// Reads of this size keep the disk busy and the cache warm.
 const CHUNK: usize = 256 << 10;
@@ -25,6 +26,8 @@ pub struct Source {
     pub name: String,
     /// The folder that no link may lead out of; the path itself, if the person named it.
     pub(super) base: PathBuf,
+    /// What opens it, if it is encrypted.
+    pub(super) keys: Option<Keys>,
     stamp: SourceStamp,
     /// Told of every call to where it lies.
     pub(super) pulse: Pulse,
@@ -75,7 +78,13 @@ impl Source {
             return Err(IntakeError::Special { path: path.to_owned() });
         }
         let (stamp, pulse) = (SourceStamp::of(&stat), Pulse::default());
-        Ok(Self { path: path.to_owned(), name, base: base.to_owned(), stamp, pulse })
+        Ok(Self { path: path.to_owned(), name, base: base.to_owned(), keys: None, stamp, pulse })
+    }
+
+    /// The same, to be opened with `keys` if it is encrypted.
+    #[must_use]
+    pub fn with_keys(self, keys: Option<Keys>) -> Self {
+        Self { keys, ..self }
     }
 
     /// Tells `pulse` of every call to where it lies.

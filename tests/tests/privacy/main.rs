@@ -2,8 +2,10 @@
 
 mod calls;
 mod canaries;
+mod encrypted;
 mod identifiers;
 mod keys;
+mod killed;
 mod markdown;
 mod selections;
 

@@ -175,6 +175,8 @@ Examples:
   satchel export --incremental --output ~/backup/2026-03-14.zip
   satchel export --incremental --base a80c --output ~/backup/2026-03-14.zip
   satchel export --output ~/memu-files --format memu
+  satchel export --output ~/backup/memories.zip.age --encrypt-to age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p
+  satchel export --output ~/backup/memories.zip.age --passphrase
   satchel export --output ~/notes/satchel --format markdown --attachments
 
 An export with a filter or --strip-identifiers is for somebody else, not a copy: no incremental export builds on it, `apply` of
@@ -200,13 +202,15 @@ Examples:
   satchel verify ~/backup/memories.zip
   satchel verify ~/backup/2026-03-14.zip --base ~/backup/memories.zip
   satchel verify --strict --signer z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK bundle/
-  satchel verify --json memory-store.json | jq .valid";
+  satchel verify --json memory-store.json | jq .valid
+  satchel verify ~/backup/memories.zip.age --identity ~/age-key.txt";
 
 pub(super) const APPLY: &str = "\
 Examples:
   satchel apply ~/backup/memories.zip
   satchel apply --dry-run ~/backup/2026-03-14.zip
-  satchel apply --any-owner memory-store.json";
+  satchel apply --any-owner memory-store.json
+  satchel apply ~/backup/memories.zip.age --passphrase";
 
 pub(super) const KEYS_LIST: &str = "\
 Examples:

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::select::TypeWord;
+use super::{select::TypeWord, unlock::PassphraseArgs};
 
 /// `export`.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "switches of the command line")]
 pub struct ExportArgs {
-    /// A name ending in .zip, or a folder that is empty or absent
+    /// A name ending in .zip, or in .zip.age if it is encrypted, or a folder that is empty or absent
     #[arg(long, short, value_name = "OUT", value_hint = ValueHint::AnyPath)]
     pub output: PathBuf,
     /// In whose shapes
@@ -26,6 +26,12 @@ pub struct ExportArgs {
     /// provider's own fields say; what was said stays as it was said. Not in memu
     #[arg(long, conflicts_with = "incremental")]
     pub strip_identifiers: bool,
+    /// Encrypt it to this age recipient (age1…); may be repeated
+    #[arg(long, value_name = "RECIPIENT", conflicts_with_all = ["passphrase", "passphrase_file"])]
+    pub encrypt_to: Vec<String>,
+    /// Encrypt it by a passphrase: `SATCHEL_PASSPHRASE` if it is set, else it is asked for
+    #[command(flatten)]
+    pub passphrase: PassphraseArgs,
     #[command(flatten)]
     pub select: ExportSelect,
     /// Only what changed since the last full export, which it adds to; of pam only

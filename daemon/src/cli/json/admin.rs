@@ -47,6 +47,8 @@ pub(crate) struct Export<'a> {
     pub selected_by: &'a [String],
     /// Without identifiers.
     pub stripped: bool,
+    /// One `age` file.
+    pub encrypted: bool,
 }
 
 impl<'a> Export<'a> {
@@ -73,6 +75,7 @@ impl<'a> Export<'a> {
             applied: export.applied,
             selected_by: &export.selected_by,
             stripped: export.stripped,
+            encrypted: export.encrypted,
         }
     }
 }

@@ -246,6 +246,7 @@ fn exports_plugins_and_status_have_their_keys() {
             "applied",
             "selected_by",
             "stripped",
+            "encrypted",
         ]
     );
     assert_eq!((&json(&shown)["export_type"], &json(&shown)["since"]), (&"full".into(), &Value::Null));

@@ -155,6 +155,7 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
         applied,
         scheduled,
         selection,
+        encrypted,
     } = record;
     let Selected { by: selected_by, stripped } = selection.unwrap_or_default();
     let kind = if export_type == INCREMENTAL { v1::ExportType::Incremental } else { v1::ExportType::Full };
@@ -186,6 +187,7 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
         scheduled,
         selected_by,
         stripped,
+        encrypted,
     }
 }
 
@@ -222,6 +224,7 @@ pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
         scheduled,
         selected_by,
         stripped,
+        encrypted,
     } = wire;
     let export_type = match v1::ExportType::try_from(r#type) {
         Ok(v1::ExportType::Full) => FULL,
@@ -258,6 +261,7 @@ pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
         applied,
         scheduled,
         selection: selected(selected_by, stripped),
+        encrypted,
     })
 }
 
@@ -346,6 +350,7 @@ mod tests {
                 applied: flags[0],
                 scheduled: flags[3],
                 selection: flags[4].then(|| Selected { by: texts[2..4].to_vec(), stripped: flags[1] }),
+                encrypted: flags[2],
             };
             prop_assert_eq!(export_from_wire(export_to_wire(record.clone())), Ok(record));
         }

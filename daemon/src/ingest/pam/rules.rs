@@ -180,5 +180,6 @@ pub(super) fn record(document: &MemoryStore, reading: &StoreReading) -> Option<E
         applied: true,
         scheduled: false,
         selection: None,
+        encrypted: false,
     })
 }

@@ -1,0 +1,86 @@
+//! Passphrases and identities: from a file, the environment or the terminal; never from the command line, never shown.
+
+use std::{
+    fs::File,
+    io::{BufRead as _, BufReader, IsTerminal as _, Read as _},
+    path::Path,
+};
+
+use satchel_proto::v1::Unlock;
+
+use super::{
+    args::{PassphraseArgs, UnlockArgs},
+    error::CliError,
+};
+
+/// Longest file of identities or passphrase that is read, in bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// The passphrase that a new file is written by; asked for twice.
+///
+/// # Errors
+/// A file that cannot be read, a terminal that is not there, two that differ.
+pub(crate) fn chosen(args: &PassphraseArgs, environment: Option<&str>) -> Result<Option<String>, CliError> {
+    let given = given(args, environment)?;
+    if given.is_some() || !args.passphrase {
+        return Ok(given);
+    }
+    let first = ask("passphrase: ")?;
+    if ask("the same again: ")? != first {
+        return Err(CliError::Usage("the two passphrases differ".to_owned()));
+    }
+    Ok(Some(first))
+}
+
+/// What opens a file; none if nothing was given.
+///
+/// # Errors
+/// As [`chosen`], and a file of identities that cannot be read.
+pub(crate) fn unlock(args: &UnlockArgs, environment: Option<&str>) -> Result<Option<Unlock>, CliError> {
+    let mut passphrase = given(&args.passphrase, environment)?;
+    if passphrase.is_none() && args.passphrase.passphrase {
+        passphrase = Some(ask("passphrase: ")?);
+    }
+    // One in the environment is there for whatever needs it.
+    let passphrase = passphrase.or_else(|| environment.map(str::to_owned)).unwrap_or_default();
+    let identities = args.identity.iter().map(|path| text(path)).collect::<Result<Vec<_>, _>>()?;
+    Ok((!passphrase.is_empty() || !identities.is_empty()).then_some(Unlock { identities, passphrase }))
+}
+
+/// From a file, or with `--passphrase` from the environment.
+fn given(args: &PassphraseArgs, environment: Option<&str>) -> Result<Option<String>, CliError> {
+    if let Some(path) = &args.passphrase_file {
+        let mut line = String::new();
+        let read = open(path).and_then(|file| BufReader::new(file.take(LONGEST)).read_line(&mut line));
+        read.map_err(|source| CliError::File { action: "read", path: path.clone(), source })?;
+        let line = line.trim_end_matches(['\n', '\r']);
+        if line.is_empty() {
+            return Err(CliError::Usage(format!("the first line of {} is empty", path.display())));
+        }
+        return Ok(Some(line.to_owned()));
+    }
+    Ok(environment.filter(|_| args.passphrase).map(str::to_owned))
+}
+
+fn text(path: &Path) -> Result<String, CliError> {
+    let mut text = String::new();
+    let read = open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
+    read.map_err(|source| CliError::File { action: "read", path: path.to_owned(), source })?;
+    Ok(text)
+}
+
+fn open(path: &Path) -> std::io::Result<File> {
+    File::open(path)
+}
+
+fn ask(prompt: &str) -> Result<String, CliError> {
+    if !std::io::stdin().is_terminal() {
+        let advice = "there is no terminal to ask for the passphrase; use --passphrase-file FILE, or set SATCHEL_PASSPHRASE";
+        return Err(CliError::Usage(advice.to_owned()));
+    }
+    let step = |error: std::io::Error| CliError::Step {
+        what: "the passphrase cannot be asked for".to_owned(),
+        source: error.into(),
+    };
+    rpassword::prompt_password(prompt).map_err(step)
+}

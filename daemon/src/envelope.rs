@@ -1,0 +1,313 @@
+//! Encrypted exports: one ZIP inside an `age` file, for recipients or for whoever knows a passphrase.
+//!
+//! Written and read as a stream: no plain byte of such an export is ever on a disk. Neither keys nor passphrases are shown by
+//! anything here: not in errors, and not by `Debug`.
+
+use std::{
+    fmt,
+    fs::File,
+    io::{self, Read as _, Seek as _, Write},
+    iter,
+    path::Path,
+    str::FromStr as _,
+};
+
+use age::{
+    DecryptError, Decryptor, Encryptor, Identity, Recipient, scrypt, secrecy::SecretString, stream, x25519,
+};
+
+/// How every such file begins.
+pub const MAGIC: &[u8] = b"age-encryption.org/v1\n";
+/// What the names of encrypted exports end in.
+pub const EXTENSION: &str = "age";
+/// Most recipients of one export.
+pub const MOST_RECIPIENTS: usize = 100;
+/// Most identities that are tried.
+pub const MOST_IDENTITIES: usize = 100;
+/// Shortest passphrase, in characters. It has to stand against machines that guess; a good one is far longer.
+pub const SHORTEST_PASSPHRASE: usize = 8;
+
+/// The work of a passphrase as a power of two, as `age` itself writes it: about a second, and 256 MiB while it lasts. A fixed one,
+/// for what is measured on a busy machine comes out too low.
+const WORK: u8 = 18;
+/// Most work that a file may ask for: a gigabyte.
+const MOST_WORK: u8 = 20;
+/// Longest list of recipients at the start of a file, in bytes.
+const LONGEST_HEADER: u64 = 64 << 10;
+/// What its last line begins with.
+const HEADER_END: &[u8] = b"\n--- ";
+
+/// To whom an export is written.
+#[derive(Clone)]
+pub enum Lock {
+    /// Whoever holds an identity of one of these.
+    Recipients(Vec<x25519::Recipient>),
+    /// Whoever knows it.
+    Passphrase(SecretString),
+}
+
+/// What opens an encrypted export.
+#[derive(Clone, Default)]
+pub struct Keys {
+    identities: Vec<x25519::Identity>,
+    passphrase: Option<SecretString>,
+}
+
+/// Why there is no lock, or no key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EnvelopeError {
+    /// A text that is no recipient; it may be shown, as recipients are public, unless it is an identity.
+    #[error("{0} is no age recipient; give the age1… that `age-keygen` printed as the public key")]
+    Recipient(String),
+    /// A line of a file of identities.
+    #[error(
+        "line {0} of the identities is no age identity; give a file that `age-keygen` wrote, with AGE-SECRET-KEY-1…"
+    )]
+    Identity(usize),
+    /// A file of identities without any.
+    #[error("there is no age identity in the file; give one that `age-keygen` wrote")]
+    NoIdentity,
+    /// More than anyone has.
+    #[error("more than {0} age {1} are too many")]
+    TooMany(usize, &'static str),
+    /// age knows one or the other.
+    #[error("an export is encrypted to recipients or by a passphrase, not by both")]
+    Both,
+    /// It would be guessed.
+    #[error("the passphrase is shorter than {SHORTEST_PASSPHRASE} characters; take several words")]
+    ShortPassphrase,
+}
+
+/// Why an encrypted file does not open.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// None of the keys fits.
+    #[error("{0}")]
+    Locked(&'static str),
+    /// It is cut or changed.
+    #[error("it is damaged or cut; copy it again")]
+    Damaged,
+    /// The file system refused.
+    #[error("it cannot be read")]
+    Read(#[source] io::Error),
+}
+
+impl Lock {
+    /// The lock of these recipients or this passphrase; none of both: none.
+    ///
+    /// # Errors
+    /// A text that is no recipient, a passphrase that is too short, and both at once.
+    pub fn parse(recipients: &[String], passphrase: Option<String>) -> Result<Option<Self>, EnvelopeError> {
+        match (recipients, passphrase) {
+            ([], None) => Ok(None),
+            ([], Some(passphrase)) if passphrase.chars().count() < SHORTEST_PASSPHRASE => {
+                Err(EnvelopeError::ShortPassphrase)
+            }
+            ([], Some(passphrase)) => Ok(Some(Self::Passphrase(SecretString::from(passphrase)))),
+            (recipients, None) if recipients.len() > MOST_RECIPIENTS => {
+                Err(EnvelopeError::TooMany(MOST_RECIPIENTS, "recipients"))
+            }
+            (recipients, None) => {
+                let all: Result<Vec<_>, _> = recipients.iter().map(|text| recipient(text)).collect();
+                Ok(Some(Self::Recipients(all?)))
+            }
+            (_, Some(_)) => Err(EnvelopeError::Both),
+        }
+    }
+
+    /// Begins an encrypted file in `out`; it is whole once the writer is finished.
+    pub(crate) fn wrap<W: Write>(&self, out: W) -> io::Result<stream::StreamWriter<W>> {
+        let encryptor = match self {
+            Self::Passphrase(passphrase) => {
+                let mut recipient = scrypt::Recipient::new(passphrase.clone());
+                recipient.set_work_factor(WORK);
+                Encryptor::with_recipients(iter::once(&recipient as &dyn Recipient))
+            }
+            Self::Recipients(recipients) => {
+                Encryptor::with_recipients(recipients.iter().map(|recipient| recipient as &dyn Recipient))
+            }
+        };
+        encryptor.map_err(io::Error::other)?.wrap_output(out)
+    }
+}
+
+fn recipient(text: &str) -> Result<x25519::Recipient, EnvelopeError> {
+    let shown = || {
+        // People mix the two up; a secret must not end in a log for it.
+        let secret = text.to_ascii_uppercase().contains("SECRET");
+        if secret { "this identity, which is secret,".to_owned() } else { format!("{text:?}") }
+    };
+    x25519::Recipient::from_str(text.trim()).map_err(|_| EnvelopeError::Recipient(shown()))
+}
+
+impl Keys {
+    /// The keys of these texts, each as `age-keygen` writes a file, and of a passphrase.
+    ///
+    /// # Errors
+    /// A line that is no identity, and a text without one.
+    pub fn parse(files: &[String], passphrase: Option<String>) -> Result<Self, EnvelopeError> {
+        let mut identities = Vec::new();
+        for file in files {
+            let before = identities.len();
+            for (at, line) in file.lines().map(str::trim).enumerate() {
+                if line.is_empty() || line.starts_with('#') {
+                    continue;
+                }
+                let identity = x25519::Identity::from_str(line);
+                identities.push(identity.map_err(|_| EnvelopeError::Identity(at + 1))?);
+                if identities.len() > MOST_IDENTITIES {
+                    return Err(EnvelopeError::TooMany(MOST_IDENTITIES, "identities"));
+                }
+            }
+            if identities.len() == before {
+                return Err(EnvelopeError::NoIdentity);
+            }
+        }
+        Ok(Self { identities, passphrase: passphrase.map(SecretString::from) })
+    }
+
+    /// Opens an encrypted file; what it holds can be read from any place, and is decrypted as it is read.
+    pub(crate) fn open(&self, mut file: File) -> Result<stream::StreamReader<File>, OpenError> {
+        if !header_ends(&mut file).map_err(OpenError::Read)? {
+            return Err(OpenError::Damaged);
+        }
+        let decryptor = Decryptor::new(file).map_err(|error| unopened(error, OTHERS))?;
+        if decryptor.is_scrypt() {
+            let passphrase = self.passphrase.clone().ok_or(OpenError::Locked(BY_PASSPHRASE))?;
+            let mut identity = scrypt::Identity::new(passphrase);
+            identity.set_max_work_factor(MOST_WORK);
+            let opened = decryptor.decrypt(iter::once(&identity as &dyn Identity));
+            return opened.map_err(|error| unopened(error, OTHER_PASSPHRASE));
+        }
+        if self.identities.is_empty() {
+            return Err(OpenError::Locked(BY_IDENTITY));
+        }
+        let opened = decryptor.decrypt(self.identities.iter().map(|identity| identity as &dyn Identity));
+        opened.map_err(|error| unopened(error, OTHERS))
+    }
+}
+
+const BY_PASSPHRASE: &str = "it is encrypted by a passphrase; give it with --passphrase, --passphrase-file FILE or SATCHEL_PASSPHRASE";
+const BY_IDENTITY: &str = "it is encrypted to age recipients; give the identity of one with --identity FILE";
+const OTHERS: &str = "it is encrypted to others: none of the identities given opens it; give that of a recipient with --identity FILE";
+const OTHER_PASSPHRASE: &str =
+    "the passphrase is not the one that it was encrypted by; try again with that one";
+const MUCH_WORK: &str = "its passphrase asks for more work than is reasonable; open it with `age -d`";
+const NEWER: &str = "it is of a newer version of age; open it with `age -d`";
+
+/// Whether the list of recipients ends where one may end: `age` would read on in memory.
+fn header_ends(file: &mut File) -> io::Result<bool> {
+    let mut head = Vec::new();
+    (&mut *file).take(LONGEST_HEADER).read_to_end(&mut head)?;
+    file.rewind()?;
+    Ok(head.windows(HEADER_END.len()).any(|window| window == HEADER_END))
+}
+
+/// What is told of `error`; `other`: if the key is another one.
+fn unopened(error: DecryptError, other: &'static str) -> OpenError {
+    match error {
+        DecryptError::Io(source) => match source.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => OpenError::Damaged,
+            _ => OpenError::Read(source),
+        },
+        DecryptError::NoMatchingKeys | DecryptError::DecryptionFailed | DecryptError::KeyDecryptionFailed => {
+            OpenError::Locked(other)
+        }
+        DecryptError::ExcessiveWork { .. } => OpenError::Locked(MUCH_WORK),
+        DecryptError::UnknownFormat => OpenError::Locked(NEWER),
+        _ => OpenError::Damaged,
+    }
+}
+
+/// Whether an export to this path is an encrypted one, by its name.
+#[must_use]
+pub fn named(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(EXTENSION))
+}
+
+impl fmt::Debug for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Recipients(recipients) => write!(f, "Recipients({})", recipients.len()),
+            Self::Passphrase(_) => f.write_str("Passphrase"),
+        }
+    }
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Keys({} identities, passphrase: {})", self.identities.len(), self.passphrase.is_some())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use age::secrecy::ExposeSecret as _;
+
+    use super::*;
+
+    #[test]
+    fn no_error_and_no_debug_text_shows_a_secret() {
+        let identity = x25519::Identity::generate();
+        let secret = identity.to_string().expose_secret().to_owned();
+        let errors = [
+            Lock::parse(std::slice::from_ref(&secret), None).unwrap_err().to_string(),
+            Keys::parse(&[format!("# mine\n{secret}x")], None).unwrap_err().to_string(),
+            Lock::parse(&[], Some("hunter2".into())).unwrap_err().to_string(),
+        ];
+        let lock = Lock::parse(&[], Some("correct horse battery".into())).unwrap();
+        let keys = Keys::parse(std::slice::from_ref(&secret), Some("correct horse battery".into())).unwrap();
+        let shown = format!("{errors:?} {lock:?} {keys:?}");
+        for told in [&secret[..20], "hunter2", "correct horse"] {
+            assert!(!shown.contains(told), "{shown}");
+        }
+        assert!(errors[1].starts_with("line 2 "), "{errors:?}");
+    }
+
+    #[test]
+    fn a_lock_is_one_of_both() {
+        let public = x25519::Identity::generate().to_public().to_string();
+        assert!(matches!(Lock::parse(std::slice::from_ref(&public), None), Ok(Some(Lock::Recipients(_)))));
+        assert_eq!(Lock::parse(&[public], Some("long enough".into())).unwrap_err(), EnvelopeError::Both);
+        assert!(Lock::parse(&[], None).unwrap().is_none());
+        assert!(Lock::parse(&["age1nobody".into()], None).is_err());
+        assert_eq!(Keys::parse(&["# empty\n".into()], None).unwrap_err(), EnvelopeError::NoIdentity);
+    }
+
+    /// A file that begins with `bytes`.
+    fn file(bytes: &[u8]) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        file.rewind().unwrap();
+        file
+    }
+
+    #[test]
+    fn a_passphrase_that_asks_for_gigabytes_is_refused() {
+        let keys = Keys::parse(&[], Some("correct horse battery".into())).unwrap();
+        let mut recipient = scrypt::Recipient::new(SecretString::from("correct horse battery".to_owned()));
+        recipient.set_work_factor(2);
+        let encryptor = Encryptor::with_recipients(iter::once(&recipient as &dyn Recipient)).unwrap();
+        let mut bytes = Vec::new();
+        encryptor.wrap_output(&mut bytes).unwrap().finish().unwrap();
+        assert!(keys.open(file(&bytes)).is_ok());
+        // The work stands after the salt, at the end of the second line.
+        let end = bytes[MAGIC.len()..].iter().position(|byte| *byte == b'\n').unwrap() + MAGIC.len();
+        bytes.splice(end - 1..end, *b"30");
+        let error = keys.open(file(&bytes)).err().unwrap().to_string();
+        assert!(error.contains("more work"), "{error}");
+    }
+
+    #[test]
+    fn a_list_of_recipients_without_end_is_not_read() {
+        let mut bytes = MAGIC.to_vec();
+        let stanza = b"-> X25519 TEiF0ypqr+bpvcqXNyCVJpL7OuwPdVwPL7KQEbFDOCc\nEmECAEcKN+n/Vs9SbWiV+Hu0r+E8R77DdWYyd83nw7U\n";
+        while bytes.len() < 1 << 20 {
+            bytes.extend_from_slice(stanza);
+        }
+        assert!(matches!(Keys::default().open(file(&bytes)), Err(OpenError::Damaged)));
+    }
+}
