@@ -207,12 +207,13 @@ async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliEr
         Command::Keys(Keys::Locking(command)) => return keys::run(context, command).await,
         _ => {}
     }
+    let typed = Typed::of(context, command)?;
     let place = context.place.clone();
     let mut tries = 1;
     loop {
         let link = Link::open(&place, &mut context.out).await?;
         let joined = place.is_local() && link.is_daemon();
-        let outcome = through(context, &link, command).await;
+        let outcome = through(context, &link, command, &typed).await;
         if !matches!(outcome, Ok(Exit::Cancelled) | Err(CliError::Cancelled)) {
             tokio::select! {
                 () = link.wait_for_others(&mut context.out) => {}
@@ -228,33 +229,55 @@ async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliEr
     }
 }
 
-async fn through(context: &mut Context, link: &Link, command: &Command) -> Result<Exit, CliError> {
+/// What a command asks a person for, before a daemon is there to be waited for.
+#[derive(Default)]
+struct Typed {
+    /// Opens what is read.
+    unlock: Option<satchel_proto::v1::Unlock>,
+    /// Encrypts what is written.
+    passphrase: Option<String>,
+}
+
+impl Typed {
+    fn of(context: &Context, command: &Command) -> Result<Self, CliError> {
+        let known = context.passphrase.as_deref();
+        Ok(match command {
+            Command::Import(args) => Self { unlock: secret::unlock(&args.unlock, known)?, ..Self::default() },
+            Command::Apply(args) => Self { unlock: secret::unlock(&args.unlock, known)?, ..Self::default() },
+            Command::Export(args) => {
+                Self { passphrase: secret::chosen(&args.passphrase, known)?, ..Self::default() }
+            }
+            _ => Self::default(),
+        })
+    }
+}
+
+async fn through(
+    context: &mut Context,
+    link: &Link,
+    command: &Command,
+    typed: &Typed,
+) -> Result<Exit, CliError> {
     match command {
         // They stop their jobs in order.
-        Command::Import(args) => {
-            let unlock = secret::unlock(&args.unlock, context.passphrase.as_deref())?;
-            return import::run(context, link, args, unlock).await;
-        }
-        Command::Apply(args) => {
-            let unlock = secret::unlock(&args.unlock, context.passphrase.as_deref())?;
-            return import::run(context, link, args, unlock).await;
-        }
+        Command::Import(args) => return import::run(context, link, args, typed.unlock.clone()).await,
+        Command::Apply(args) => return import::run(context, link, args, typed.unlock.clone()).await,
         _ => {}
     }
     tokio::select! {
-        outcome = ask(context, link, command) => outcome,
+        outcome = ask(context, link, command, typed) => outcome,
         _ = tokio::signal::ctrl_c() => Err(CliError::Cancelled),
     }
 }
 
-async fn ask(context: &mut Context, link: &Link, command: &Command) -> Result<Exit, CliError> {
+async fn ask(context: &mut Context, link: &Link, command: &Command, typed: &Typed) -> Result<Exit, CliError> {
     match command {
         Command::Imports(command) => imports::run(context, link, command).await,
         Command::Sources(command) => sources::run(context, link, command).await,
         Command::Memories(command) => memories::run(context, link, command).await,
         Command::Relations(command) => relations::run(context, link, command).await,
         Command::Conversations(command) => conversations::run(context, link, command).await,
-        Command::Export(args) => exports::create(context, link, args).await,
+        Command::Export(args) => exports::create(context, link, args, typed.passphrase.as_deref()).await,
         Command::Exports(command) => exports::run(context, link, command).await,
         Command::Keys(Keys::Signing(command)) => signing::run(context, link, command).await,
         Command::Plugins(command) => plugins::run(context, link, command).await,

@@ -111,6 +111,9 @@ pub enum ExportError {
     /// The bundle of the ledger is no longer where it was written.
     #[error("the export is no longer at {path:?}")]
     Gone { path: PathBuf, source: io::Error },
+    /// It was read here, not written.
+    #[error("the export {id:?} was made elsewhere and applied here; only what was made here can be fetched")]
+    NotOurs { id: String },
     /// The base that was named.
     #[error("no export {id:?} is known here; `satchel exports list` shows those that are")]
     UnknownBase { id: String },
@@ -239,10 +242,11 @@ impl Exports {
         let id = Uuid::new_v4().to_string();
         let store = &self.0.store;
         let revision = store.revision();
-        let (delta, reason) = match choose(store, request, self.0.settings.renewal, revision, now)? {
-            Choice::Delta(delta) => (Some(*delta), None),
-            Choice::Full(reason) => (None, reason),
-        };
+        let (delta, reason) =
+            match choose(store, request, self.0.settings.renewal, (revision, now), scheduled)? {
+                Choice::Delta(delta) => (Some(*delta), None),
+                Choice::Full(reason) => (None, reason),
+            };
         let progress = Cell::new(total(store, request, delta.as_ref())?);
         let told = bundle::Told { progress, tell };
         let private = OnceCell::new();
@@ -293,9 +297,13 @@ impl Exports {
     /// The bundle as one ZIP file: the file itself, or a temporary one made of the folder.
     ///
     /// # Errors
-    /// When it is gone or cannot be read.
+    /// When it was not made here, is gone or cannot be read.
     pub fn open(&self, record: &ExportRecord) -> Result<File, ExportError> {
         let path = PathBuf::from(&record.path);
+        if record.applied {
+            // What stands there is whatever was imported, which may be a folder with much else in it.
+            return Err(ExportError::NotOurs { id: record.export_id.clone() });
+        }
         let gone = |source| ExportError::Gone { path: path.clone(), source };
         if !path.is_dir() {
             return File::open(&path).map_err(gone);
@@ -309,9 +317,12 @@ impl Exports {
     /// Whose memories these are: the owner that exports name, or that of the first export that was applied here.
     ///
     /// # Errors
-    /// When the ledger cannot be read.
+    /// When the ledger or the key file cannot be used: whose they are is not known then.
     pub fn owner(&self) -> Result<Option<String>, ExportError> {
-        Ok(keys::owner(&self.0.keys).map_or_else(|| exported::owner(&self.0.store), |own| Ok(Some(own)))?)
+        Ok(match keys::load(&self.0.keys)? {
+            Some(signer) => Some(signer.owner),
+            None => exported::owner(&self.0.store)?,
+        })
     }
 
     /// The public keys of this data directory, multibase, that which signs first; none before the first export.

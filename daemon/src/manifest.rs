@@ -84,7 +84,10 @@ impl Selected {
         let own = manifest.filter(|manifest| header.export_id.as_ref() == Some(&manifest.export_id));
         let named = header.exported_by.as_deref().and_then(|name| name.split_once('/'));
         let partial = named.is_some_and(|(name, _)| name == SELECTION);
-        own.and_then(|manifest| manifest.filter.selection.clone()).or_else(|| partial.then(Self::default))
+        // Never empty: on the wire that would be no selection.
+        let unnamed =
+            || Self { by: vec!["something that only its manifest says".to_owned()], stripped: false };
+        own.and_then(|manifest| manifest.filter.selection.clone()).or_else(|| partial.then(unnamed))
     }
 
     /// What is missing, for people.
@@ -92,8 +95,7 @@ impl Selected {
     pub fn words(&self) -> String {
         let by = (!self.by.is_empty()).then(|| format!("a selection by {}", self.by.join(", ")));
         let stripped = self.stripped.then(|| "without identifiers".to_owned());
-        let words = by.into_iter().chain(stripped).collect::<Vec<_>>().join(", ");
-        if words.is_empty() { "a selection".to_owned() } else { words }
+        by.into_iter().chain(stripped).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -137,6 +137,8 @@ pub fn unlock(data_dir: &Path, unlock: &Unlock) -> Result<Option<Seal>, VaultErr
     let key = open(&ring, unlock)?;
     if ring.state == State::Replacing {
         satchel_store::finish(data_dir)?;
+        // What opens it may have been changed while this one asked for a passphrase.
+        ring = Ring::read(data_dir)?.unwrap_or(ring);
         ring.state = State::On;
         ring.write(data_dir)?;
     }
@@ -183,7 +185,10 @@ pub fn encrypt(
     let key = DataKey::random().map_err(random)?;
     let usual = lock(&key, opener, data_dir, unlock)?;
     let phrase = words::create().map_err(random)?;
-    let staged = satchel_store::stage(data_dir, &Seal::new(&key), progress)?;
+    let begun = || !matches!(Ring::read(data_dir), Ok(None));
+    let staged = satchel_store::stage(data_dir, &Seal::new(&key), &begun, progress)?;
+    // Another command encrypted it while this one asked for a passphrase.
+    let staged = staged.ok_or(VaultError::Encrypted)?;
     let mut ring = Ring::new(State::Replacing, vec![usual, recovery(&key, &phrase)?]);
     ring.write(data_dir)?;
     told(&phrase);

@@ -192,7 +192,11 @@ impl Copy<'_> {
         let mut left_out = Vec::new();
         for sha256 in store.blobs()? {
             let hash = Sha256Digest::from_bytes(sha256);
-            let Ok(Some(mut blob)) = store.blob_open(&sha256) else {
+            let opened = match store.blob_open(&sha256) {
+                Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::InvalidData => None,
+                opened => opened?,
+            };
+            let Some(mut blob) = opened else {
                 left_out.push(hash.to_hex());
                 continue;
             };

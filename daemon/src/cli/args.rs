@@ -129,8 +129,8 @@ pub enum Command {
     Conversations(Conversations),
     /// Write everything, or what changed, as a signed PAM 1.0 bundle
     ///
-    /// The bundle stands whole at its place or not at all. It is plain unless it is encrypted, and closed to
-    /// other users (mode 0600).
+    /// The bundle stands whole at its place or not at all. It is closed to other users (mode 0600), and plain
+    /// unless --encrypt-to or --passphrase is given.
     #[command(after_help = examples::EXPORT)]
     Export(ExportArgs),
     /// The exports that were made

@@ -17,7 +17,6 @@ use super::{
     link::Link,
     look::{Look, Paint},
     page::{self, Page},
-    secret,
     table::{Cell, Column, Table},
     text,
     time::Calendar,
@@ -29,7 +28,12 @@ use crate::manifest::Selected;
 ///
 /// # Errors
 /// As the daemon refuses.
-pub(crate) async fn create(context: &mut Context, link: &Link, args: &ExportArgs) -> Result<Exit, CliError> {
+pub(crate) async fn create(
+    context: &mut Context,
+    link: &Link,
+    args: &ExportArgs,
+    passphrase: Option<&str>,
+) -> Result<Exit, CliError> {
     let absolute = std::path::absolute(&args.output);
     let output =
         absolute.map_err(|source| CliError::File { action: "find", path: args.output.clone(), source })?;
@@ -43,7 +47,6 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &ExportArgs
         Some(given) => resolve(link, given).await?,
         None => String::new(),
     };
-    let passphrase = secret::chosen(&args.passphrase, context.passphrase.as_deref())?;
     let request = CreateExportRequest {
         r#type: kind.into(),
         base_export_id,
@@ -54,7 +57,7 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &ExportArgs
         filter: filter(&args.select, &context.calendar)?,
         strip_identifiers: args.strip_identifiers,
         age_recipients: args.encrypt_to.clone(),
-        passphrase: passphrase.unwrap_or_default(),
+        passphrase: passphrase.unwrap_or_default().to_owned(),
     };
     let spinner = context.out.spinner("writing the export");
     let made = make(link, request, &spinner).await;

@@ -47,7 +47,7 @@ struct Phrase<'a> {
 /// What does not open the data directory, a daemon that has it, and what the file system refuses.
 pub(crate) async fn run(context: &mut Context, command: &Locking) -> Result<Exit, CliError> {
     let Place::Local(config) = context.place.clone() else {
-        return Err(CliError::Usage("keys works here; leave --server and SATCHEL_SERVER out".to_owned()));
+        return Err(CliError::Usage("what opens the data directory is looked after on its own machine; leave --server and SATCHEL_SERVER out".to_owned()));
     };
     match command {
         Locking::Status => status(context, &config.data_dir)?,
@@ -59,6 +59,10 @@ pub(crate) async fn run(context: &mut Context, command: &Locking) -> Result<Exit
                 passphrase_file: new_passphrase_file.clone(),
                 ..config.unlock.clone()
             };
+            if lock.passphrase && new_passphrase_file.is_none() && !config.unlock.terminal {
+                let problem = "there is no terminal to ask for the new passphrase; name a file with --new-passphrase-file";
+                return Err(CliError::Usage(problem.to_owned()));
+            }
             let opener = opener(lock)?;
             vault::change(&config.data_dir, &opener, &config.unlock, phrase.as_ref(), &chosen)
                 .map_err(refused)?;

@@ -26,10 +26,19 @@ pub(crate) fn chosen(args: &PassphraseArgs, environment: Option<&str>) -> Result
         return Ok(given);
     }
     let first = ask("passphrase: ")?;
-    if ask("the same again: ")? != first {
+    let again = ask("the same again: ")?;
+    agreed(first, &again).map(Some)
+}
+
+/// An empty one would mean none to the daemon, and the export would be plain.
+fn agreed(first: String, again: &str) -> Result<String, CliError> {
+    if first.is_empty() {
+        return Err(CliError::Usage("the passphrase is empty; nothing was exported".to_owned()));
+    }
+    if again != first {
         return Err(CliError::Usage("the two passphrases differ".to_owned()));
     }
-    Ok(Some(first))
+    Ok(first)
 }
 
 /// What opens a file; none if nothing was given.
@@ -51,7 +60,7 @@ pub(crate) fn unlock(args: &UnlockArgs, environment: Option<&str>) -> Result<Opt
 fn given(args: &PassphraseArgs, environment: Option<&str>) -> Result<Option<String>, CliError> {
     if let Some(path) = &args.passphrase_file {
         let mut line = String::new();
-        let read = open(path).and_then(|file| BufReader::new(file.take(LONGEST)).read_line(&mut line));
+        let read = File::open(path).and_then(|file| BufReader::new(file.take(LONGEST)).read_line(&mut line));
         read.map_err(|source| CliError::File { action: "read", path: path.clone(), source })?;
         let line = line.trim_end_matches(['\n', '\r']);
         if line.is_empty() {
@@ -64,13 +73,9 @@ fn given(args: &PassphraseArgs, environment: Option<&str>) -> Result<Option<Stri
 
 fn text(path: &Path) -> Result<String, CliError> {
     let mut text = String::new();
-    let read = open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
+    let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
     read.map_err(|source| CliError::File { action: "read", path: path.to_owned(), source })?;
     Ok(text)
-}
-
-fn open(path: &Path) -> std::io::Result<File> {
-    File::open(path)
 }
 
 fn ask(prompt: &str) -> Result<String, CliError> {
@@ -83,4 +88,16 @@ fn ask(prompt: &str) -> Result<String, CliError> {
         source: error.into(),
     };
     rpassword::prompt_password(prompt).map_err(step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_passphrase_is_none_and_refused() {
+        assert!(agreed(String::new(), "").is_err_and(|error| error.to_string().contains("is empty")));
+        assert!(agreed("twelve hives".to_owned(), "twelve hive").is_err());
+        assert_eq!(agreed("twelve hives".to_owned(), "twelve hives").ok().as_deref(), Some("twelve hives"));
+    }
 }

@@ -1,5 +1,7 @@
 //! What an incremental export builds on, and when a full one takes its place.
 
+use std::path::Path;
+
 use satchel_store::{Revision, Store};
 
 use super::{ExportError, ExportRecord, ExportRequest, Extent, Format, delta::Delta};
@@ -23,8 +25,8 @@ pub(super) fn choose(
     store: &Store,
     request: &ExportRequest,
     renewal: Renewal,
-    revision: Revision,
-    now: i64,
+    (revision, now): (Revision, i64),
+    scheduled: bool,
 ) -> Result<Choice, ExportError> {
     let named = match &request.extent {
         Extent::Full => return Ok(Choice::Full(None)),
@@ -43,7 +45,7 @@ pub(super) fn choose(
         }
         return Ok(Choice::Delta(Box::new(Delta::since(store, &base, revision)?)));
     }
-    let base = match latest(store, request, revision)? {
+    let base = match latest(store, request, revision, scheduled)? {
         Ok(base) => base,
         Err(reason) => return Ok(Choice::Full(Some(reason))),
     };
@@ -61,11 +63,13 @@ pub(super) fn choose(
     Ok(Choice::Delta(Box::new(delta)))
 }
 
-/// The newest full export that can be built on, or why a full one is due.
+/// The newest full export that can be built on, or why a full one is due. A person who asks for changes knows where the base is;
+/// what is made by a schedule must not build on one that is gone.
 fn latest(
     store: &Store,
     request: &ExportRequest,
     revision: Revision,
+    scheduled: bool,
 ) -> Result<Result<ExportRecord, String>, ExportError> {
     let mut found = None;
     exported::each(store, |record| {
@@ -73,7 +77,9 @@ fn latest(
             found = Some(Err(
                 "the last incremental export could not say all that happened since its base".into()
             ));
-        } else if unfit(&record, request, revision).is_none() {
+        } else if unfit(&record, request, revision).is_none()
+            && (!scheduled || Path::new(&record.path).exists())
+        {
             found = Some(Ok(record));
         }
         found.is_none()

@@ -93,7 +93,9 @@ impl Delta {
                     delta.conversations.insert(id);
                 }
                 (ChangeKind::Relation, ChangeOp::Withdrawn) => {
-                    delta.withdrawn_relations.insert(id);
+                    if relation_leaves(store, &id, to)? {
+                        delta.withdrawn_relations.insert(id);
+                    }
                 }
                 (ChangeKind::Relation, _) => {
                     delta.relations.insert(id);
@@ -129,17 +131,18 @@ impl Delta {
         };
         if !now.exportable() {
             self.withheld += 1;
-            if told.is_some() || left_since(store, &id, self.from)? {
+            if told.is_some() || left_since(store, &id, self.from, |_| true)? {
                 self.unsaid.private += 1;
             }
             return Ok(None);
         }
+        let revived = now.status != Status::Retracted && self.told_retracted(store, &id, told.as_ref())?;
+        self.unsaid.revived += u64::from(revived);
         match &told {
-            Some(told) if told.status == Status::Retracted && now.status != Status::Retracted => {
-                self.unsaid.revived += 1;
-            }
             // A retraction counts whenever it was.
-            Some(told) if now.status != Status::Retracted && changed_at(&now) < changed_at(told) => {
+            Some(told)
+                if !revived && now.status != Status::Retracted && changed_at(&now) < changed_at(told) =>
+            {
                 self.unsaid.older += 1;
             }
             Some(_) => {}
@@ -156,6 +159,12 @@ impl Delta {
         }
         self.memories.insert(id);
         Ok(Some(changed_at(&now)))
+    }
+
+    /// Whether the base, or an increment since, said that the memory is retracted.
+    fn told_retracted(&self, store: &Store, id: &str, told: Option<&Memory>) -> Result<bool, ExportError> {
+        let retracted = |memory: &Memory| memory.status == Status::Retracted;
+        Ok(told.is_some_and(retracted) || left_since(store, id, self.from, retracted)?)
     }
 
     /// Records that it holds.
@@ -193,6 +202,17 @@ fn replaced<'e>(edges: &'e [RelationRecord], id: &'e str) -> impl Iterator<Item 
     edges.map(|edge| edge.to.clone())
 }
 
+/// Whether both ends of a relation may leave: its id is made of theirs, and theirs of what the memories say.
+fn relation_leaves(store: &Store, id: &str, to: Revision) -> Result<bool, ExportError> {
+    let Some(record) = store.relation(id, Some(to))? else { return Ok(false) };
+    for end in [&record.relation.from, &record.relation.to] {
+        if store.memory(end, Some(to))?.is_some_and(|end| !end.memory.exportable()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 fn feed(store: &Store, from: Revision, to: Revision) -> Result<Last, ExportError> {
     let mut last = Last::new();
     let mut after = ChangePosition::after(from);
@@ -208,9 +228,14 @@ fn feed(store: &Store, from: Revision, to: Revision) -> Result<Last, ExportError
 }
 
 /// Whether a memory had a version since the base that may have left with an earlier delta.
-fn left_since(store: &Store, id: &str, from: Revision) -> Result<bool, ExportError> {
+fn left_since(
+    store: &Store,
+    id: &str,
+    from: Revision,
+    fits: impl Fn(&Memory) -> bool,
+) -> Result<bool, ExportError> {
     let versions = store.memory_versions(id)?;
-    Ok(versions
-        .iter()
-        .any(|record| !record.withdrawn && record.revision > from && record.memory.exportable()))
+    Ok(versions.iter().any(|record| {
+        !record.withdrawn && record.revision > from && record.memory.exportable() && fits(&record.memory)
+    }))
 }

@@ -164,12 +164,6 @@ pub(super) fn rotate(keys: &Path, signer: &Signer, now: i64) -> Result<Signer, E
     open(&path, &read(&path).map_err(failed)?)
 }
 
-/// Whom the key belongs to; none before the first export.
-pub(super) fn owner(keys: &Path) -> Option<String> {
-    let path = keys.join(KEY_FILE);
-    Some(open(&path, &read(&path).ok()?).ok()?.owner)
-}
-
 /// The public keys that this data directory signs and signed with, as multibase, that which signs first.
 pub(super) fn known(keys: &Path) -> Vec<String> {
     let path = keys.join(KEY_FILE);

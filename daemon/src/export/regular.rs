@@ -1,15 +1,16 @@
 //! Makes the exports of a schedule, and removes those that are no longer needed.
 
-use std::{collections::BTreeSet, fs, io, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use satchel_pam::time::Timestamp;
 use uuid::Uuid;
 
 use super::{ExportError, ExportRecord, ExportRequest, Exports, Extent, FULL, Format, Selection};
 use crate::{exported, schedule::Regular};
-
-/// Exports of a schedule that are looked at: a year of daily ones, and more than any retention keeps.
-const REMEMBERED: usize = 400;
 
 impl Exports {
     /// Makes the export of a schedule if one is due, and removes what it no longer needs. None: none is due.
@@ -19,7 +20,9 @@ impl Exports {
     pub fn regular(&self, plan: &Regular) -> Result<Option<ExportRecord>, ExportError> {
         let made = self.scheduled()?;
         let now = self.0.clock.now_micros();
-        if !plan.schedule.due(made.first().map(|record| record.at_micros), now) {
+        // One of a clock that ran ahead says nothing of when the next is due.
+        let last = made.iter().map(|record| record.at_micros).find(|at| *at <= now);
+        if !plan.schedule.due(last, now) {
             return Ok(None);
         }
         let request = ExportRequest {
@@ -39,12 +42,13 @@ impl Exports {
         Ok(Some(record))
     }
 
-    /// The newest exports that a schedule made, newest first.
+    /// What a schedule made and still lies there, newest first; and the newest, though somebody removed it: it tells when one is due.
     fn scheduled(&self) -> Result<Vec<ExportRecord>, ExportError> {
         let mut found = Vec::new();
         exported::each(&self.0.store, |record| {
-            found.extend(record.scheduled.then_some(record));
-            found.len() < REMEMBERED
+            let wanted = record.scheduled && (found.is_empty() || Path::new(&record.path).exists());
+            found.extend(wanted.then_some(record));
+            true
         })?;
         Ok(found)
     }

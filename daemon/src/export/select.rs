@@ -33,10 +33,27 @@ impl Selection {
     /// Which conversations; none of them, if the memories are chosen by what only memories have.
     #[must_use]
     pub fn conversations(&self) -> Option<ConversationQuery> {
+        // Every field is named: one that says nothing of conversations leaves them out.
         let MemoryQuery {
-            types, statuses, platforms, accounts, tags_any, tags_all, created, updated, ..
+            types,
+            statuses,
+            platforms,
+            accounts,
+            tags_any,
+            tags_all,
+            conversation,
+            created,
+            updated,
+            content_hash,
+            ids,
+            order: _,
         } = &self.memories;
-        (types.is_empty() && statuses.is_empty()).then(|| ConversationQuery {
+        let of_memories = !types.is_empty()
+            || !statuses.is_empty()
+            || conversation.is_some()
+            || content_hash.is_some()
+            || !ids.is_empty();
+        (!of_memories).then(|| ConversationQuery {
             platforms: platforms.clone(),
             accounts: accounts.clone(),
             tags_any: tags_any.clone(),

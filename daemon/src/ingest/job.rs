@@ -253,9 +253,11 @@ impl Task {
             memories::settle(&self.inner.store, &mut writer, tail, &mut record)?;
             points::reached("memories settled");
             writer.remember_late(&mut record)?;
-            writer.spill_page(&mut record)?;
             Ok(ended)
         });
+        // What was left out is listed, however the import ended.
+        let spilled = writer.spill_page(&mut record);
+        let outcome = outcome.and_then(|ended| spilled.map(|()| ended));
         let outcome = match outcome {
             Err(IngestError::Cancelled) => Ok(Ended::Cancelled),
             outcome => outcome,

@@ -86,7 +86,7 @@ pub(super) fn settle(
             batches.put(change, writer, record)?;
         }
     }
-    for change in named::relation_changes(store, derived.relations, &replayed)? {
+    for change in named::relation_changes(store, derived.relations, &replayed, &writer.undone)? {
         batches.put(change, writer, record)?;
     }
     for change in named::embedding_changes(store, embeddings, &keys, record)? {
@@ -209,6 +209,12 @@ impl Evidence {
                 Some(known) => versions.len() > 1 && known.exported < document.exported,
             }
         });
+        // They are stored once more: with when they were exported last.
+        for document in &documents {
+            let (id, _) =
+                document.encode().map_err(|_| IngestError::Unencodable { what: "a memory of a document" })?;
+            known.keys.remove(&key_of(&id));
+        }
         Ok(Self { known, fresh, reports, documents, edges: Vec::new() })
     }
 

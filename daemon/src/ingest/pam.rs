@@ -12,6 +12,8 @@ mod rules;
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::Read as _,
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
 };
 
 use satchel_host::{CancelToken, Files as _, Summary};
@@ -29,7 +31,7 @@ use super::{
     Apply, IngestError,
     conclude::Ended,
     receipt::ImportRecord,
-    run::{Applied, Normalised, Tail},
+    run::{Applied, IDLE, Normalised, Tail},
     write::Writer,
 };
 use crate::{
@@ -144,7 +146,7 @@ impl Reading<'_, '_, '_> {
 
     /// Reads the memory store: its index of conversations, or why nothing of the bundle is taken.
     fn store(&mut self, name: &str) -> Result<Result<Vec<(usize, IndexEntry)>, String>, IngestError> {
-        let bytes = match self.read(name, LONGEST) {
+        let bytes = match self.read(name, LONGEST)? {
             Ok(bytes) => bytes,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -229,17 +231,25 @@ impl Reading<'_, '_, '_> {
         Ok(())
     }
 
-    /// The bytes of a document; why not, for people.
-    fn read(&mut self, name: &str, limit: u64) -> Result<Vec<u8>, String> {
-        let failed = |error: std::io::Error| format!("{name:?} cannot be read: {error}");
-        let mut bytes = Vec::new();
-        let reader = self.run.bundle.open(name, 0).map_err(failed)?;
-        reader.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
-        self.done += bytes.len() as u64;
-        if bytes.len() as u64 > limit {
-            return Err(format!("{name:?} is longer than the {limit} bytes that are held in memory"));
-        }
-        Ok(bytes)
+    /// The bytes of a document; why not, for people. A disk that does not answer holds no other import meanwhile.
+    fn read(&mut self, name: &str, limit: u64) -> Result<Result<Vec<u8>, String>, IngestError> {
+        let bundle = self.run.bundle;
+        let read = thread::scope(|scope| {
+            let (sender, receiver) = mpsc::sync_channel(1);
+            // Nobody listens only if this import has failed meanwhile.
+            scope.spawn(move || drop(sender.send(bytes_of(bundle, name, limit))));
+            loop {
+                match receiver.recv_timeout(IDLE) {
+                    Ok(read) => break Ok(read),
+                    Err(RecvTimeoutError::Timeout) => self.writer.let_others(self.record)?,
+                    Err(RecvTimeoutError::Disconnected) => {
+                        break Err(IngestError::Unencodable { what: "what a reader read" });
+                    }
+                }
+            }
+        })?;
+        self.done += read.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        Ok(read)
     }
 
     /// Takes an id for a record of this run; why not, if it has been taken.
@@ -302,4 +312,16 @@ fn referred<'b>(run: &'b Run<'_>, document: &str, reference: &str) -> Option<&'b
     };
     find(format!("{}{reference}", run.files.root))
         .or_else(|| find(format!("{}{reference}", folder_of(document))))
+}
+
+/// The bytes of a document, at most `limit`.
+fn bytes_of(bundle: &Bundle, name: &str, limit: u64) -> Result<Vec<u8>, String> {
+    let failed = |error: std::io::Error| format!("{name:?} cannot be read: {error}");
+    let mut bytes = Vec::new();
+    let reader = bundle.open(name, 0).map_err(failed)?;
+    reader.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > limit {
+        return Err(format!("{name:?} is longer than the {limit} bytes that are held in memory"));
+    }
+    Ok(bytes)
 }

@@ -30,7 +30,7 @@ use crate::{
 /// Encoded records between the second and the third thread.
 const QUEUE_BYTES: usize = 4 << 20;
 /// How long a batch is held open for records that do not come.
-const IDLE: Duration = Duration::from_millis(500);
+pub(super) const IDLE: Duration = Duration::from_millis(500);
 
 /// What is read, by whom, and how.
 pub(super) struct Run<'a> {

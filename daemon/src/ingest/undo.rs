@@ -255,6 +255,9 @@ impl<'a> Run<'a> {
     }
 
     fn turn(&mut self) -> Result<(), IngestError> {
+        // An import that looked before the undo was noted has committed when the turn is ours; the next one knows of it.
+        self.writer.hold()?;
+        self.writer.flush(&mut self.scratch)?;
         let brought = lineage::brought(&self.inner.store, Brought::Parts, self.import)?;
         let brought: BTreeSet<Key> = brought.into_iter().collect();
         let mut after = None;
@@ -382,7 +385,7 @@ impl<'a> Run<'a> {
             }
             changes.push(Change::Memory(Box::new(memory)));
         }
-        let drawn = relation_changes(store, now.relations, &replayed)?;
+        let drawn = relation_changes(store, now.relations, &replayed, &self.after)?;
         self.outcome.relations.restored += drawn.len() as u64;
         changes.extend(drawn);
         if !self.dry_run {

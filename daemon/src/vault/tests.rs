@@ -219,7 +219,7 @@ fn an_encryption_that_was_cut_off_is_done_by_the_next_start() {
     let opener = Opener::KeyFile(home.path("data.key"));
     let lock = lock(&key, &opener, &home.data(), &Unlock::default()).unwrap();
     // The process ends right after the commit point.
-    drop(satchel_store::stage(&home.data(), &Seal::new(&key), &mut |_| {}).unwrap());
+    drop(satchel_store::stage(&home.data(), &Seal::new(&key), &|| false, &mut |_| {}).unwrap());
     Ring::new(State::Replacing, vec![lock]).write(&home.data()).unwrap();
     assert!(!status(&home.data()).unwrap().unwrap().complete);
     let store = home.open(&Unlock::default()).unwrap();

@@ -45,7 +45,7 @@ impl Staged {
     ///
     /// # Errors
     /// What the file system refuses; [`finish`] goes on then.
-    pub fn replace(self) -> Result<(), StoreError> {
+    pub fn replace(&self) -> Result<(), StoreError> {
         replace_some(&self.dir, usize::MAX).map(|_| ())
     }
 }
@@ -60,36 +60,58 @@ pub fn finish(dir: &Path) -> Result<(), StoreError> {
 }
 
 /// Builds the store in `dir`, sealed with `seal`, beside the plain one, and makes sure that it shows the same. The plain one stays as
-/// it is. What an earlier try left is removed first.
+/// it is. What an earlier try left is removed first, unless `begun` says that a replacement has begun since the caller looked: then
+/// that holds the only copy, and the answer is none.
 ///
 /// # Errors
 /// [`StoreError::Locked`] if a process has the store, [`StoreError::DamagedJournal`] if it is damaged, and what the file system refuses.
-pub fn stage(dir: &Path, seal: &Seal, progress: &mut dyn FnMut(CheckProgress)) -> Result<Staged, StoreError> {
+pub fn stage(
+    dir: &Path,
+    seal: &Seal,
+    begun: &dyn Fn() -> bool,
+    progress: &mut dyn FnMut(CheckProgress),
+) -> Result<Option<Staged>, StoreError> {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let journal = dir.join("journal");
     let first = claim(dir)?;
+    if begun() {
+        return Ok(None);
+    }
+    for path in PIECES.map(|name| dir.join(name)) {
+        if path.is_symlink() {
+            let source = io::Error::other(
+                "what it leads to would stay plain; let the data directory itself lie there",
+            );
+            return Err(StoreError::Io { action: "encrypt through the link", path, source });
+        }
+    }
     let stage = dir.join(STAGE);
     erase(&stage).map_err(StoreError::io("remove", &stage))?;
-    if !journal.is_dir() {
-        return Ok(Staged { dir: dir.to_owned(), _claim: first });
+    if PIECES.iter().all(|name| !dir.join(name).exists()) {
+        return Ok(Some(Staged { dir: dir.to_owned(), _claim: first }));
     }
     drop(first);
     // An open cuts the unfinished tail that a kill left, and tells what is damaged.
     let before = shown(dir, None)?;
     let staged = Staged { dir: dir.to_owned(), _claim: claim(dir)? };
+    if begun() {
+        return Ok(None);
+    }
     make_room(dir, before.bytes, disk.as_ref())?;
     disk.create_folders(&stage).map_err(StoreError::io("create", &stage))?;
-    let Some(old) = Segments::list(&disk, journal, None)? else { return Ok(staged) };
+    let Some(old) = Segments::list(&disk, journal, None)? else {
+        return Err(StoreError::DamagedJournal { first: differs(dir) });
+    };
     rewrite(&disk, &old, stage.join("journal"), Some(seal), None, progress)?;
     copy_blobs(dir, &stage, seal, disk.as_ref())?;
     let after = shown(&stage, Some(seal))?;
-    if (after.revision, after.digest) != (before.revision, before.digest) {
+    if (after.revision, after.digest, after.broken) != (before.revision, before.digest, before.broken) {
         return Err(StoreError::DamagedJournal { first: differs(dir) });
     }
     for folder in [&stage, dir] {
         disk.sync_folder(folder).map_err(StoreError::io(FSYNC, folder))?;
     }
-    Ok(staged)
+    Ok(Some(staged))
 }
 
 /// What a store shows, and the bytes that it takes.
@@ -97,6 +119,8 @@ struct Shown {
     revision: Revision,
     digest: StateDigest,
     bytes: u64,
+    /// Attachments whose bytes are missing or damaged: they stay so.
+    broken: usize,
 }
 
 fn shown(dir: &Path, seal: Option<&Seal>) -> Result<Shown, StoreError> {
@@ -107,9 +131,16 @@ fn shown(dir: &Path, seal: Option<&Seal>) -> Result<Shown, StoreError> {
     {
         return Err(StoreError::DamagedJournal { first });
     }
+    // Every byte is opened once: what is plain goes after this.
+    let report = store.check(true, &mut |_| {})?;
+    let differing = (!report.engine_problems.is_empty()).then(|| differs(dir));
+    if let Some(first) = report.damage.into_iter().next().or(differing) {
+        return Err(StoreError::DamagedJournal { first });
+    }
+    let broken = report.blob_problems.len();
     let stats = store.stats()?;
     let bytes = stats.journal_bytes + stats.engine_bytes + stats.blob_bytes;
-    let shown = Shown { revision: store.revision(), digest: store.state_digest(), bytes };
+    let shown = Shown { revision: store.revision(), digest: store.state_digest(), bytes, broken };
     store.close()?;
     Ok(shown)
 }
@@ -160,8 +191,11 @@ pub(crate) fn replace_some(dir: &Path, most: usize) -> Result<bool, StoreError> 
     };
     for name in PIECES {
         let (from, to) = (stage.join(name), dir.join(name));
-        if from.symlink_metadata().is_err() {
-            continue;
+        match from.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            // Whether it has moved already is not known then, and what is left of it would be erased below.
+            Err(error) => return Err(StoreError::io("look at", &from)(error)),
+            Ok(_) => {}
         }
         let done = step(&mut || erase(&to).map_err(StoreError::io("erase", &to)))?
             && step(&mut || take_place(&from, &to, dir))?;

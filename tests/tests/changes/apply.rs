@@ -8,8 +8,10 @@ use satchel_daemon::{
     ingest::{
         Apply,
         receipt::{DifferenceKind, ImportRecord, ImportStatus},
+        undo::{Turn, TurnRequest},
     },
 };
+use satchel_host::CancelToken;
 use satchel_pam::{memory::Status, time::Timestamp};
 use satchel_store::Change;
 use satchel_tests::archive::{Archive, State, demo};
@@ -232,6 +234,57 @@ fn a_withdrawn_relation_is_withdrawn_elsewhere_too_if_the_manifest_is_signed() -
     assert!(!stands(&there)?, "the base does not bring it back");
     done(&there.apply(&again)?)?;
     assert!(stands(&there)?, "drawn anew, it stands");
+    Ok(())
+}
+
+#[test]
+fn a_relation_that_an_import_took_back_stands_again_when_that_is_undone() -> Result<()> {
+    let mut history = History::new(25)?;
+    history.put(&memory("one", "One", T))?;
+    history.put(&memory("two", "Two", T))?;
+    history.commit(vec![Change::Relation(satchel_pam::relation::Relation {
+        id: "edge".into(),
+        from: "one".into(),
+        to: "two".into(),
+        relation_type: satchel_pam::relation::RelationType::RelatedTo,
+        confidence: None,
+        created_at: Timestamp::saturating(T),
+    })])?;
+    let (base, whole) = history.full("full")?;
+    history.commit(vec![Change::WithdrawRelation("edge".into())])?;
+    let (_, without) = history.changes(&base.export_id, "without")?;
+    let there = Archive::open(&history.folder.path().join("there"))?;
+    let stands = || -> Result<bool> {
+        Ok(there.store.relation("edge", None)?.is_some_and(|record| !record.withdrawn))
+    };
+    there.apply(&whole)?;
+    let import = there.apply(&without)?;
+    assert!(!stands()?);
+    let request = TurnRequest { id: &import.id, turn: Turn::Undo, dry_run: false, expected: None };
+    there.imports.turn(request, &CancelToken::new())?.context("the import")?;
+    assert!(stands()?, "nothing that counts takes it back any more");
+    Ok(())
+}
+
+#[test]
+fn a_version_that_was_exported_once_more_stays_shown() -> Result<()> {
+    let mut history = History::new(26)?;
+    let (one, other) = (memory("m", "One", T), memory("m", "Other", T));
+    let mut bundles = Vec::new();
+    for (at, version) in [&one, &other, &one].into_iter().enumerate() {
+        history.put(version)?;
+        bundles.push(history.full(&format!("full-{at}"))?.1);
+    }
+    let there = Archive::open(&history.folder.path().join("there"))?;
+    for bundle in &bundles {
+        there.apply(bundle)?;
+    }
+    let shown =
+        || -> Result<String> { Ok(there.store.memory("m", None)?.context("it is shown")?.memory.content) };
+    assert_eq!(shown()?, "One");
+    // Memories are derived anew from all that is stored.
+    there.import(&demo().join("claude-export"))?;
+    assert_eq!(shown()?, "One");
     Ok(())
 }
 

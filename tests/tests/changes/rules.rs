@@ -172,6 +172,45 @@ fn a_memory_that_becomes_public_brings_its_relations() -> Result<()> {
 }
 
 #[test]
+fn a_relation_of_what_must_not_leave_is_not_named_where_it_is_withdrawn() -> Result<()> {
+    let mut history = History::new(5)?;
+    history.put(&memory("open", "open", T))?;
+    history.put(&private("shy"))?;
+    history.put(&memory("other", "other", T))?;
+    let edge = |id: &str, to: &str| satchel_pam::relation::Relation {
+        id: id.into(),
+        from: "open".into(),
+        to: to.into(),
+        relation_type: satchel_pam::relation::RelationType::RelatedTo,
+        confidence: None,
+        created_at: Timestamp::saturating(T),
+    };
+    history.commit(vec![Change::Relation(edge("told", "other")), Change::Relation(edge("hidden", "shy"))])?;
+    let (base, _) = history.full("full")?;
+    history
+        .commit(vec![Change::WithdrawRelation("told".into()), Change::WithdrawRelation("hidden".into())])?;
+    let (_, changes) = history.changes(&base.export_id, "delta")?;
+    assert_eq!(manifest(&changes)?["withdrawn_relations"], serde_json::json!(["told"]));
+    Ok(())
+}
+
+#[test]
+fn a_retraction_that_an_increment_told_and_that_was_taken_back_makes_the_next_export_full() -> Result<()> {
+    let mut history = History::new(6)?;
+    history.put(&memory("m", "Keeps bees", T))?;
+    let (base, _) = history.full("full")?;
+    history
+        .put(&satchel_pam::memory::Memory { status: Status::Retracted, ..memory("m", "Keeps bees", T) })?;
+    history.changes(&base.export_id, "retracted")?;
+    let mut again = memory("m", "Keeps bees", T);
+    again.temporal.updated_at = Some(Timestamp::saturating(T + 5_000_000));
+    history.put(&again)?;
+    let (delta, _) = history.changes(&base.export_id, "revived")?;
+    assert!(delta.full_next, "{:?}", delta.warnings);
+    Ok(())
+}
+
+#[test]
 fn what_cannot_be_a_base_is_refused_with_its_reason() -> Result<()> {
     let mut history = History::new(5)?;
     history.put(&memory("m", "Keeps bees", T))?;
@@ -287,5 +326,25 @@ fn the_daemon_exports_by_its_schedule_and_keeps_what_is_needed() -> Result<()> {
         let report = verify::path(&pair[1], &Options { base: Some(pair[0].clone()), ..Options::default() })?;
         ensure!(report.valid, "{:?}", report.issues);
     }
+    Ok(())
+}
+
+#[test]
+fn a_backup_builds_on_nothing_that_is_gone_and_goes_on_after_a_clock_that_ran_ahead() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let archive = Archive::open(&folder.path().join("data"))?;
+    let backup = folder.path().join("backup");
+    let plan = Regular { schedule: "daily 03:00".parse()?, folder: backup.clone(), keep: 2 };
+    let day = |day: i64| {
+        let clock = Arc::new(Fixed(T + day * DAY));
+        let keys = folder.path().join("keys");
+        Exports::renewing(archive.store.clone(), clock, keys, Renewal::default()).regular(&plan)
+    };
+    let ahead = day(400)?.context("the first")?;
+    let now = day(0)?.context("what is made in the future says nothing of today")?;
+    ensure!(ahead.export_type == FULL && now.export_type == INCREMENTAL, "{now:?}");
+    fs::remove_dir_all(&backup)?;
+    let again = day(1)?.context("one is due")?;
+    assert_eq!((again.export_type.as_str(), Path::new(&again.path).exists()), (FULL, true));
     Ok(())
 }

@@ -17,7 +17,8 @@ Exit codes:
   3 the files were not recognised
 
 A flag goes before the environment (SATCHEL_DATA_DIR, SATCHEL_CONFIG, SATCHEL_SERVER, SATCHEL_COLOR, SATCHEL_LOG), that
-before the configuration file. Results go to stdout, everything else to stderr.";
+before the configuration file. SATCHEL_DATA_PASSPHRASE opens an encrypted data directory, SATCHEL_PASSPHRASE encrypted
+exports. Results go to stdout, everything else to stderr.";
 
 pub(super) const SERVE: &str = "\
 Examples:

@@ -65,6 +65,16 @@ pub(super) fn changed(
         let problem = "nothing is to change; name a field, such as --content, --tag or --clear";
         return Err(CliError::Usage(problem.to_owned()));
     }
+    // What does not change is not sent: a call that is repeated has the same bytes, though the memory changed meanwhile.
+    if !mask.contains(&"access") {
+        memory.access = None;
+    }
+    if !mask.contains(&"metadata_json") {
+        memory.metadata_json = None;
+    }
+    if !mask.contains(&"tags") {
+        memory.tags.clear();
+    }
     Ok((memory, mask.into_iter().map(str::to_owned).collect()))
 }
 
@@ -137,4 +147,30 @@ fn metadata(known: Option<&str>, given: &[String]) -> Result<String, CliError> {
         }
     }
     Ok(Value::Object(metadata).to_string())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use clap::Parser as _;
+    use jiff::{Timestamp, tz::TimeZone};
+
+    use super::*;
+    use crate::cli::args::{Cli, Command, Memories};
+
+    #[test]
+    fn an_edit_that_is_repeated_sends_the_same() {
+        let calendar = Calendar { now: Timestamp::UNIX_EPOCH, zone: TimeZone::UTC };
+        let cli = Cli::try_parse_from(["satchel", "memories", "edit", "9c41", "--content", "Hives"]).unwrap();
+        let Command::Memories(Memories::Edit(args)) = cli.command else { unreachable!("it is an edit") };
+        let before = Memory { id: "9c41".to_owned(), ..Memory::default() };
+        let marked = r#"{"satchel":{"edited":{"content":"2026-03-01T00:00:00Z"}}}"#;
+        let after = Memory {
+            metadata_json: Some(marked.to_owned()),
+            tags: vec!["bees".to_owned()],
+            access: Some(Access::default()),
+            ..before.clone()
+        };
+        assert_eq!(changed(&args, &before, &calendar).unwrap(), changed(&args, &after, &calendar).unwrap());
+    }
 }

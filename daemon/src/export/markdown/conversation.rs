@@ -8,7 +8,7 @@ use std::{
 use satchel_pam::conversation::{
     Attachment, Citation, Content, ConversationHeader, Message, Part, PartKind, Role, ToolCall, ToolInput,
 };
-use satchel_store::ConversationRecord;
+use satchel_store::{ConversationRecord, MessageHead};
 
 use super::{ExportError, Files, Front, Job, Places, Target, memory, name, shown_header, text};
 use crate::plan::assemble;
@@ -101,6 +101,37 @@ fn head(
     Ok(())
 }
 
+/// What each message stands below. What the provider hides is left out; what follows it stands below what is shown. Each hidden
+/// message is passed once, however many follow it; a ring of them stands below nothing.
+fn above(heads: &[MessageHead], index: &BTreeMap<&str, usize>) -> Vec<Option<usize>> {
+    let parent = |at: usize| heads[at].parent.as_deref().and_then(|parent| index.get(parent)).copied();
+    // What is shown above a hidden message, once it is known.
+    let mut known: Vec<Option<Option<usize>>> = vec![None; heads.len()];
+    let mut all = Vec::with_capacity(heads.len());
+    for at in 0..heads.len() {
+        let (mut up, mut passed) = (parent(at), Vec::new());
+        let found = loop {
+            match up {
+                Some(hidden) if heads[hidden].hidden => {
+                    if let Some(found) = known[hidden] {
+                        break found;
+                    }
+                    // In a ring it is met again, and stands below nothing.
+                    known[hidden] = Some(None);
+                    passed.push(hidden);
+                    up = parent(hidden);
+                }
+                found => break found,
+            }
+        };
+        for hidden in passed {
+            known[hidden] = Some(found);
+        }
+        all.push(found);
+    }
+    all
+}
+
 impl<'r> Order<'r> {
     fn of(record: &'r ConversationRecord) -> Self {
         let heads = &record.heads;
@@ -109,26 +140,14 @@ impl<'r> Order<'r> {
         let path: Vec<&str> =
             assemble::leaf(record).map(|leaf| assemble::branch(record, leaf)).unwrap_or_default();
         let on_path: BTreeSet<&str> = path.iter().copied().collect();
-        let above = |at: usize| {
-            // What the provider hides is left out; what follows it stands below what is shown. A ring ends too.
-            let mut up = heads[at].parent.as_deref().and_then(|parent| index.get(parent));
-            for _ in 0..heads.len() {
-                match up {
-                    Some(at) if heads[*at].hidden => {
-                        up = heads[*at].parent.as_deref().and_then(|parent| index.get(parent));
-                    }
-                    found => return found.copied(),
-                }
-            }
-            None
-        };
+        let above = above(heads, &index);
         let mut below: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
         let mut starts = Vec::new();
         for (at, head) in heads.iter().enumerate().filter(|(_, head)| !head.hidden) {
             if on_path.contains(head.id.as_str()) {
                 continue;
             }
-            let up = above(at);
+            let up = above[at];
             if up.is_none_or(|up| on_path.contains(heads[up].id.as_str())) {
                 starts.push(at);
             } else {
@@ -144,7 +163,7 @@ impl<'r> Order<'r> {
         let mut stack: Vec<usize> = starts.into_iter().rev().collect();
         let mut last = None;
         while let Some(at) = stack.pop() {
-            let up = above(at);
+            let up = above[at];
             let answers = up.filter(|_| up != last).map(|up| heads[up].id.as_str());
             order.others.push(Line { at, answers });
             last = Some(at);

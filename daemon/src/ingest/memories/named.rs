@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::{
     ingest::{IngestError, UNDONE, receipt::ImportRecord, write::of_the_record},
+    lineage::Undone,
     plan::evidence::{Derived, Edge},
 };
 
@@ -57,12 +58,13 @@ pub(super) fn taken_back(
     Ok(taken_back)
 }
 
-/// What stores `relations` where the store has them otherwise. One that was only ever named, not `replayed`, and then taken
-/// back stays so, unless it was an undo that took it.
+/// What stores `relations` where the store has them otherwise. One that was only ever named, not `replayed`, and that an import
+/// took back stays so, until that import is undone. What the person took back is not among them.
 pub(in crate::ingest) fn relation_changes(
     store: &Store,
     relations: BTreeMap<String, Relation>,
     replayed: &BTreeSet<String>,
+    undone: &Undone,
 ) -> Result<Vec<Change>, IngestError> {
     let mut changes = Vec::new();
     for (id, relation) in relations {
@@ -71,7 +73,8 @@ pub(in crate::ingest) fn relation_changes(
             continue;
         };
         let same = stored.relation == relation;
-        let taken_back = same && !replayed.contains(&id) && stored.origin.reason != UNDONE;
+        let by_import = stored.origin.import.is_some_and(|import| !undone.contains(&import));
+        let taken_back = same && !replayed.contains(&id) && by_import && stored.origin.reason != UNDONE;
         if !same || stored.withdrawn && !taken_back {
             changes.push(Change::Relation(relation));
         }

@@ -28,7 +28,7 @@ const UNNAMED: &str = "unknown";
 impl Reading<'_, '_, '_> {
     /// Reads one document; whatever is wrong with it concerns no other.
     pub(super) fn conversation(&mut self, name: &str) -> Result<(), IngestError> {
-        let bytes = match self.read(name, LONGEST_CONVERSATION) {
+        let bytes = match self.read(name, LONGEST_CONVERSATION)? {
             Ok(bytes) => bytes,
             Err(reason) => return self.skip(RecordKind::Conversation, name.to_owned(), reason),
         };

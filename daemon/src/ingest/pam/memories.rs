@@ -120,7 +120,7 @@ impl Reading<'_, '_, '_> {
 
     /// Reads an embeddings document.
     pub(super) fn embeddings(&mut self, name: &str) -> Result<(), IngestError> {
-        let bytes = match self.read(name, LONGEST) {
+        let bytes = match self.read(name, LONGEST)? {
             Ok(bytes) => bytes,
             Err(reason) => return self.skip(RecordKind::File, name.to_owned(), reason),
         };

@@ -112,6 +112,7 @@ impl Spoken {
         words.dedup_by(|(_, one), (_, other)| one == other);
         let words: Vec<&Word> = words.into_iter().map(|(word, _)| word).collect();
         let counting = counting(&words);
+        let about = about(&words);
         let mut spoken = Self::default();
         for word in words.iter().filter(|word| counting.contains(word.act.as_str())) {
             match &word.deed {
@@ -127,8 +128,8 @@ impl Spoken {
                     spoken.relations.insert(id.clone(), None);
                 }
                 Deed::Undo(act) => {
-                    for memory in memories_of_act(&words, act) {
-                        let at = spoken.touched.entry(memory).or_insert(word.at);
+                    for memory in about.get(act.as_str()).into_iter().flatten() {
+                        let at = spoken.touched.entry(memory.clone()).or_insert(word.at);
                         *at = word.at.max(*at);
                     }
                 }
@@ -161,21 +162,22 @@ fn counting<'a>(words: &[&'a Word]) -> BTreeSet<&'a str> {
 /// The memories that an act is about; those of what it undid, if it is an undo.
 #[must_use]
 pub fn memories_of_act(words: &[&Word], act: &str) -> BTreeSet<String> {
-    let mut memories = BTreeSet::new();
-    let mut acts = vec![act];
-    let mut seen = BTreeSet::new();
-    while let Some(act) = acts.pop() {
-        if !seen.insert(act) {
-            continue;
-        }
-        for word in words.iter().filter(|word| word.act == act) {
-            memories.extend(word.memory());
-            if let Deed::Undo(inner) = &word.deed {
-                acts.push(inner);
-            }
-        }
+    let mut sorted = words.to_vec();
+    sorted.sort_by_key(|word| word.at);
+    about(&sorted).remove(act).unwrap_or_default()
+}
+
+/// The memories that each act is about. An undo is said after what it undoes, so one pass over words in order of time finds all.
+fn about<'a>(words: &[&'a Word]) -> BTreeMap<&'a str, BTreeSet<String>> {
+    let mut about: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for word in words {
+        let memories = match &word.deed {
+            Deed::Undo(act) => about.get(act.as_str()).cloned().unwrap_or_default(),
+            _ => word.memory().into_iter().collect(),
+        };
+        about.entry(&word.act).or_default().extend(memories);
     }
-    memories
+    about
 }
 
 /// Whether `act` counts among `words`.

@@ -58,7 +58,7 @@ fn a_plain_store_becomes_a_sealed_one_and_nothing_plain_stays() {
     let dir = tempfile::tempdir().unwrap();
     let before = plain(dir.path());
     assert!(readable(dir.path()).len() > 5);
-    stage(dir.path(), &seals(), &mut |_| {}).unwrap().replace().unwrap();
+    stage(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap().replace().unwrap();
     switched(dir.path(), &before, "at once");
     finish(dir.path()).unwrap();
     switched(dir.path(), &before, "finished again");
@@ -74,7 +74,7 @@ fn a_plain_store_becomes_a_sealed_one_and_nothing_plain_stays() {
 fn a_replacement_that_is_cut_off_at_any_step_goes_on() {
     let origin = tempfile::tempdir().unwrap();
     let before = plain(origin.path());
-    drop(stage(origin.path(), &seals(), &mut |_| {}).unwrap());
+    drop(stage(origin.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap());
     for steps in 0.. {
         let dir = tempfile::tempdir().unwrap();
         copy(origin.path(), dir.path());
@@ -93,14 +93,18 @@ fn a_staging_that_is_cut_off_changes_nothing_and_is_begun_anew() {
     let dir = tempfile::tempdir().unwrap();
     let before = plain(dir.path());
     // Another key, as of a try whose key was never written down; and half of what it staged.
-    drop(stage(dir.path(), &Seal::new(&DataKey::from_bytes(&[1; 32])), &mut |_| {}).unwrap());
+    drop(
+        stage(dir.path(), &Seal::new(&DataKey::from_bytes(&[1; 32])), &|| false, &mut |_| {})
+            .unwrap()
+            .unwrap(),
+    );
     fs::remove_dir_all(dir.path().join("encrypting/db")).unwrap();
     {
         let (store, events) = open_real(dir.path(), "boot").unwrap();
         assert_eq!(events.len(), 1, "{events:?}");
         assert_eq!(show_all(&store).unwrap(), before.0);
     }
-    stage(dir.path(), &seals(), &mut |_| {}).unwrap().replace().unwrap();
+    stage(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap().replace().unwrap();
     switched(dir.path(), &before, "begun anew");
 }
 
@@ -109,17 +113,17 @@ fn a_store_in_use_or_damaged_is_not_staged() {
     let dir = tempfile::tempdir().unwrap();
     plain(dir.path());
     let (store, _) = open_real(dir.path(), "boot").unwrap();
-    let refused = stage(dir.path(), &seals(), &mut |_| {});
+    let refused = stage(dir.path(), &seals(), &|| false, &mut |_| {});
     assert!(matches!(refused, Err(StoreError::Locked { .. })), "{refused:?}");
     drop(store);
-    let staged = stage(dir.path(), &seals(), &mut |_| {}).unwrap();
+    let staged = stage(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap();
     assert!(
         matches!(open_real(dir.path(), "boot"), Err(StoreError::Locked { .. })),
         "nobody writes meanwhile"
     );
     drop(staged);
     super::damage::flip(&dir.path().join("journal/00000001.seg"), 8 * 300);
-    let refused = stage(dir.path(), &seals(), &mut |_| {});
+    let refused = stage(dir.path(), &seals(), &|| false, &mut |_| {});
     assert!(matches!(refused, Err(StoreError::DamagedJournal { .. })), "{refused:?}");
     assert!(!readable(dir.path()).is_empty(), "the plain store stands");
 }
@@ -127,7 +131,7 @@ fn a_store_in_use_or_damaged_is_not_staged() {
 #[test]
 fn a_folder_without_a_store_needs_no_staging() {
     let dir = tempfile::tempdir().unwrap();
-    stage(dir.path(), &seals(), &mut |_| {}).unwrap().replace().unwrap();
+    stage(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap().replace().unwrap();
     assert!(!dir.path().join("journal").exists());
 }
 
@@ -175,4 +179,34 @@ fn content_can_be_changed_while_a_journal_is_written_anew() {
             }
         }
     });
+}
+
+#[test]
+fn a_replacement_that_began_meanwhile_is_not_disturbed() {
+    let dir = tempfile::tempdir().unwrap();
+    plain(dir.path());
+    drop(stage(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap());
+    let staged = dir.path().join("encrypting").join("journal");
+    assert!(staged.is_dir());
+    assert!(stage(dir.path(), &seals(), &|| true, &mut |_| {}).unwrap().is_none());
+    assert!(staged.is_dir(), "the only copy is gone");
+}
+
+#[test]
+fn what_lies_behind_a_link_is_not_left_plain() {
+    let (dir, large) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    plain(dir.path());
+    let (blobs, there) = (dir.path().join("blobs"), large.path().join("blobs"));
+    fs::rename(&blobs, &there).unwrap();
+    std::os::unix::fs::symlink(&there, &blobs).unwrap();
+    let refused = stage(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap_err();
+    assert!(refused.to_string().contains("blobs"), "{refused}");
+}
+
+#[test]
+fn a_store_without_its_journal_is_not_an_empty_one() {
+    let dir = tempfile::tempdir().unwrap();
+    plain(dir.path());
+    fs::rename(dir.path().join("journal"), dir.path().join("elsewhere")).unwrap();
+    assert!(stage(dir.path(), &seals(), &|| false, &mut |_| {}).is_err());
 }
