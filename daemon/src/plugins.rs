@@ -11,7 +11,7 @@ use std::{
     thread,
 };
 
-use satchel_host::{Host, HostError, HostOptions, Plugin};
+use satchel_host::{Host, HostError, HostOptions, Pace, Plugin};
 use satchel_plugins::BUILT_IN;
 
 /// Importers that are loaded at once. Compiling one takes memory, and uses all processors by itself.
@@ -20,6 +20,7 @@ const AT_ONCE: usize = 2;
 /// Importers, in the order in which they are asked.
 pub struct Plugins {
     cache: Option<PathBuf>,
+    pace: Pace,
     loaded: OnceLock<Result<Vec<Plugin>, PluginsError>>,
     fingerprint: OnceLock<String>,
 }
@@ -37,7 +38,7 @@ pub struct PluginsError {
 impl Plugins {
     /// The importers of this program; `cache` keeps their compiled code between starts.
     pub fn built_in(cache: Option<PathBuf>) -> Self {
-        Self { cache, loaded: OnceLock::new(), fingerprint: OnceLock::new() }
+        Self { cache, pace: Pace::default(), loaded: OnceLock::new(), fingerprint: OnceLock::new() }
     }
 
     /// All of them, compiled or read from the cache at the first call.
@@ -45,8 +46,13 @@ impl Plugins {
     /// # Errors
     /// When one of them does not load.
     pub fn all(&self) -> Result<&[Plugin], PluginsError> {
-        let loaded = self.loaded.get_or_init(|| load(self.cache.clone()));
+        let loaded = self.loaded.get_or_init(|| load(self.cache.clone(), self.pace.clone()));
         loaded.as_deref().map_err(Clone::clone)
+    }
+
+    /// What makes room for questions while they run.
+    pub fn pace(&self) -> &Pace {
+        &self.pace
     }
 
     /// Tells this set of importers from any other, without compiling them.
@@ -62,10 +68,10 @@ impl Plugins {
     }
 }
 
-fn load(cache_dir: Option<PathBuf>) -> Result<Vec<Plugin>, PluginsError> {
+fn load(cache_dir: Option<PathBuf>, pace: Pace) -> Result<Vec<Plugin>, PluginsError> {
     let failed =
         |name: &str, error: &HostError| PluginsError { name: name.to_owned(), problem: crate::chain(error) };
-    let host = Host::new(HostOptions { cache_dir }).map_err(|error| failed("host", &error))?;
+    let host = Host::new(HostOptions { cache_dir, pace }).map_err(|error| failed("host", &error))?;
     let places = BUILT_IN.iter().map(|_| OnceLock::new()).collect::<Vec<OnceLock<_>>>();
     let next = AtomicUsize::new(0);
     let work = || {

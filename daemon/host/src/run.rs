@@ -123,7 +123,12 @@ fn read_export(
     let limits = job.limits;
     let meter = Meter::new(limits.emitted_budget(library.size()));
     let clock = Clock::start(limits.idle, limits.total);
-    let mut state = State::new(library, clock, limits.memory_bytes, Share::Everything { out, meter, stop });
+    let mut state = State::new(
+        library,
+        clock,
+        limits.memory_bytes,
+        Share::Everything { out, meter, stop, stride: host.pace.stride() },
+    );
     state.recalling = job.memo.clone().map(|(memo, software)| Recalling::new(memo, &software, job.format));
     let mut call = Call::start(host, pre, state)?;
     let ran = call.importer.satchel_importer_plugin().call_run(&mut call.store, job.format);

@@ -319,8 +319,8 @@ impl Task {
         match &found.reader {
             Reader::Plugin(plugin) => {
                 let (limits, cancel) = (&self.inner.plugin_limits, &self.cancel);
-                let (format, recall) = (&found.format, !self.request.again);
-                let run = Run { store, plugin, bundle: files, format, limits, cancel, dry_run, recall };
+                let (format, pace, recall) = (&found.format, self.inner.plugins.pace(), !self.request.again);
+                let run = Run { store, plugin, bundle: files, format, limits, cancel, dry_run, pace, recall };
                 let (tail, outcome) = run.go(writer, record, &progress)?;
                 Ok((tail, outcome.into()))
             }
@@ -340,7 +340,7 @@ impl Task {
             at_micros: record.started_at,
         };
         let import = import_of(record);
-        let turn = (&self.inner.turn, self.cancel.clone());
+        let turn = (&self.inner.turn, self.cancel.clone(), self.inner.plugins.pace().clone());
         Writer::new(&self.inner.store, turn, origin, import, self.request.dry_run)
     }
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, thread, time::Duration};
 
 use satchel_host::{
-    CancelToken, Emitted, Files, Limits, Memo, Plugin, RunError, Summary, Verdict,
+    CancelToken, Emitted, Files, Limits, Memo, Pace, Plugin, RunError, Stride, Summary, Verdict,
     channel::{self, Next, Receiver, Sender, Weight},
 };
 use satchel_pam::{
@@ -44,6 +44,8 @@ pub(super) struct Run<'a> {
     pub(super) limits: &'a Limits,
     pub(super) cancel: &'a CancelToken,
     pub(super) dry_run: bool,
+    /// Makes room for questions.
+    pub(super) pace: &'a Pace,
     /// Whether pieces that an earlier import read need not be read again.
     pub(super) recall: bool,
 }
@@ -129,11 +131,12 @@ impl Run<'_> {
         let (sender, receiver) = channel::bounded(QUEUE_BYTES);
         let memo = if self.recall { Some(memo::of(self.store.clone())?) } else { None };
         let bytes = std::sync::atomic::AtomicU64::new(0);
-        let total = self.bundle.bytes();
+        let (total, mut stride) = (self.bundle.bytes(), self.pace.stride());
         thread::scope(|scope| {
             let shown = &bytes;
             let reading = scope.spawn(move || self.read(&reader, memo, &sender, shown));
-            let written = write_all(&receiver, writer, record, &|record| {
+            let written = write_all(&receiver, writer, record, &mut |record| {
+                stride.step();
                 progress(bytes.load(std::sync::atomic::Ordering::Relaxed), total, record);
             });
             // With the receiver gone, the reading thread ends at its next record.
@@ -162,6 +165,7 @@ impl Run<'_> {
             natural: BTreeMap::new(),
             piece: None,
             unread: false,
+            stride: self.pace.stride(),
         };
         let files: Arc<dyn Files> = Arc::new(self.bundle.clone());
         let (plugin, limits) = (self.plugin, self.limits);
@@ -182,7 +186,7 @@ fn write_all(
     receiver: &Receiver<Normalised>,
     writer: &mut Writer<'_>,
     record: &mut ImportRecord,
-    progress: &dyn Fn(&ImportRecord),
+    progress: &mut dyn FnMut(&ImportRecord),
 ) -> Result<(), IngestError> {
     loop {
         match receiver.recv_within(IDLE) {
@@ -211,11 +215,13 @@ struct Stage<'a> {
     piece: Option<Account>,
     /// Whether the account of a piece did not read.
     unread: bool,
+    stride: Stride,
 }
 
 impl Stage<'_> {
     /// False once nobody listens any more.
     fn take(&mut self, emitted: Emitted) -> bool {
+        self.stride.step();
         match emitted {
             Emitted::Conversation(record) => self.conversation(*record),
             Emitted::Evidence(evidence) => {

@@ -231,7 +231,7 @@ impl<'a> Run<'a> {
             reason: UNDONE.to_owned(),
             at_micros: inner.clock.now_micros(),
         };
-        let turn = (&inner.turn, cancel.clone());
+        let turn = (&inner.turn, cancel.clone(), inner.plugins.pace().clone());
         let writer = Writer::new(&inner.store, turn, origin, import_of(record), dry_run);
         let outcome = Outcome {
             import: record.clone(),

@@ -5,7 +5,7 @@ pub(super) mod groups;
 
 use std::collections::BTreeSet;
 
-use satchel_host::CancelToken;
+use satchel_host::{CancelToken, Pace};
 use satchel_pam::{conversation::ImportMetadata, record::Skip};
 use satchel_store::{Batch, Change, MessageWrite, Origin, Store, StoreError};
 
@@ -26,6 +26,8 @@ use crate::{
 const BATCH_BYTES: usize = 8 << 20;
 /// Conversations of one batch.
 const BATCH_CONVERSATIONS: usize = 256;
+/// While somebody asks questions, batches are so many times smaller: the engine lets nobody read while it takes one.
+const WHILE_ASKED: usize = 16;
 /// Pieces that are remembered at once when their evidence is stored.
 const LATE_PIECES: usize = 400;
 
@@ -37,6 +39,8 @@ pub(super) struct Writer<'a> {
     held: Option<Held<'a>>,
     /// Whether anybody still wants it.
     pub(super) cancel: CancelToken,
+    /// Whether somebody asks.
+    pace: Pace,
     /// The imports whose word does not count, as of the time when the turn was taken.
     pub(super) undone: Undone,
     /// What they alone said of conversations.
@@ -72,7 +76,7 @@ pub(super) struct Writer<'a> {
 impl<'a> Writer<'a> {
     pub(super) fn new(
         store: &'a Store,
-        (turn, cancel): (&'a Turns, CancelToken),
+        (turn, cancel, pace): (&'a Turns, CancelToken, Pace),
         origin: Origin,
         import: ImportMetadata,
         dry_run: bool,
@@ -83,6 +87,7 @@ impl<'a> Writer<'a> {
             turn,
             held: None,
             cancel,
+            pace,
             undone: Undone::new(),
             left_out: BTreeSet::new(),
             said,
@@ -130,7 +135,8 @@ impl<'a> Writer<'a> {
             Normalised::Known(known) => self.remember(*known)?,
             Normalised::Again(account) => self.again(*account, record)?,
         }
-        if self.bytes >= BATCH_BYTES || self.pending.len() >= BATCH_CONVERSATIONS {
+        let part = if self.pace.asked_lately() { WHILE_ASKED } else { 1 };
+        if self.bytes >= BATCH_BYTES / part || self.pending.len() >= BATCH_CONVERSATIONS / part {
             self.flush(record)?;
         }
         Ok(())
@@ -315,3 +321,6 @@ fn weight(change: &Change) -> usize {
 pub(super) fn of_the_record(error: &StoreError) -> bool {
     matches!(error, StoreError::TooLarge { .. } | StoreError::IdCollision { .. } | StoreError::Twice { .. })
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,7 @@ use crate::{
     imports::Library,
     memo::Recalling,
     memory::MemoryLimiter,
+    pace::Stride,
 };
 
 /// Files that a plugin may hold open: each may cost a descriptor and an unpacker.
@@ -56,6 +57,8 @@ pub(crate) enum Share {
         meter: Meter,
         /// Says whether it shall end.
         stop: StopFlag,
+        /// Makes room for others.
+        stride: Stride,
     },
 }
 
@@ -126,7 +129,7 @@ impl State {
     }
 
     fn send(&mut self, delivery: Delivery) -> Result<Verdict, RunError> {
-        let Share::Everything { out, meter, stop } = &mut self.share else {
+        let Share::Everything { out, meter, stop, stride } = &mut self.share else {
             // `describe` and `detect` have no sink: nothing may come of what they emit.
             return Ok(Verdict::Stop);
         };
@@ -136,6 +139,7 @@ impl State {
         let weight = delivery.weight();
         meter.charge(weight)?;
         out.send_weighed(delivery, weight).map_err(|_| RunError::Cancelled)?;
+        stride.step();
         self.clock.progress();
         Ok(if stop.asked() { Verdict::Stop } else { Verdict::Proceed })
     }

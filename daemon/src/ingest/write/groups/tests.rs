@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use satchel_host::CancelToken;
+use satchel_host::{CancelToken, Pace};
 use satchel_pam::{
     conversation::ImportMetadata,
     memory::Memory,
@@ -57,7 +57,7 @@ impl Shelf {
             reason: "import".to_owned(),
             at_micros: 1,
         };
-        let turn = (&self.turn, CancelToken::new());
+        let turn = (&self.turn, CancelToken::new(), Pace::default());
         let mut writer = Writer::new(&self.store, turn, origin, ImportMetadata::default(), false);
         for minutes in conversations {
             let conversation = reader.conversation(rows(minutes), &mut |file| file.attachment).unwrap();
