@@ -3,6 +3,8 @@
 mod base;
 mod bundle;
 mod delta;
+mod id;
+mod job;
 mod keys;
 mod leave;
 mod markdown;
@@ -248,11 +250,11 @@ impl Exports {
                 Choice::Full(reason) => (None, reason),
             };
         let progress = Cell::new(total(store, request, delta.as_ref())?);
-        let told = bundle::Told { progress, tell };
+        let told = job::Told { progress, tell };
         let private = OnceCell::new();
         let did = self.0.settings.did.as_deref();
         let type_registry = self.0.settings.type_registry.as_deref();
-        let job = bundle::Job {
+        let job = job::Job {
             store,
             request,
             did,
@@ -262,17 +264,17 @@ impl Exports {
             signer: &signer,
             delta,
             reason,
+            scheduled,
             told,
             private,
             type_registry,
         };
         let record = match request.format {
-            Format::Pam => job.write()?,
+            Format::Pam => bundle::write(&job)?,
             Format::Memu if request.selection.said().is_some() => return Err(ExportError::WholeOnly),
             Format::Memu => view::write(&job)?,
             Format::Markdown => markdown::write(&job)?,
         };
-        let record = ExportRecord { scheduled, ..record };
         exported::put(&self.0.store, &record)?;
         points::reached("export recorded");
         Ok(record)

@@ -106,31 +106,9 @@ mod tests {
         ExportRecord {
             export_id: id.into(),
             export_type: if base.is_some() { INCREMENTAL } else { FULL }.into(),
-            format: Format::Pam,
             base_export_id: base.map(str::to_owned),
-            since: None,
-            export_date: String::new(),
-            at_micros: 0,
-            memories: 0,
-            relations: 0,
-            conversations: 0,
-            withheld: 0,
-            checksum: String::new(),
-            manifest_sha256: String::new(),
-            signer: String::new(),
-            revision: 0,
-            path: String::new(),
-            bytes: 0,
-            with_conversations: true,
-            with_attachments: false,
-            base_revision: None,
-            reason: None,
-            warnings: Vec::new(),
-            full_next: false,
-            applied: false,
             scheduled: true,
-            selection: None,
-            encrypted: false,
+            ..ExportRecord::default()
         }
     }
 

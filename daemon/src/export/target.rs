@@ -32,7 +32,8 @@ pub(super) struct Target {
     output: PathBuf,
     partial: PathBuf,
     kind: Kind,
-    pub(super) files: Vec<Written>,
+    files: Vec<Written>,
+    bytes: u64,
     finished: bool,
 }
 
@@ -80,7 +81,7 @@ impl Target {
             Kind::Folder
         };
         points::reached("export begun");
-        Ok(Self { output: output.to_owned(), partial, kind, files: Vec::new(), finished: false })
+        Ok(Self { output: output.to_owned(), partial, kind, files: Vec::new(), bytes: 0, finished: false })
     }
 
     /// Writes one file by `fill`; `path` is made of safe names only.
@@ -107,8 +108,14 @@ impl Target {
             Kind::Sealed(zip) => entry(zip, path, &failed, fill)?,
         };
         points::reached("export file written");
+        self.bytes += written.bytes;
         self.files.push(written.clone());
         Ok(written)
+    }
+
+    /// The files that were written since this was asked before.
+    pub(super) fn take_files(&mut self) -> Vec<Written> {
+        std::mem::take(&mut self.files)
     }
 
     /// Makes the bundle durable and puts it in its place in one step.
@@ -147,7 +154,7 @@ impl Target {
             self.output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(parent).and_then(|folder| folder.sync_all()).map_err(&failed)?;
         points::reached("export folder synced");
-        Ok(self.files.iter().map(|file| file.bytes).sum())
+        Ok(self.bytes)
     }
 }
 
