@@ -37,7 +37,7 @@ pub use self::{
 pub use crate::exported::{ExportRecord, FULL, Format, INCREMENTAL};
 use crate::{
     clock::Clock,
-    envelope::Lock,
+    envelope::{EnvelopeError, Lock},
     exported::{self, ExportedError},
     lineage::LineageError,
     schedule::Renewal,
@@ -135,6 +135,9 @@ pub enum ExportError {
         "{path:?} names an encrypted export; add --encrypt-to RECIPIENT or --passphrase, or name another file"
     )]
     NoLock { path: PathBuf },
+    /// Nobody could open it.
+    #[error("the export cannot be encrypted: {0}")]
+    Lock(#[from] EnvelopeError),
     /// A part of a part.
     #[error(
         "an incremental export is of the whole store; leave --incremental out, or the filters and --strip-identifiers"
