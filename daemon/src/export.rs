@@ -9,6 +9,7 @@ mod keys;
 mod leave;
 mod markdown;
 pub mod memu;
+mod partial;
 mod regular;
 mod select;
 mod target;
@@ -185,7 +186,7 @@ struct Inner {
     clock: Arc<dyn Clock>,
     keys: PathBuf,
     settings: Settings,
-    /// Held while a key is replaced: each has one successor.
+    /// Held while a key is made or replaced: each has one successor.
     rotating: Mutex<()>,
 }
 
@@ -243,7 +244,10 @@ impl Exports {
         tell: &dyn Fn(Progress),
     ) -> Result<ExportRecord, ExportError> {
         let now = self.0.clock.now_micros();
-        let signer = keys::load_or_create(&self.0.keys, now, || exported::owner(&self.0.store))?;
+        let signer = {
+            let _one = self.0.rotating.lock().unwrap_or_else(PoisonError::into_inner);
+            keys::load_or_create(&self.0.keys, now, || exported::owner(&self.0.store))?
+        };
         let id = Uuid::new_v4().to_string();
         let store = &self.0.store;
         let revision = store.revision();

@@ -90,7 +90,7 @@ fn store(scratch: &Path, memories: u64) -> Result<Taken> {
     }
     let increment_mib = watched.peak()?;
     call(&data, &[&"verify", &out.join("changes-0.zip"), &"--base", &out.join("full.zip"), &"--strict"])?;
-    drop(daemon);
+    daemon.stop()?;
     for folder in [data, out] {
         fs::remove_dir_all(folder)?;
     }
@@ -131,8 +131,7 @@ fn fill(data: &Path, scratch: &Path, memories: u64) -> Result<()> {
         fs::remove_file(path)?;
         from = until;
     }
-    drop(daemon);
-    Ok(())
+    daemon.stop()
 }
 
 /// A PAM document of these memories.
