@@ -515,6 +515,7 @@ impl From<ExportError> for Fault {
                 Self::field("format", "must be PAM or Markdown with a filter or strip_identifiers")
             }
             ExportError::NotOurs { .. } => Self::field("id", error.to_string()),
+            ExportError::Lock(_) => Self::field("age_recipients", error.to_string()),
             ExportError::Gone { path, .. } => Self::BundleGone { path: path.to_string_lossy().into_owned() },
             ExportError::Key { .. } | ExportError::Ledger(_) | ExportError::Unencodable { .. } => {
                 Self::internal(error)

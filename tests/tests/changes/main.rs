@@ -4,4 +4,5 @@ mod apply;
 mod calls;
 mod history;
 mod laws;
+mod restored;
 mod rules;

@@ -2,6 +2,7 @@
 //!
 //! Each place is tried once here; `SATCHEL_FAULT_ROUNDS=N` tries N more of the times that a process comes to it (`make fault`).
 
+mod changing;
 mod gate;
 mod hanging;
 mod kill;

@@ -125,7 +125,7 @@ impl Act<'_> {
     }
 
     /// Writes where `after` differs from `before`.
-    fn turn(&mut self, before: &Derived, after: Derived) -> Result<(), HandError> {
+    pub(super) fn turn(&mut self, before: &Derived, after: Derived) -> Result<(), HandError> {
         let gone: BTreeSet<&String> =
             before.relations.keys().filter(|id| !after.relations.contains_key(*id)).collect();
         for id in gone {
