@@ -1,7 +1,7 @@
 //! The daemon of Satchel: watches, imports, keeps, answers, exports.
 //!
 //! Floors, from the bottom: [`clock`], [`envelope`], `plugins`, [`intake`], [`plan`], [`lineage`], [`manifest`], [`rotation`] and [`exported`] · [`ingest`],
-//! [`vault`], which opens an encrypted store · [`export`], [`verify`], [`backup`] and [`examine`], which do not know each other · [`watch`], which feeds [`ingest`] · [`grpc`] ·
+//! [`vault`], which opens an encrypted store · [`export`], [`verify`], [`backup`], [`examine`] and [`leftovers`], which do not know each other · [`watch`], which feeds [`ingest`] · [`grpc`] ·
 //! [`run`], which only wires · `cli`, a client like any other. Beside them, what ties a process to its surroundings: [`log`] and
 //! [`supervisor`].
 
@@ -17,6 +17,7 @@ pub mod exported;
 pub mod grpc;
 pub mod ingest;
 pub mod intake;
+pub mod leftovers;
 pub mod lineage;
 pub mod log;
 pub mod manifest;
