@@ -10,7 +10,7 @@ use crate::watch::{
     events::Deaf,
     memory::{Known, Verdict},
     queue::{Outcome, Refused},
-    settle::{Hold, Stamp},
+    settle::Hold,
 };
 
 use play::*;
