@@ -196,7 +196,7 @@ impl Inner {
         call: &Call,
         work: impl FnOnce(&mut Act<'_>) -> Result<(), HandError>,
     ) -> Result<Done, HandError> {
-        let _turn = self.turn.take(&CancelToken::new());
+        let _pen = self.pen.take(&CancelToken::new());
         let now = self.clock.now_micros();
         if let Some(done) = request::answered(&self.store, call, now)? {
             return Ok(done);

@@ -7,3 +7,4 @@ mod hanging;
 mod kill;
 mod scenes;
 mod settling;
+mod stages;
