@@ -3,6 +3,7 @@
 //! A job looks at one path and makes one import for each export that it finds there. Two run at a time; more wait.
 
 mod attach;
+mod background;
 mod conclude;
 mod detect;
 pub mod hand;
@@ -434,6 +435,7 @@ impl Imports {
             self.oversee(&mut jobs);
             thread::spawn(move || {
                 let place = place;
+                background::stand_back();
                 // Whoever follows the job waits for its end, so it has to have one.
                 if panic::catch_unwind(AssertUnwindSafe(|| task.go())).is_err() {
                     task.broke_off();

@@ -29,6 +29,9 @@ use crate::{
 
 /// Encoded records between the second and the third thread.
 const QUEUE_BYTES: usize = 4 << 20;
+/// Why an import ends that cannot count what an earlier one read.
+const UNREAD: &str = "what is known of an earlier import does not read; `satchel doctor` looks at the store, and `--again` \
+                      reads the export anew";
 /// How long a batch is held open for records that do not come.
 pub(super) const IDLE: Duration = Duration::from_millis(500);
 
@@ -158,6 +161,7 @@ impl Run<'_> {
             undated: Vec::new(),
             natural: BTreeMap::new(),
             piece: None,
+            unread: false,
         };
         let files: Arc<dyn Files> = Arc::new(self.bundle.clone());
         let (plugin, limits) = (self.plugin, self.limits);
@@ -169,6 +173,7 @@ impl Run<'_> {
             if stage.take(emitted) { Verdict::Proceed } else { Verdict::Stop }
         });
         stage.finish();
+        let outcome = if stage.unread { Err(RunError::Host(UNREAD.to_owned())) } else { outcome };
         (stage.tail, outcome)
     }
 }
@@ -209,6 +214,8 @@ struct Stage<'a> {
     natural: BTreeMap<String, Place>,
     /// What came of the piece at hand, as long as it may be remembered.
     piece: Option<Account>,
+    /// Whether the account of a piece did not read.
+    unread: bool,
 }
 
 impl Stage<'_> {
@@ -250,8 +257,11 @@ impl Stage<'_> {
 
     fn again(&mut self, account: &[u8]) -> bool {
         self.piece = None;
-        // It was read before it was handed to the host.
-        let account = Account::read(account).unwrap_or_default();
+        let Some(account) = Account::read(account) else {
+            // The plugin was told that the piece is known: nobody else reads it.
+            self.unread = true;
+            return false;
+        };
         self.newest = account.newest.map_or(self.newest, |newest| newest.max(self.newest));
         self.send(Normalised::Again(Box::new(account)))
     }

@@ -141,6 +141,7 @@ impl<'a> Writer<'a> {
 
     /// Counts what an earlier import read: all of it is stored, and this import says it too.
     fn again(&mut self, account: Account, record: &mut ImportRecord) -> Result<(), IngestError> {
+        self.piece = None;
         self.hold()?;
         if self.undone.contains(&account.import) {
             return Err(IngestError::UndoneMeanwhile);

@@ -38,6 +38,8 @@ pub(crate) struct State {
     pub(crate) memory_bytes: usize,
     /// What is known of earlier runs, if anything is.
     pub(crate) recalling: Option<Recalling>,
+    /// Whether a piece began that nothing was emitted of.
+    pub(crate) unsaid: bool,
     share: Share,
     asked_at: Option<Instant>,
 }
@@ -90,6 +92,7 @@ impl State {
             last_words: None,
             memory_bytes,
             recalling: None,
+            unsaid: false,
             share,
             asked_at: None,
         }
@@ -116,6 +119,13 @@ impl State {
 
     /// Sends something on its way, waiting for room, and says whether the plugin shall go on.
     pub(crate) fn emit(&mut self, delivery: Delivery) -> Result<Verdict, RunError> {
+        if std::mem::take(&mut self.unsaid) && self.send(Delivery::Piece)? == Verdict::Stop {
+            return Ok(Verdict::Stop);
+        }
+        self.send(delivery)
+    }
+
+    fn send(&mut self, delivery: Delivery) -> Result<Verdict, RunError> {
         let Share::Everything { out, meter, stop } = &mut self.share else {
             // `describe` and `detect` have no sink: nothing may come of what they emit.
             return Ok(Verdict::Stop);
