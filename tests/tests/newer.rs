@@ -150,3 +150,42 @@ fn request(path: &Path, again: bool) -> satchel_daemon::ingest::ImportRequest {
         apply: None,
     }
 }
+
+/// Bytes of all files below `folder`.
+fn bytes(folder: &Path) -> Result<u64> {
+    let mut sum = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let about = entry.metadata()?;
+        sum += if about.is_dir() { bytes(&entry.path())? } else { about.len() };
+    }
+    Ok(sum)
+}
+
+/// What the first import takes of the disk: the journal, and all of the data directory.
+#[test]
+fn ten_monthly_versions_of_an_export_take_less_than_twice_the_room_of_the_first() -> Result<()> {
+    const MONTHS: u64 = 10;
+    let folder = tempfile::tempdir()?;
+    let (export, data) = (folder.path().join("export"), folder.path().join("data"));
+    let mut first = [0; 2];
+    for month in 0..MONTHS {
+        chatgpt_later(&export, 6_000_000, 8, month)?;
+        let archive = Archive::open(&data)?;
+        let import = only(archive.import(&export)?)?;
+        // Each is another file, and has something new: else nothing would be shown.
+        ensure!(
+            month == 0 || import.conversations.updated > 0 && import.conversations.unchanged > 0,
+            "{import:?}"
+        );
+        archive.close()?;
+        let now = [bytes(&data.join("journal"))?, bytes(&data)?];
+        if month == 0 {
+            first = now;
+        }
+        for (what, (now, first)) in ["journal", "data"].into_iter().zip(now.into_iter().zip(first)) {
+            ensure!(now <= 2 * first, "after {month} months the {what} has {now} bytes, at first {first}");
+        }
+    }
+    Ok(())
+}

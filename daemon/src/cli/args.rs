@@ -361,7 +361,8 @@ pub struct ShowConversation {
 /// `doctor`.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct DoctorArgs {
-    /// Mend what can be mended without loss: a database that differs from its journal is built again; no daemon may run
+    /// Mend what can be mended without loss: a database that differs from its journal is built again, and what nothing needs
+    /// any more is removed; no daemon may run
     #[arg(long)]
     pub repair: bool,
 }

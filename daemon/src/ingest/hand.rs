@@ -197,7 +197,7 @@ impl Inner {
         call: &Call,
         work: impl FnOnce(&mut Act<'_>) -> Result<(), HandError>,
     ) -> Result<Done, HandError> {
-        let _turn = self.turn.take(&CancelToken::new());
+        let _pen = self.pen.take(&CancelToken::new());
         // A disk that was full may have let a change end halfway without an end of the program.
         self.complete_by_hand()?;
         let now = self.clock.now_micros();

@@ -119,6 +119,11 @@ impl Task {
         };
         let source = source.telling(self.pulse.clone());
         let bundle = source.open_until(&self.inner.limits(), &self.cancel)?;
+        if self.cancel.cancelled() {
+            // What of it could not be opened may be whole.
+            self.cancelled();
+            return Ok(());
+        }
         for damaged in bundle.unread().iter().filter(|unread| unread.archive) {
             let record = self.blank(&damaged.name);
             self.end(ImportRecord {
@@ -184,6 +189,7 @@ impl Task {
                 view.done += bytes;
                 due
             });
+            points::reached("bytes hashed");
             !self.cancel.cancelled()
         }
     }
@@ -340,22 +346,23 @@ impl Task {
             at_micros: record.started_at,
         };
         let import = import_of(record);
-        let turn = (&self.inner.turn, self.cancel.clone(), self.inner.plugins.pace().clone());
-        Writer::new(&self.inner.store, turn, origin, import, self.request.dry_run)
+        let pen = (&self.inner.pen, self.cancel.clone(), self.inner.plugins.pace().clone());
+        Writer::new(&self.inner.store, pen, origin, import, self.request.dry_run)
     }
 
     fn progress(&self, shown: &AtomicI64, done: u64, total: u64, record: &ImportRecord) {
         let now = self.inner.clock.now_micros();
-        if now - shown.load(Ordering::Relaxed) < SHOW_EVERY {
-            return;
+        let due = now - shown.load(Ordering::Relaxed) >= SHOW_EVERY;
+        if due {
+            shown.store(now, Ordering::Relaxed);
         }
-        shown.store(now, Ordering::Relaxed);
-        self.show(|view| {
+        // Kept up with each record, though people are told of some only: whoever ends the job while its source hangs has this.
+        self.view.send_if_modified(|view| {
             (view.done, view.total) = (done, total);
             if let Some(last) = view.imports.last_mut() {
-                last.conversations = record.conversations;
-                last.messages = record.messages;
+                last.keep_up(record);
             }
+            due
         });
     }
 

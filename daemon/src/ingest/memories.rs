@@ -74,6 +74,7 @@ pub(super) fn settle(
     for id in taken_back {
         batches.put(Change::WithdrawRelation(id), writer, record)?;
     }
+    writer.wanted()?;
     for change in named::withdrawals(store, &derived, &evidence.documented())? {
         batches.put(change, writer, record)?;
     }
@@ -82,6 +83,7 @@ pub(super) fn settle(
     // Moved one by one: an export may bring tens of thousands of memories, and two copies of them would be much.
     let without = Without { evidence: &evidence, derived: OnceCell::new() };
     for (id, memory) in std::mem::take(&mut derived.memories) {
+        writer.wanted()?;
         if let Some(change) = memory_change(store, &id, memory, &touched, &without, record)? {
             batches.put(change, writer, record)?;
         }
@@ -89,6 +91,7 @@ pub(super) fn settle(
     for change in named::relation_changes(store, derived.relations, &replayed, &writer.undone)? {
         batches.put(change, writer, record)?;
     }
+    writer.wanted()?;
     for change in named::embedding_changes(store, embeddings, &keys, record)? {
         batches.put(change, writer, record)?;
     }
@@ -115,6 +118,7 @@ fn refuse_documents(
     record: &mut ImportRecord,
 ) -> Result<(), IngestError> {
     for Document { memory, exported } in std::mem::take(&mut writer.documents) {
+        writer.wanted()?;
         let change = Change::Memory(Box::new(memory));
         let refusal = store.accepts(std::slice::from_ref(&change)).err();
         let Change::Memory(memory) = change else { continue };

@@ -231,16 +231,24 @@ impl Reading<'_, '_, '_> {
         Ok(())
     }
 
-    /// The bytes of a document; why not, for people. A disk that does not answer holds no other import meanwhile.
+    /// The bytes of a document; why not, for people.
     fn read(&mut self, name: &str, limit: u64) -> Result<Result<Vec<u8>, String>, IngestError> {
         let bundle = self.run.bundle;
-        let read = thread::scope(|scope| {
+        let read = self.aside(move || bytes_of(bundle, name, limit))?;
+        self.done += read.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        Ok(read)
+    }
+
+    /// What `work` gives, which reads from the source. A disk that does not answer, or has much to give, holds no other import
+    /// meanwhile. What a cancel cut off is nobody's fault: it is neither a skip nor a failure.
+    fn aside<T: Send>(&mut self, work: impl FnOnce() -> T + Send) -> Result<T, IngestError> {
+        let given = thread::scope(|scope| {
             let (sender, receiver) = mpsc::sync_channel(1);
             // Nobody listens only if this import has failed meanwhile.
-            scope.spawn(move || drop(sender.send(bytes_of(bundle, name, limit))));
+            scope.spawn(move || drop(sender.send(work())));
             loop {
                 match receiver.recv_timeout(IDLE) {
-                    Ok(read) => break Ok(read),
+                    Ok(given) => break Ok(given),
                     Err(RecvTimeoutError::Timeout) => self.writer.let_others(self.record)?,
                     Err(RecvTimeoutError::Disconnected) => {
                         break Err(IngestError::Unencodable { what: "what a reader read" });
@@ -248,8 +256,8 @@ impl Reading<'_, '_, '_> {
                 }
             }
         })?;
-        self.done += read.as_ref().map_or(0, |bytes| bytes.len() as u64);
-        Ok(read)
+        self.writer.wanted()?;
+        Ok(given)
     }
 
     /// Takes an id for a record of this run; why not, if it has been taken.

@@ -11,7 +11,7 @@ use satchel_pam::{
     record::{EmbeddingRecord, Evidence, RecordKind, RelationRecord, Skip, Warning},
     relation::Relation,
 };
-use satchel_store::Store;
+use satchel_store::{Store, points};
 
 use super::{
     IngestError,
@@ -189,6 +189,10 @@ fn write_all(
     progress: &mut dyn FnMut(&ImportRecord),
 ) -> Result<(), IngestError> {
     loop {
+        if writer.cancel.cancelled() {
+            // What waits in the queue is left: to look all of it up could take seconds.
+            return writer.flush(record);
+        }
         match receiver.recv_within(IDLE) {
             Next::Item(item) => writer.take(item, record)?,
             // Other imports must not wait for a disk that does not answer this one.
@@ -196,6 +200,7 @@ fn write_all(
             Next::End => return writer.flush(record),
         }
         progress(record);
+        points::reached("record taken");
     }
 }
 

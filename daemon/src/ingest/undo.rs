@@ -114,7 +114,7 @@ impl Inner {
             .map_err(|_| IngestError::Unencodable { what: "the id of an import" })?;
         allowed(&self.store, &record, import, request.turn)?;
         // Two at once would each write what the other had just made wrong.
-        let _alone = self.turns.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _alone = self.undoing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let preview = if request.dry_run || request.expected.is_some() {
             Some(Run::new(self, import, &record, request.turn, true, cancel)?.go()?)
         } else {
@@ -231,8 +231,8 @@ impl<'a> Run<'a> {
             reason: UNDONE.to_owned(),
             at_micros: inner.clock.now_micros(),
         };
-        let turn = (&inner.turn, cancel.clone(), inner.plugins.pace().clone());
-        let writer = Writer::new(&inner.store, turn, origin, import_of(record), dry_run);
+        let pen = (&inner.pen, cancel.clone(), inner.plugins.pace().clone());
+        let writer = Writer::new(&inner.store, pen, origin, import_of(record), dry_run);
         let outcome = Outcome {
             import: record.clone(),
             conversations: Effect::default(),
@@ -255,7 +255,7 @@ impl<'a> Run<'a> {
     }
 
     fn turn(&mut self) -> Result<(), IngestError> {
-        // An import that looked before the undo was noted has committed when the turn is ours; the next one knows of it.
+        // An import that looked before the undo was noted has committed when the pen is ours; the next one knows of it.
         self.writer.hold()?;
         self.writer.flush(&mut self.scratch)?;
         let brought = lineage::brought(&self.inner.store, Brought::Parts, self.import)?;

@@ -13,9 +13,9 @@ use super::{
     IngestError,
     memo::{Account, Known},
     memories,
+    pen::{Held, Pen},
     receipt::ImportRecord,
     run::Normalised,
-    turn::{Held, Turns},
 };
 use crate::{
     lineage::{self, Brought, Key, Pages, Undone},
@@ -35,13 +35,13 @@ const LATE_PIECES: usize = 400;
 pub(super) struct Writer<'a> {
     pub(super) store: &'a Store,
     /// Guards the way from a look-up to its commit: two imports may hold the same conversation.
-    turn: &'a Turns,
+    pen: &'a Pen,
     held: Option<Held<'a>>,
     /// Whether anybody still wants it.
     pub(super) cancel: CancelToken,
     /// Whether somebody asks.
     pace: Pace,
-    /// The imports whose word does not count, as of the time when the turn was taken.
+    /// The imports whose word does not count, as of the time when the pen was taken.
     pub(super) undone: Undone,
     /// What they alone said of conversations.
     pub(super) left_out: BTreeSet<Key>,
@@ -70,13 +70,15 @@ pub(super) struct Writer<'a> {
     /// Pieces that are remembered when their evidence is stored.
     late: Vec<Change>,
     spilled: Vec<Skip>,
+    /// How many of them are stored already, as the beginning of a page.
+    begun: usize,
     pages: u32,
 }
 
 impl<'a> Writer<'a> {
     pub(super) fn new(
         store: &'a Store,
-        (turn, cancel, pace): (&'a Turns, CancelToken, Pace),
+        (pen, cancel, pace): (&'a Pen, CancelToken, Pace),
         origin: Origin,
         import: ImportMetadata,
         dry_run: bool,
@@ -84,7 +86,7 @@ impl<'a> Writer<'a> {
         let said = Pages::new(origin.import.unwrap_or_default(), Brought::Parts);
         Self {
             store,
-            turn,
+            pen,
             held: None,
             cancel,
             pace,
@@ -107,6 +109,7 @@ impl<'a> Writer<'a> {
             evidence: 0,
             late: Vec::new(),
             spilled: Vec::new(),
+            begun: 0,
             pages: 0,
         }
     }
@@ -224,7 +227,7 @@ impl<'a> Writer<'a> {
         self.bytes += weight(&change);
         self.changes.push(change);
         if self.bytes >= BATCH_BYTES {
-            // The turn stays held: the caller is in the middle of what it looked up.
+            // The pen stays held: the caller is in the middle of what it looked up.
             let changes = std::mem::take(&mut self.changes);
             self.bytes = 0;
             self.commit(changes, record)?;
@@ -250,8 +253,9 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Commits the batch and gives up the turn, if it is held: nothing comes for now.
+    /// Commits the batch and gives up the pen, if it is held: nothing comes for now, and maybe never.
     pub(super) fn let_others(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
+        self.begin_page(record)?;
         if self.held.is_some() { self.flush(record) } else { Ok(()) }
     }
 
@@ -277,10 +281,10 @@ impl<'a> Writer<'a> {
         if self.cancel.cancelled() { Err(IngestError::Cancelled) } else { Ok(()) }
     }
 
-    /// Takes the turn, if it is not held.
+    /// Takes the pen, if it is not held.
     pub(super) fn hold(&mut self) -> Result<(), IngestError> {
         if self.held.is_none() {
-            self.held = Some(self.turn.take(&self.cancel).ok_or(IngestError::Cancelled)?);
+            self.held = Some(self.pen.take(&self.cancel).ok_or(IngestError::Cancelled)?);
             self.undone = lineage::undone(self.store)?;
             self.left_out = lineage::left_out(self.store, Brought::Parts, &self.undone)?;
         }
@@ -302,6 +306,17 @@ impl<'a> Writer<'a> {
             super::ledger::put_issues(self.store, self.origin.import, self.pages, &page)?;
             self.pages += 1;
             record.issue_pages = self.pages;
+        }
+        self.begun = 0;
+        Ok(())
+    }
+
+    /// Writes a page of issues as far as it goes; it is written again when it is full.
+    fn begin_page(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
+        if self.spilled.len() > self.begun && !self.dry_run {
+            super::ledger::put_issues(self.store, self.origin.import, self.pages, &self.spilled)?;
+            self.begun = self.spilled.len();
+            record.issue_pages = self.pages + 1;
         }
         Ok(())
     }

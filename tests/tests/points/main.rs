@@ -8,3 +8,4 @@ mod hanging;
 mod kill;
 mod scenes;
 mod settling;
+mod stages;

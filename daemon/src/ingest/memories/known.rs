@@ -47,6 +47,7 @@ pub(super) fn settle(
     }
     let Some(mut keys) = stored_keys(store, writer)? else { return Ok(false) };
     for id in std::mem::take(&mut writer.touched) {
+        writer.wanted()?;
         if store.shows_memory(&id)? {
             record.memories.found += 1;
             record.memories.unchanged += 1;
@@ -73,6 +74,7 @@ pub(super) fn settle(
 fn stored_keys(store: &Store, writer: &Writer<'_>) -> Result<Option<Vec<Key>>, IngestError> {
     let mut keys = Vec::with_capacity(writer.witnesses.len());
     for witness in &writer.witnesses {
+        writer.wanted()?;
         let (key, _) = witness.encode().map_err(|_| IngestError::Unencodable { what: "evidence" })?;
         if !store.has_evidence(key)? {
             return Ok(None);

@@ -126,7 +126,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// What is known of the rows of a conversation. The turn is held, and nothing of them waits to be committed.
+    /// What is known of the rows of a conversation. The pen is held, and nothing of them waits to be committed.
     fn clan(&mut self, conversation: &Conversation, record: &mut ImportRecord) -> Result<Clan, IngestError> {
         let rows = || conversation.nodes.iter().map(|node| node.id.as_str());
         if self.pending.contains(&conversation.id) || rows().any(|row| self.rows.contains(row)) {

@@ -30,9 +30,9 @@ fn revisions(asked: bool) -> u64 {
     .unwrap();
     let origin =
         Origin { import: None, actor: "p/1.0.0".to_owned(), reason: "import".to_owned(), at_micros: 1 };
-    let (turns, pace) = (Turns::default(), Pace::default());
-    let turn = (&turns, CancelToken::new(), pace.clone());
-    let mut writer = Writer::new(&store, turn, origin, ImportMetadata::default(), false);
+    let (pen, pace) = (Pen::default(), Pace::default());
+    let pen = (&pen, CancelToken::new(), pace.clone());
+    let mut writer = Writer::new(&store, pen, origin, ImportMetadata::default(), false);
     for number in 0..40 {
         let conversation = reader.conversation(conversation(number), &mut |file| file.attachment).unwrap();
         if asked {

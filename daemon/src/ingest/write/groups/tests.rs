@@ -19,8 +19,8 @@ use crate::{
     ingest::{
         Imports, ledger, memories,
         normalise::{Place, Reader},
+        pen::Pen,
         run::{Normalised, Tail},
-        turn::Turns,
         undo::{Turn, TurnRequest},
     },
     intake::Limits,
@@ -32,7 +32,7 @@ const MINUTE: i64 = 60_000_000;
 struct Shelf {
     store: Store,
     imports: Imports,
-    turn: Turns,
+    pen: Pen,
 }
 
 /// What an export holds: conversations of messages at these minutes, and the minute of one that is remembered.
@@ -44,7 +44,7 @@ impl Shelf {
         let (plugins, clock) = (Arc::new(Plugins::built_in(None)), Arc::new(SystemClock));
         let limits = satchel_host::Limits::default();
         let imports = Imports::new(store.clone(), plugins, clock, Limits::default(), limits).unwrap();
-        Self { store, imports, turn: Turns::default() }
+        Self { store, imports, pen: Pen::default() }
     }
 
     /// Imports; `settled`: it lives until memories follow.
@@ -57,8 +57,8 @@ impl Shelf {
             reason: "import".to_owned(),
             at_micros: 1,
         };
-        let turn = (&self.turn, CancelToken::new(), Pace::default());
-        let mut writer = Writer::new(&self.store, turn, origin, ImportMetadata::default(), false);
+        let pen = (&self.pen, CancelToken::new(), Pace::default());
+        let mut writer = Writer::new(&self.store, pen, origin, ImportMetadata::default(), false);
         for minutes in conversations {
             let conversation = reader.conversation(rows(minutes), &mut |file| file.attachment).unwrap();
             let place = Place::of(&conversation);
