@@ -192,8 +192,9 @@ impl Reading<'_, '_, '_> {
         self.undone = undone.into_iter().map(|id| (name.to_owned(), id)).collect();
     }
 
-    /// Tells of the conversations that were taken back there and are shown here. Those whose messages the documents have in
-    /// another conversation have become part of that by now.
+    /// Tells of the conversations that were taken back there and are shown here. They stay: what is shown follows from all that
+    /// imports said, and a document takes back what no import said. Those whose messages the documents have in another conversation
+    /// have become part of that by now.
     fn kept(&mut self) -> Result<(), IngestError> {
         if self.undone.is_empty() {
             return Ok(());
@@ -201,7 +202,7 @@ impl Reading<'_, '_, '_> {
         self.writer.flush(self.record)?;
         for (name, id) in std::mem::take(&mut self.undone) {
             if self.run.store.conversation(&id, None)?.is_some_and(|stored| !stored.withdrawn) {
-                let message = "it was taken back where the export was made; it stays here".to_owned();
+                let message = "it was taken back where the export was made, and stays here; `satchel imports undo ID` of what brought it takes it back here too".to_owned();
                 self.warn(format!("{name}: conversation {id:?}"), message);
             }
         }

@@ -6,3 +6,4 @@ mod history;
 mod laws;
 mod restored;
 mod rules;
+mod taken_back;
