@@ -55,19 +55,16 @@ pub(super) fn job_of(core: &Core, id: &str) -> Result<Followed, Fault> {
             .map(Followed::Live)
             .ok_or_else(|| Fault::missing(Kind::Import, id));
     }
-    let (record, mut imports) = match core.imports.get(id)? {
-        Some(record) => {
-            if let Some(view) = live(&record.job) {
-                return Ok(Followed::Live(view));
-            }
-            let imports = imports_of(core, &record.job)?;
-            (record, imports)
+    let (record, mut imports) = if let Some(record) = core.imports.get(id)? {
+        if let Some(view) = live(&record.job) {
+            return Ok(Followed::Live(view));
         }
+        let imports = imports_of(core, &record.job)?;
+        (record, imports)
+    } else {
         // A job that is forgotten: too many came after it, or the program was started anew.
-        None => {
-            let imports = imports_of(core, id)?;
-            (imports.first().cloned().ok_or_else(|| Fault::missing(Kind::Import, id))?, imports)
-        }
+        let imports = imports_of(core, id)?;
+        (imports.first().cloned().ok_or_else(|| Fault::missing(Kind::Import, id))?, imports)
     };
     if imports.is_empty() {
         // So old that it is not looked for among the others of its job.
