@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::body::{Digest16, digest};
 
 pub use document::{Document, Exported};
-pub use edge::{Edge, add_edges};
+pub use edge::{Edge, add_edges, supersedes};
 pub use word::{Deed, Field, Setting, Spoken, Word, counts, impress, marks, memories_of_act, stamp};
 
 /// A piece of evidence as the store keeps it: keys resolved, times filled in.
