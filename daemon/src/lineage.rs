@@ -10,6 +10,7 @@ mod pages;
 mod reading;
 mod rows;
 mod said;
+pub mod vectors;
 
 use std::collections::BTreeSet;
 
