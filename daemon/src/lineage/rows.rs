@@ -54,17 +54,17 @@ impl Clan {
                 None => fresh.push((at, row.to_owned())),
             }
         }
-        let mut clans: BTreeMap<usize, (Vec<usize>, Vec<String>, Vec<String>)> = BTreeMap::new();
+        let mut clans: BTreeMap<usize, Gathered> = BTreeMap::new();
         for at in 0..conversations.len() {
-            clans.entry(sets.first(at)).or_default().0.push(at);
+            clans.entry(sets.first(at)).or_default().said.push(at);
         }
         for (key, at) in owners {
-            clans.entry(sets.first(at)).or_default().1.push(key);
+            clans.entry(sets.first(at)).or_default().keys.push(key);
         }
         for (at, row) in fresh {
-            clans.entry(sets.first(at)).or_default().2.push(row);
+            clans.entry(sets.first(at)).or_default().fresh.push(row);
         }
-        let clans = clans.into_iter().map(|(first, (said, keys, fresh))| {
+        let clans = clans.into_iter().map(|(first, Gathered { said, keys, fresh })| {
             let name = format!("rows {}", conversations[first].0);
             Self { said, fresh, ..families.united(name, keys) }
         });
@@ -151,6 +151,17 @@ impl Places {
         });
         placed.collect()
     }
+}
+
+/// What is known of a clan before its families are one.
+#[derive(Default)]
+struct Gathered {
+    /// Conversations.
+    said: Vec<usize>,
+    /// Of families.
+    keys: Vec<String>,
+    /// Rows that nobody spoke of before.
+    fresh: Vec<String>,
 }
 
 /// Families of rows, each read once.

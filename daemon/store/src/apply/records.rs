@@ -185,7 +185,7 @@ impl Applier {
         let share = shown(withdrawn, || {
             content_digest(keys::EMBEDDING, memory.as_bytes(), &[model.as_bytes(), &json])
         });
-        if stood != !withdrawn {
+        if stood == withdrawn {
             self.meta.count(counter::EMBEDDINGS, "", 1, withdrawn);
         }
         self.share(&key, old.as_ref().map(|old| &old.share), &share);

@@ -41,9 +41,17 @@ struct Heard<'a> {
     new: bool,
     /// Whether it is noted that it was said.
     noted: bool,
-    fresh: bool,
-    changed: bool,
+    becomes: Becomes,
     messages: Tally,
+}
+
+/// What becomes of a conversation of rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Becomes {
+    /// Nothing was shown of it.
+    New,
+    Updated,
+    Unchanged,
 }
 
 impl Writer<'_> {
@@ -89,7 +97,7 @@ impl Writer<'_> {
             let noted = known.insert(said.digest.clone());
             let new = now.insert(said.digest.clone()) && (noted || again);
             let messages = Tally { unchanged: group.part.1.len() as u64, ..Tally::default() };
-            all.push(Heard { group, said, new, noted, fresh: false, changed: false, messages });
+            all.push(Heard { group, said, new, noted, becomes: Becomes::Unchanged, messages });
         }
         Ok(all)
     }
@@ -126,8 +134,14 @@ impl Writer<'_> {
                 .filter_map(|place| Some((*new.get(place.at.checked_sub(first)?)?, *place)))
                 .collect();
             for (at, place) in &own {
-                heard[*at].fresh = place.joins == 0 && !(component.parts.len() == 1 && shown);
-                heard[*at].changed = if component.parts.len() == 1 { changed } else { place.changed };
+                let alone = component.parts.len() == 1;
+                heard[*at].becomes = if place.joins == 0 && !(alone && shown) {
+                    Becomes::New
+                } else if alone && changed || !alone && place.changed {
+                    Becomes::Updated
+                } else {
+                    Becomes::Unchanged
+                };
                 heard[*at].messages = place.messages;
             }
             let noted = own.iter().map(|(at, _)| &heard[*at]).filter(|heard| heard.noted);
@@ -187,10 +201,10 @@ impl Writer<'_> {
 impl Heard<'_> {
     fn count(&self, conversations: &mut Counts, messages: &mut Counts) {
         conversations.found += 1;
-        match (self.fresh, self.changed) {
-            (true, _) => conversations.new += 1,
-            (false, true) => conversations.updated += 1,
-            (false, false) => conversations.unchanged += 1,
+        match self.becomes {
+            Becomes::New => conversations.new += 1,
+            Becomes::Updated => conversations.updated += 1,
+            Becomes::Unchanged => conversations.unchanged += 1,
         }
         let Tally { new, updated, unchanged: _ } = self.messages;
         let found = self.group.part.1.len() as u64;
