@@ -57,9 +57,9 @@ pub(super) struct Writer<'a> {
     changes: Vec<Change>,
     bytes: usize,
     pending: BTreeSet<String>,
-    /// Messages of the batch that were grouped from rows.
-    rows: BTreeSet<String>,
-    /// Whether some of them may have got another conversation than memories name.
+    /// Conversations of rows that wait for the rest of their kind.
+    waiting: groups::Waiting,
+    /// Whether messages may have got another conversation than memories name.
     moved: bool,
     /// Conversations and messages as a dry run would leave them, so that a record met twice counts once as new.
     pub(super) touched: BTreeSet<String>,
@@ -101,7 +101,7 @@ impl<'a> Writer<'a> {
             changes: Vec::new(),
             bytes: 0,
             pending: BTreeSet::new(),
-            rows: BTreeSet::new(),
+            waiting: groups::Waiting::default(),
             moved: false,
             touched: BTreeSet::new(),
             witnesses: Vec::new(),
@@ -118,7 +118,7 @@ impl<'a> Writer<'a> {
     pub(super) fn take(&mut self, item: Normalised, record: &mut ImportRecord) -> Result<(), IngestError> {
         match item {
             Normalised::Conversation(conversation) if groups::are(&conversation) => {
-                self.groups(*conversation, record)?;
+                self.group(*conversation, record)?;
             }
             Normalised::Conversation(conversation) => self.conversation(*conversation, record)?,
             Normalised::Evidence(witnesses) => self.evidence(witnesses)?,
@@ -140,7 +140,7 @@ impl<'a> Writer<'a> {
         }
         let part = if self.pace.asked_lately() { WHILE_ASKED } else { 1 };
         if self.bytes >= BATCH_BYTES / part || self.pending.len() >= BATCH_CONVERSATIONS / part {
-            self.flush(record)?;
+            self.store_batch(record)?;
         }
         Ok(())
     }
@@ -165,7 +165,7 @@ impl<'a> Writer<'a> {
         self.again.extend(evidence);
         for key in said {
             if self.says(key) {
-                self.flush(record)?;
+                self.store_batch(record)?;
                 self.hold()?;
             }
         }
@@ -235,28 +235,37 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Commits the batch. Durable when this returns.
+    /// Commits everything that was taken. Durable when this returns.
     pub(super) fn flush(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
+        self.say_groups(record)?;
+        self.store_batch(record)
+    }
+
+    /// Commits the batch, and gives up the pen.
+    fn store_batch(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
         let page = self.said.rest().filter(|_| !self.dry_run);
         self.changes.extend(page);
+        self.store_changes(record)?;
+        self.held = None;
+        Ok(())
+    }
+
+    /// Commits the batch. The pen stays held.
+    fn store_changes(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
         if std::mem::take(&mut self.moved) {
             self.changes.push(memories::unsettled(&record.id));
         }
         let changes = std::mem::take(&mut self.changes);
         self.bytes = 0;
         self.pending.clear();
-        self.rows.clear();
-        if !changes.is_empty() {
-            self.commit(changes, record)?;
-        }
-        self.held = None;
-        Ok(())
+        if changes.is_empty() { Ok(()) } else { self.commit(changes, record) }
     }
 
-    /// Commits the batch and gives up the pen, if it is held: nothing comes for now, and maybe never.
+    /// Commits the batch and gives up the pen, if it is held: nothing comes for now, and maybe never. What waits for the rest of
+    /// its kind goes on waiting, and holds nobody up.
     pub(super) fn let_others(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
         self.begin_page(record)?;
-        if self.held.is_some() { self.flush(record) } else { Ok(()) }
+        if self.held.is_some() { self.store_batch(record) } else { Ok(()) }
     }
 
     /// Commits `changes` as they are.

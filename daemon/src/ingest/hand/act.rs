@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 
 use satchel_pam::{
-    ids,
     memory::{Memory, Provenance, Status},
     relation::{Relation, RelationType},
-    time::Timestamp,
 };
 use satchel_store::{Batch, Change, EvidenceWrite, MemoryRecord, Origin, Revision, Store};
 use uuid::Uuid;
@@ -15,7 +13,7 @@ use super::{Call, Done, HandError, check, etag, owed, request};
 use crate::{
     ingest::memories::known,
     lineage::{self, Counted},
-    plan::evidence::{Deed, Field, Setting, Spoken, Word, impress, marks},
+    plan::evidence::{Deed, Field, Setting, Spoken, Word, impress, marks, supersedes},
 };
 
 /// Changes of one commit, and bytes of it; the same bounds as an import's.
@@ -118,18 +116,9 @@ impl<'a> Act<'a> {
             }
         }
         let Some(by) = successor else { return Ok(None) };
-        let id = ids::relation_id(by, &memory.id, RelationType::Supersedes).to_string();
-        if self.store.relation(&id, None)?.is_some_and(|record| !record.withdrawn) {
-            return Ok(None);
-        }
-        Ok(Some(Relation {
-            id,
-            from: by.clone(),
-            to: memory.id.clone(),
-            relation_type: RelationType::Supersedes,
-            confidence: None,
-            created_at: Timestamp::saturating(at),
-        }))
+        let drawn = supersedes(by, &memory.id, at);
+        let stands = self.store.relation(&drawn.id, None)?.is_some_and(|record| !record.withdrawn);
+        Ok((!stands).then_some(drawn))
     }
 
     /// Draws a relation of which the words of this act speak.

@@ -1,5 +1,7 @@
 //! Memories name the conversation that has their row, whatever becomes of it.
 
+mod many;
+
 use std::{path::Path, sync::Arc};
 
 use satchel_host::{CancelToken, Pace};
@@ -49,6 +51,16 @@ impl Shelf {
 
     /// Imports; `settled`: it lives until memories follow.
     fn import(&self, (conversations, remembered): Export<'_>, settled: bool) -> ImportRecord {
+        self.import_remembering(conversations, remembered.as_slice(), settled)
+    }
+
+    /// Imports; something is remembered at each of these minutes.
+    fn import_remembering(
+        &self,
+        conversations: &[&[i64]],
+        remembered: &[i64],
+        settled: bool,
+    ) -> ImportRecord {
         let reader = Reader { platform: "p".to_owned(), extractor: "p/1.0.0".to_owned() };
         let mut record = receipt(Uuid::new_v4());
         let origin = Origin {
@@ -63,8 +75,8 @@ impl Shelf {
             let conversation = reader.conversation(rows(minutes), &mut |file| file.attachment).unwrap();
             let place = Place::of(&conversation);
             writer.take(Normalised::Conversation(Box::new(conversation)), &mut record).unwrap();
-            if let Some(minute) = remembered.filter(|minute| minutes.contains(minute)) {
-                let witness = reader.evidence(evidence(minute), 0, &place);
+            for minute in remembered.iter().filter(|minute| minutes.contains(minute)) {
+                let witness = reader.evidence(evidence(*minute), 0, &place);
                 writer.take(Normalised::Evidence(vec![witness]), &mut record).unwrap();
             }
         }
@@ -113,11 +125,13 @@ fn receipt(id: Uuid) -> ImportRecord {
     .unwrap()
 }
 
+/// Messages at these minutes; a negative one is an event.
 fn rows(minutes: &[i64]) -> ConversationRecord {
     let message = |minute: &i64| -> MessageRecord {
+        let (at, raw) = (minute.abs(), if *minute < 0 { json!({"hidden": true}) } else { json!({}) });
         serde_json::from_value(
-            json!({"id": format!("m{minute}"), "role": "user", "created_at": minute * MINUTE,
-            "content": {"type": "text", "text": format!("at {minute}")}}),
+            json!({"id": format!("m{at}"), "role": "user", "created_at": at * MINUTE, "raw_metadata": raw,
+            "content": {"type": "text", "text": format!("at {at}")}}),
         )
         .unwrap()
     };
@@ -133,7 +147,7 @@ fn rows(minutes: &[i64]) -> ConversationRecord {
 
 fn evidence(minute: i64) -> Evidence {
     serde_json::from_value(json!({
-        "id": "e", "at": minute * MINUTE, "conversation": "?", "message": format!("m{minute}"),
+        "id": format!("e{minute}"), "at": minute * MINUTE, "conversation": "?", "message": format!("m{minute}"),
         "extraction_method": "explicit_user_input",
         "claim": {"statement": {"content": "Likes rye bread", "memory_type": "preference"}},
     }))
