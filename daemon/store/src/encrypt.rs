@@ -2,27 +2,26 @@
 //! then, piece by piece, the plain one is erased and the sealed one takes its place. Both halves can be cut off at any point: the
 //! first is begun anew, the second goes on.
 
-mod erase;
-
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
-
-use erase::erase;
 
 use crate::{
     blob::{self, BlobReader, blob_path, file_name},
     check::blobs,
     disk::{Disk, OsDisk},
+    erase::erase,
     error::{FSYNC, StoreError},
     journal::{rewrite::rewrite, segments::Segments},
     open::{Claim, claim},
+    purge,
     report::{CheckProgress, Damage, Health, StateDigest},
     revision::Revision,
     seal::Seal,
     store::{OpenOptions, Store},
+    swap,
 };
 
 /// Where the sealed store is built.
@@ -77,6 +76,8 @@ pub fn stage(
     if begun() {
         return Ok(None);
     }
+    // What an erasure has begun to put in place is the only copy.
+    purge::finish(dir)?;
     for path in PIECES.map(|name| dir.join(name)) {
         if path.is_symlink() {
             let source = io::Error::other(
@@ -180,52 +181,5 @@ fn copy_blobs(dir: &Path, stage: &Path, seal: &Seal, disk: &dyn Disk) -> Result<
 
 /// Makes up to `most` steps of the replacement; true if there are no more. Each step can be cut off and made again.
 pub(crate) fn replace_some(dir: &Path, most: usize) -> Result<bool, StoreError> {
-    let stage = dir.join(STAGE);
-    let mut left = most;
-    let mut step = |work: &mut dyn FnMut() -> Result<(), StoreError>| -> Result<bool, StoreError> {
-        left = match left.checked_sub(1) {
-            Some(left) => left,
-            None => return Ok(false),
-        };
-        work().map(|()| true)
-    };
-    for name in PIECES {
-        let (from, to) = (stage.join(name), dir.join(name));
-        match from.symlink_metadata() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            // Whether it has moved already is not known then, and what is left of it would be erased below.
-            Err(error) => return Err(StoreError::io("look at", &from)(error)),
-            Ok(_) => {}
-        }
-        let done = step(&mut || erase(&to).map_err(StoreError::io("erase", &to)))?
-            && step(&mut || take_place(&from, &to, dir))?;
-        if !done {
-            return Ok(false);
-        }
-    }
-    for path in leftovers(dir).map_err(StoreError::io("list", dir))?.into_iter().chain([stage]) {
-        if !step(&mut || erase(&path).map_err(StoreError::io("erase", &path)))? {
-            return Ok(false);
-        }
-    }
-    OsDisk.sync_folder(dir).map_err(StoreError::io(FSYNC, dir))?;
-    Ok(true)
-}
-
-fn take_place(from: &Path, to: &Path, dir: &Path) -> Result<(), StoreError> {
-    fs::rename(from, to).map_err(StoreError::io("rename", from))?;
-    OsDisk.sync_folder(dir).map_err(StoreError::io(FSYNC, dir))
-}
-
-/// Databases that were set aside, and a note that was not finished.
-fn leftovers(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with("db.broken-") || name == "db.new" {
-            found.push(entry.path());
-        }
-    }
-    Ok(found)
+    swap::replace_some(dir, STAGE, &PIECES, most)
 }

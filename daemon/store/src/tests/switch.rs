@@ -143,15 +143,15 @@ fn content_can_be_changed_while_a_journal_is_written_anew() {
         let disk: Arc<dyn Disk> = Arc::new(OsDisk);
         let old = Segments::list(&disk, dir.path().join("journal"), seal()).unwrap().unwrap();
         let to = dir.path().join("journal.new");
-        let mut revisions = Vec::new();
+        let mut times = Vec::new();
         let mut blank = |content: Content<'_>| {
             match content {
                 Content::Bodies { segment, offset, bytes } => {
                     assert!(segment > 0 && offset > 0);
                     bytes.fill(b'-');
                 }
-                Content::Changes { revision, entries } => {
-                    revisions.push(revision);
+                Content::Changes { origin, entries } => {
+                    times.push(origin.at_micros);
                     for entry in entries {
                         if let Entry::Memory(memory) = entry {
                             // A longer one: all places after it move.
@@ -163,7 +163,7 @@ fn content_can_be_changed_while_a_journal_is_written_anew() {
             Ok(())
         };
         rewrite(&disk, &old, to.clone(), seal().as_ref(), Some(&mut blank), &mut |_| {}).unwrap();
-        assert!(revisions.is_sorted() && revisions.len() > 10);
+        assert!(times.len() > 10, "every commit is shown");
         fs::remove_dir_all(dir.path().join("journal")).unwrap();
         fs::rename(to, dir.path().join("journal")).unwrap();
         fs::remove_file(dir.path().join("db.state")).unwrap();
