@@ -14,6 +14,7 @@ mod memo;
 mod memories;
 mod normalise;
 mod pam;
+pub mod purge;
 mod queue;
 pub mod receipt;
 mod run;

@@ -100,7 +100,7 @@ pub(super) fn key(digest: &str) -> Option<Key> {
     u128::from_str_radix(digest, 16).ok().map(u128::to_be_bytes)
 }
 
-fn name(digest: &str) -> String {
+pub(super) fn name(digest: &str) -> String {
     format!("said {digest}")
 }
 

@@ -71,7 +71,6 @@ pub fn stage(
     progress: &mut dyn FnMut(CheckProgress),
 ) -> Result<Option<Staged>, StoreError> {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
-    let journal = dir.join("journal");
     let first = claim(dir)?;
     if begun() {
         return Ok(None);
@@ -99,11 +98,32 @@ pub fn stage(
         return Ok(None);
     }
     make_room(dir, before.bytes, disk.as_ref())?;
+    match build(dir, seal, &before, &disk, progress) {
+        Ok(()) => Ok(Some(staged)),
+        Err(error) => {
+            // Nobody needs half of it; what cannot be removed goes with the next try.
+            if let Err(problem) = erase(&stage) {
+                tracing::warn!(%problem, "what was sealed of a store stays behind");
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Builds the sealed store and compares it with the plain one, which shows `before`.
+fn build(
+    dir: &Path,
+    seal: &Seal,
+    before: &Shown,
+    disk: &Arc<dyn Disk>,
+    progress: &mut dyn FnMut(CheckProgress),
+) -> Result<(), StoreError> {
+    let (stage, journal) = (dir.join(STAGE), dir.join("journal"));
     disk.create_folders(&stage).map_err(StoreError::io("create", &stage))?;
-    let Some(old) = Segments::list(&disk, journal, None)? else {
+    let Some(old) = Segments::list(disk, journal, None)? else {
         return Err(StoreError::DamagedJournal { first: differs(dir) });
     };
-    rewrite(&disk, &old, stage.join("journal"), Some(seal), None, progress)?;
+    rewrite(disk, &old, stage.join("journal"), Some(seal), None, progress)?;
     copy_blobs(dir, &stage, seal, disk.as_ref())?;
     let after = shown(&stage, Some(seal))?;
     if (after.revision, after.digest, after.broken) != (before.revision, before.digest, before.broken) {
@@ -112,7 +132,7 @@ pub fn stage(
     for folder in [&stage, dir] {
         disk.sync_folder(folder).map_err(StoreError::io(FSYNC, folder))?;
     }
-    Ok(Some(staged))
+    Ok(())
 }
 
 /// What a store shows, and the bytes that it takes.

@@ -81,7 +81,10 @@ pub trait Eraser {
     fn look(&mut self, text: Text<'_>);
 
     /// What takes a text's place; none: it stays. An entry of a ledger without a byte is taken away.
-    fn redact(&self, text: Text<'_>) -> Option<Vec<u8>>;
+    ///
+    /// # Errors
+    /// [`StoreError::BadValue`] where it does not read; nothing is erased then.
+    fn redact(&self, text: Text<'_>) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// What stands in the place of the reason that a person gave for changing what goes.
     fn reason(&self, reason: &str) -> String;
@@ -291,12 +294,12 @@ impl Editor<'_> {
                 value.clear();
                 return Ok(false);
             }
-            Entry::Evidence(evidence) => match self.eraser.redact(Text::Evidence(&evidence.json)) {
+            Entry::Evidence(evidence) => match self.eraser.redact(Text::Evidence(&evidence.json))? {
                 Some(json) => evidence.json = json,
                 None => return Ok(false),
             },
             Entry::Ledger(LedgerWrite::Entry { ledger, id, value, .. }) => {
-                if let Some(instead) = self.eraser.redact(Text::Entry { ledger: *ledger, id, value }) {
+                if let Some(instead) = self.eraser.redact(Text::Entry { ledger: *ledger, id, value })? {
                     *value = instead;
                 }
                 if *ledger == Ledger::Lineage {
@@ -307,7 +310,7 @@ impl Editor<'_> {
                 return Ok(false);
             }
             Entry::Ledger(LedgerWrite::Issues { value, .. }) => {
-                if let Some(instead) = self.eraser.redact(Text::Issues(value)) {
+                if let Some(instead) = self.eraser.redact(Text::Issues(value))? {
                     *value = instead;
                 }
                 return Ok(false);

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::{Call, Done, HandError, check, etag, request};
 use crate::{
     ingest::memories::known,
-    lineage::{self, Counted},
+    lineage::{self, Counted, Purged},
     plan::evidence::{Deed, Field, Setting, Spoken, Word, impress, marks},
 };
 
@@ -164,6 +164,7 @@ impl<'a> Act<'a> {
 
     /// Writes words and changes. Durable when this returns.
     pub(super) fn commit(mut self) -> Result<Done, HandError> {
+        self.refuse_erased()?;
         let mut changes = Vec::with_capacity(self.words.len() + self.changes.len() + 1);
         let mut at = self.now;
         for word in &self.words {
@@ -195,6 +196,18 @@ impl<'a> Act<'a> {
             self.done.revision = revisions.last().copied().map_or(self.done.revision, Revision::get);
         }
         Ok(self.done)
+    }
+
+    /// What was erased for good does not come back by hand either, not by mistake.
+    fn refuse_erased(&self) -> Result<(), HandError> {
+        let purged = Purged::of(self.store)?;
+        match self.words.iter().find(|word| !purged.is_empty() && purged.word(&mut (*word).clone())) {
+            None => Ok(()),
+            Some(word) => {
+                let problem = "a memory that said this was erased for good (`satchel memories purge`); say it otherwise";
+                Err(HandError::state(&word.memory().unwrap_or_default(), problem))
+            }
+        }
     }
 
     /// What belongs together may need several commits: then a mark says so until the last, and the next import completes it.

@@ -6,6 +6,7 @@ use super::{
     Home, Position,
     frame::{Binding, Header},
     reader::{Loaded, load},
+    scan::Acknowledged,
     segment::{self, SegmentHeader},
 };
 use crate::{
@@ -68,11 +69,12 @@ impl Segments {
     /// Whether the journal is sealed with the key that is given, or is plain and none is: looked at before anything is changed. One
     /// frame that opens is enough; the others may be damaged.
     pub(crate) fn check_key(&self) -> Result<(), StoreError> {
-        let mut refused = Ok(());
+        let (mut refused, mut read) = (Ok(()), false);
         for segment in self.files.values() {
             let mut offset = segment::HEADER;
             for _ in 0..FRAMES_TRIED {
                 let Some(Loaded { header, payload, .. }) = self.look(*segment, offset)? else { break };
+                read = true;
                 refused = self.check_frame(&header, segment.number, offset, payload);
                 if refused.is_ok() {
                     return Ok(());
@@ -80,7 +82,20 @@ impl Segments {
                 offset += header.frame_length();
             }
         }
-        refused
+        if read { refused } else { self.check_key_of_any() }
+    }
+
+    /// As [`Segments::check_key`], where the beginning of no segment reads: by whatever frame does.
+    fn check_key_of_any(&self) -> Result<(), StoreError> {
+        let mut told = None;
+        self.scan(Self::beginning(), 0, Acknowledged::default(), &mut |visit| {
+            if !matches!(told, Some(Ok(()))) {
+                let (start, payload) = (visit.start, visit.payload.to_vec());
+                told = Some(self.check_frame(&visit.header, start.segment, start.offset, payload));
+            }
+            Ok(())
+        })?;
+        told.unwrap_or(Ok(()))
     }
 
     fn look(&self, segment: Segment, offset: u64) -> Result<Option<Loaded>, StoreError> {

@@ -129,6 +129,24 @@ fn a_store_in_use_or_damaged_is_not_staged() {
 }
 
 #[test]
+fn a_staging_that_fails_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let before = plain(dir.path());
+    // Something stands in the way of the sealed attachments.
+    let (store, _) = open_real(dir.path(), "boot").unwrap();
+    let blob = store.blobs().unwrap()[0];
+    drop(store);
+    let path = crate::blob::blob_path(dir.path(), &blob);
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    let refused = stage(dir.path(), &seals(), &|| false, &mut |_| {});
+    assert!(refused.is_err(), "{refused:?}");
+    assert!(!dir.path().join("encrypting").exists(), "half of a sealed store was left");
+    let (store, _) = open_real(dir.path(), "boot").unwrap();
+    assert_eq!(show_all(&store).unwrap().memories, before.0.memories);
+}
+
+#[test]
 fn a_folder_without_a_store_needs_no_staging() {
     let dir = tempfile::tempdir().unwrap();
     stage(dir.path(), &seals(), &|| false, &mut |_| {}).unwrap().unwrap().replace().unwrap();
