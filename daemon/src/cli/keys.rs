@@ -157,8 +157,10 @@ async fn encrypt(context: &mut Context, config: &Config, lock: &LockArgs) -> Res
                 show(context, &phrase)?;
                 written_down(context, &at_terminal, &phrase).await?;
                 steps = Steps::new(&context.out, "erasing what was plain");
-                // It listens, or has broken off, which its end tells.
-                drop(go_on.send(()));
+                if go_on.send(()).is_err() {
+                    // It has broken off, which its end tells.
+                    tracing::debug!("nobody waits to go on");
+                }
             }
             outcome = &mut work => break outcome,
             Ok(()) = told.changed() => {
@@ -199,9 +201,8 @@ async fn written_down(context: &mut Context, unlock: &Unlock, phrase: &Secret) -
         return Ok(());
     }
     let phrase = phrase.clone();
-    let asked = tokio::task::spawn_blocking(move || {
-        ask_for(&phrase, &mut std::io::stdin().lock(), &mut std::io::stderr())
-    });
+    let asked =
+        tokio::task::spawn_blocking(move || ask_for(&phrase, &mut io::stdin().lock(), &mut io::stderr()));
     let failed = |source| CliError::File { action: "ask at", path: "the terminal".into(), source };
     let broken = |error: tokio::task::JoinError| CliError::Step {
         what: "the question broke off".to_owned(),
@@ -242,7 +243,7 @@ pub(super) fn phrase(unlock: &Unlock) -> Result<Secret, CliError> {
         return vault::ask("recovery phrase: ").map_err(refused);
     }
     let mut text = String::new();
-    let read = std::io::stdin().take(MAX_PHRASE).read_to_string(&mut text);
+    let read = io::stdin().take(MAX_PHRASE).read_to_string(&mut text);
     read.map_err(|source| CliError::File { action: "read", path: "standard input".into(), source })?;
     Ok(Secret::new(text))
 }

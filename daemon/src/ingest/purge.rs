@@ -6,8 +6,6 @@
 mod eraser;
 pub(super) mod gate;
 mod plan;
-#[cfg(test)]
-mod tests;
 
 use std::{collections::BTreeSet, path::Path};
 

@@ -81,9 +81,13 @@ impl Counted {
     /// What is left of it when what was `purged` says nothing.
     #[must_use]
     pub fn without(mut self, purged: &Purged) -> Self {
-        self.witnesses.values_mut().for_each(|witness| drop(purged.take(witness)));
+        for witness in self.witnesses.values_mut() {
+            purged.take(witness);
+        }
         self.documents.retain_mut(|document| !purged.document(document));
-        self.words.iter_mut().for_each(|word| drop(purged.word(word)));
+        for word in &mut self.words {
+            purged.word(word);
+        }
         self.spoken = Spoken::of(&self.words);
         self
     }

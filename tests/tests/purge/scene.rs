@@ -47,7 +47,7 @@ fn node(id: &str, parent: Option<&str>, child: Option<&str>, message: Option<Val
 
 fn message(id: &str, role: &str, recipient: &str, at: f64, text: &str, metadata: &Value) -> Value {
     json!({
-        "id": id, "author": {"role": role, "name": null, "metadata": {}}, "create_time": at, "update_time": null,
+        "id": id, "author": {"role": role, "name": (role == "tool").then_some("bio"), "metadata": {}}, "create_time": at, "update_time": null,
         "content": {"content_type": "text", "parts": [text]}, "status": "finished_successfully", "end_turn": null,
         "weight": 1.0, "metadata": metadata, "recipient": recipient, "channel": null,
     })
@@ -208,8 +208,7 @@ pub(crate) fn whole(dir: &Path, seal: Option<&Seal>) -> Result<()> {
     ensure!(report.clean(), "{report:?}");
     let (revision, digest) = (opened.revision(), opened.state_digest());
     opened.close()?;
-    drop(opened_again(dir, options(true), (revision, digest))?);
-    Ok(())
+    opened_again(dir, options(true), (revision, digest))
 }
 
 fn opened_again(

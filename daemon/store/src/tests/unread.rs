@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use super::{damage::flip, world::{Dice, Model}};
+use super::{
+    damage::flip,
+    world::{Dice, Model},
+};
 use crate::{DataKey, Health, OpenOptions, Seal, Store, StoreError};
 
 fn open(dir: &Path, seal: Option<u8>) -> Result<Store, StoreError> {
@@ -31,4 +34,3 @@ fn a_wrong_key_is_refused_though_the_first_frames_are_damaged() {
     let store = open(dir.path(), Some(1)).unwrap();
     assert!(matches!(store.health(), Health::Damaged(_)), "the right key opens what is left");
 }
-
