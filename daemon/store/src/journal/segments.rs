@@ -13,7 +13,7 @@ use crate::{
     disk::{Disk, DiskFile},
     error::StoreError,
     report::Damage,
-    seal::{KEY_ID, Seal},
+    seal::{DataKey, KEY_ID, Seal},
 };
 
 /// Frames at the beginning of each segment that are tried with a key before it counts as the wrong one.
@@ -85,17 +85,33 @@ impl Segments {
         if read { refused } else { self.check_key_of_any() }
     }
 
-    /// As [`Segments::check_key`], where the beginning of no segment reads: by whatever frame does.
+    /// As [`Segments::check_key`], where the beginning of no segment reads: by whatever frame does, sealed or plain.
     fn check_key_of_any(&self) -> Result<(), StoreError> {
+        let mut other = self.clone();
+        // A scan takes only frames of its own kind for frames; that the key opens them is not asked of it.
+        other.home.seal = match &self.home.seal {
+            Some(_) => None,
+            None => Some(Seal::new(&DataKey::from_bytes(&[0; 32]))),
+        };
+        match self.check_frames(self)? {
+            Some(told) => told,
+            None => self.check_frames(&other)?.unwrap_or(Ok(())),
+        }
+    }
+
+    /// What the frames that `segments` shows say of the key of these; none: there are none.
+    fn check_frames(&self, segments: &Self) -> Result<Option<Result<(), StoreError>>, StoreError> {
         let mut told = None;
-        self.scan(Self::beginning(), 0, Acknowledged::default(), &mut |visit| {
+        // What was acknowledged is no matter here: all of it is looked through.
+        let all = Acknowledged { segment: u32::MAX, ..Acknowledged::default() };
+        segments.scan(Self::beginning(), 0, all, &mut |visit| {
             if !matches!(told, Some(Ok(()))) {
                 let (start, payload) = (visit.start, visit.payload.to_vec());
                 told = Some(self.check_frame(&visit.header, start.segment, start.offset, payload));
             }
             Ok(())
         })?;
-        told.unwrap_or(Ok(()))
+        Ok(told)
     }
 
     fn look(&self, segment: Segment, offset: u64) -> Result<Option<Loaded>, StoreError> {
