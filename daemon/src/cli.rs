@@ -23,6 +23,7 @@ mod memories;
 mod out;
 mod page;
 mod plugins;
+mod purge;
 mod rebuild;
 mod relations;
 mod secret;
@@ -50,7 +51,7 @@ use std::{
 use jiff::{Timestamp, tz::TimeZone};
 
 use self::{
-    args::{Cli, ColorWhen, Command, Global, Keys},
+    args::{Cli, ColorWhen, Command, Conversations, Global, Keys, Memories},
     error::CliError,
     exit::Exit,
     link::{Link, Place},
@@ -205,6 +206,13 @@ async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliEr
         Command::Restore(args) => return backup::restore(context, args).await,
         Command::Rebuild => return rebuild::run(context).await,
         Command::Keys(Keys::Locking(command)) => return keys::run(context, command).await,
+        Command::Memories(Memories::Purge(args)) => {
+            return purge::run(context, purge::Kind::Memory, args).await;
+        }
+        Command::Conversations(Conversations::Purge { purge: args, keep_memories }) => {
+            let kind = purge::Kind::Conversation { keep_memories: *keep_memories };
+            return purge::run(context, kind, args).await;
+        }
         _ => {}
     }
     let typed = Typed::of(context, command)?;

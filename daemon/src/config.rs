@@ -272,7 +272,8 @@ impl Config {
             within("[store] cache-mib", mib, 4 << 10)?;
             self.cache_bytes = mib << 20;
         }
-        self.log = log(typed.log, self.log)?;
+        let file = typed.log.file.map(|file| self.at_home(file));
+        self.log = log(LogSection { file, ..typed.log }, self.log)?;
         self.watching.folders =
             typed.watch.into_iter().map(|section| self.watched(section)).collect::<Result<_, _>>()?;
         self.export(typed.export)?;
@@ -287,7 +288,7 @@ impl Config {
     /// What stands already was said with a flag, which goes before the file.
     fn security(&mut self, typed: SecuritySection) -> Result<(), ConfigError> {
         let SecuritySection { key_file, passphrase_file } = typed;
-        let absolute = |key: &'static str, path: Option<PathBuf>| match path {
+        let absolute = |key: &'static str, path: Option<PathBuf>| match path.map(|path| self.at_home(path)) {
             Some(found) if !found.is_absolute() => Err(ConfigError::Relative { key, found }),
             path => Ok(path),
         };
@@ -335,18 +336,24 @@ impl Config {
             let idle = said.into_iter().find(|(_, said)| *said);
             return idle.map_or(Ok(()), |(key, _)| Err(ConfigError::NoSchedule { key }));
         };
+        let folder = folder.map(|folder| self.at_home(folder));
         let folder = folder.filter(|folder| folder.is_absolute()).ok_or(ConfigError::Folder)?;
         let keep = keep.unwrap_or(KEEP);
         self.regular = Some(Regular { schedule: schedule.parse()?, folder, keep, recipients });
         Ok(())
     }
 
-    fn watched(&self, section: WatchSection) -> Result<WatchSpec, ConfigError> {
-        let WatchSection { path, recursive, poll, providers, ignore, settle_ms } = section;
-        let path = match (path.strip_prefix("~"), &self.home) {
+    /// The path that is meant, where `~` stands for the person's home.
+    fn at_home(&self, path: PathBuf) -> PathBuf {
+        match (path.strip_prefix("~"), &self.home) {
             (Ok(rest), Some(home)) => home.join(rest),
             _ => path,
-        };
+        }
+    }
+
+    fn watched(&self, section: WatchSection) -> Result<WatchSpec, ConfigError> {
+        let WatchSection { path, recursive, poll, providers, ignore, settle_ms } = section;
+        let path = self.at_home(path);
         let spec = WatchSpec {
             recursive: recursive.unwrap_or(true),
             poll: poll.unwrap_or(false),

@@ -16,6 +16,7 @@ mod memories;
 mod normalise;
 mod pam;
 mod pen;
+pub mod purge;
 mod queue;
 pub mod receipt;
 mod run;

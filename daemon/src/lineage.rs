@@ -7,6 +7,7 @@
 
 mod evidence;
 mod pages;
+mod purged;
 mod reading;
 mod rows;
 mod said;
@@ -24,8 +25,9 @@ use crate::plan::groups::Titled;
 
 pub use evidence::{Counted, moved, replay, replay_until};
 pub use pages::{Brought, Key, Pages, brought, left_out, newest};
+pub use purged::{PurgeRecord, Purged};
 pub use reading::Reading;
-pub use rows::{Clan, Places};
+pub use rows::{Clan, Places, family_of_row};
 pub use said::{Kept, Said, shown};
 
 /// Where entries of conversations stand in the ledger's list: before all else, so that walking them reads nothing else.
@@ -120,6 +122,17 @@ impl Family {
     #[must_use]
     pub fn has_one_of(&self, keys: &BTreeSet<Key>) -> bool {
         self.parts.iter().any(|part| part.key().is_some_and(|key| keys.contains(&key)))
+    }
+
+    /// The entries of the ledger in which what was said of it is kept apart.
+    pub fn kept(&self) -> impl Iterator<Item = String> {
+        self.parts.iter().filter(|part| part.version.is_none()).map(|part| said::name(&part.digest))
+    }
+
+    /// As [`Family::kept`], of one as it lies in the ledger.
+    #[must_use]
+    pub fn kept_in(bytes: &[u8]) -> Vec<String> {
+        Self::decode(bytes).map(|family| family.kept().collect()).unwrap_or_default()
     }
 
     /// What stores it as the lineage of the conversation `id`.

@@ -22,7 +22,7 @@ use crate::{
     config::Config,
     export::{Exports, Settings},
     grpc::{self, Core, ServeError, page::PageKey},
-    ingest::{Imports, IngestError},
+    ingest::{Imports, IngestError, purge},
     plugins::Plugins,
     schedule::Regular,
     serve::{Listener, SocketError},
@@ -245,10 +245,15 @@ fn open(config: &Config, mut notice: impl FnMut(&OpenEvent)) -> Result<(Core, Ve
     private_folder(&data_dir).map_err(failed)?;
     let mut notices = Vec::new();
     let options = vault::open_options(config)?;
-    let store = Store::open(&data_dir, options, &mut |event| {
-        notice(&event);
-        notices.extend(told(&event));
-    })?;
+    let seal = options.seal.clone();
+    let mut opened = || {
+        Store::open(&data_dir, options.clone(), &mut |event| {
+            notice(&event);
+            notices.extend(told(&event));
+        })
+    };
+    let store = opened()?;
+    let store = purge::complete(&data_dir, store, seal.as_ref(), &mut opened)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let plugins = Arc::new(Plugins::built_in(Some(data_dir.join("cache"))));
     let limits = satchel_host::Limits::default();

@@ -45,6 +45,8 @@ pub struct Unlock {
     pub passphrase_file: Option<PathBuf>,
     /// The passphrase itself, from the environment.
     pub passphrase: Option<Secret>,
+    /// The recovery phrase, where what opens the data directory otherwise is lost.
+    pub phrase: Option<Secret>,
     /// Whether somebody can be asked.
     pub terminal: bool,
     /// The key store of the system.
@@ -57,6 +59,7 @@ impl Default for Unlock {
             key_file: None,
             passphrase_file: None,
             passphrase: None,
+            phrase: None,
             terminal: false,
             key_store: Arc::new(SecretTool::default()),
         }
@@ -241,6 +244,9 @@ const BY_KEY_STORE: &[u8] = b"satchel data key v1 by key store";
 const BY_PHRASE: &[u8] = b"satchel data key v1 by recovery phrase";
 
 fn open(ring: &Ring, unlock: &Unlock) -> Result<DataKey, VaultError> {
+    if let Some(phrase) = &unlock.phrase {
+        return recover(ring, phrase);
+    }
     match ring.usual().ok_or(VaultError::NoLock)? {
         Lock::KeyFile { path, wrapped } => {
             let path = unlock.key_file.as_ref().unwrap_or(path);

@@ -4,6 +4,7 @@ mod examples;
 mod export;
 mod hand;
 mod keys;
+mod purge;
 mod select;
 mod system;
 mod unlock;
@@ -20,6 +21,7 @@ pub use self::{
         TakeBackArgs, VisibilityWord,
     },
     keys::{Keys, LockArgs, Locking, Signing},
+    purge::PurgeArgs,
     select::{ConversationSelect, MemorySelect, Paging, StatusWord, TypeWord},
     system::{ConfigCommand, InstallArgs, ServeArgs, Service},
     unlock::{PassphraseArgs, UnlockArgs},
@@ -321,6 +323,13 @@ pub enum Memories {
     /// Take back what you changed: the last change of a memory, one that is named, or back to an earlier version
     #[command(after_help = hand::UNDO)]
     Undo(TakeBackArgs),
+    /// Erase a memory for good, with every version and all that was said of it
+    ///
+    /// Everything that is stored is written anew without it, and the old files are overwritten: that needs room for the data a second
+    /// time, and no daemon may run. Its id, the hash of what it said, and who erased it when stay; no import brings it back. Memories
+    /// that say the same go with it. What lies elsewhere is not touched: exports and backups that you made, and the files you imported.
+    #[command(after_help = purge::MEMORY)]
+    Purge(PurgeArgs),
 }
 
 /// `conversations …`.
@@ -337,6 +346,18 @@ pub enum Conversations {
     /// Show a conversation as it was last seen, one branch of it, or its tree
     #[command(after_help = examples::CONVERSATIONS_SHOW)]
     Show(ShowConversation),
+    /// Erase a conversation for good, with its attachments and the memories that came of it
+    ///
+    /// As `satchel memories purge`: everything that is stored is written anew without it. Attachments that other conversations have
+    /// too stay.
+    #[command(after_help = purge::CONVERSATION)]
+    Purge {
+        #[command(flatten)]
+        purge: PurgeArgs,
+        /// Keep the memories that came of it
+        #[arg(long)]
+        keep_memories: bool,
+    },
 }
 
 /// `conversations show`.
@@ -384,6 +405,10 @@ pub struct RestoreArgs {
     /// Set the data directory that is there aside, under its name and `.replaced-1`
     #[arg(long)]
     pub replace: bool,
+    /// Open an encrypted backup with the recovery phrase, asked for at the terminal or read from standard input, because the key is
+    /// lost
+    #[arg(long)]
+    pub recovery: bool,
 }
 
 /// `plugins …`.

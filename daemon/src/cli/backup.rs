@@ -108,7 +108,10 @@ pub(crate) async fn restore(context: &mut Context, args: &RestoreArgs) -> Result
         return Err(CliError::Usage("restore works here; leave --server and SATCHEL_SERVER out".to_owned()));
     };
     let (file, data_dir, replace) = (args.file.clone(), config.data_dir.clone(), args.replace);
-    let unlock = config.unlock.clone();
+    let mut unlock = config.unlock.clone();
+    if args.recovery {
+        unlock.phrase = Some(super::keys::phrase(&unlock)?);
+    }
     let (tell, mut told) = tokio::sync::watch::channel(Progress::default());
     // Ctrl-C ends the wait; the work hears of it when it next tells how far it is.
     let mut work = tokio::task::spawn_blocking(move || {
@@ -146,6 +149,9 @@ pub(crate) async fn restore(context: &mut Context, args: &RestoreArgs) -> Result
         context.out.json(&PutBack { data_dir, revision, store_id, digest, files, set_aside })?;
     } else {
         context.out.print(&put_back(&restored, &config.data_dir, context.out.look))?;
+    }
+    if args.recovery {
+        context.out.note("`satchel keys change --recovery --passphrase` lets something else open it than the key that is lost");
     }
     Ok(Exit::Done)
 }

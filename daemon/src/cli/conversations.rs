@@ -33,6 +33,8 @@ pub(crate) async fn run(
     match command {
         Conversations::List { select, paging } => list(context, link, select, *paging).await,
         Conversations::Show(args) => show(context, link, args).await,
+        // It works on the files themselves.
+        Conversations::Purge { .. } => Err(CliError::Usage("this command does not ask a daemon".to_owned())),
     }
 }
 

@@ -1,6 +1,9 @@
 //! `keys`: encryption of the data directory, and what opens it.
 
-use std::{io::Read as _, path::Path};
+use std::{
+    io::{self, BufRead, Read as _, Write},
+    path::Path,
+};
 
 use satchel_store::CheckProgress;
 use serde::Serialize;
@@ -23,6 +26,9 @@ use crate::{
 
 /// Longest phrase that is read, in bytes.
 const MAX_PHRASE: u64 = 1 << 10;
+
+/// How often a phrase is asked for that was mistyped.
+const TRIES: usize = 3;
 
 /// What `keys status --json` prints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -71,6 +77,7 @@ pub(crate) async fn run(context: &mut Context, command: &Locking) -> Result<Exit
         Locking::Recovery => {
             let phrase = vault::renew_phrase(&config.data_dir, &config.unlock).map_err(refused)?;
             show(context, &phrase)?;
+            written_down(context, &config.unlock, &phrase).await?;
         }
     }
     Ok(Exit::Done)
@@ -121,6 +128,8 @@ async fn encrypt(context: &mut Context, config: &Config, lock: &LockArgs) -> Res
     let (opener, unlock) = (opener(lock)?, config.unlock.clone());
     let (tell, mut told) = tokio::sync::watch::channel(CheckProgress { done: 0, total: 0 });
     let (tell_phrase, mut phrase) = tokio::sync::mpsc::channel(1);
+    let (go_on, wait) = std::sync::mpsc::channel::<()>();
+    let at_terminal = unlock.clone();
     let mut work = tokio::task::spawn_blocking(move || {
         let mut progress = |progress| {
             // Nobody listens once the command ended.
@@ -130,6 +139,10 @@ async fn encrypt(context: &mut Context, config: &Config, lock: &LockArgs) -> Res
             // There is one phrase, and room for one.
             if tell_phrase.try_send(phrase.clone()).is_err() {
                 tracing::warn!("nobody hears the recovery phrase; `satchel keys recovery` makes another");
+            }
+            // Until the person has it; whoever showed it may be gone, and the next start goes on all the same.
+            if wait.recv().is_err() {
+                tracing::debug!("nobody waited for the recovery phrase");
             }
         };
         vault::encrypt(&dir, &opener, &unlock, &mut progress, &mut shown)
@@ -141,8 +154,13 @@ async fn encrypt(context: &mut Context, config: &Config, lock: &LockArgs) -> Res
             biased;
             Some(phrase) = phrase.recv() => {
                 steps.end();
-                steps = Steps::new(&context.out, "erasing what was plain");
                 show(context, &phrase)?;
+                written_down(context, &at_terminal, &phrase).await?;
+                steps = Steps::new(&context.out, "erasing what was plain");
+                if go_on.send(()).is_err() {
+                    // It has broken off, which its end tells.
+                    tracing::debug!("nobody waits to go on");
+                }
             }
             outcome = &mut work => break outcome,
             Ok(()) = told.changed() => {
@@ -177,6 +195,39 @@ fn show(context: &mut Context, phrase: &Secret) -> Result<(), CliError> {
     Ok(())
 }
 
+/// Lets a person at a terminal show that they have the phrase, or go on; where nobody sits, nobody is waited for.
+async fn written_down(context: &mut Context, unlock: &Unlock, phrase: &Secret) -> Result<(), CliError> {
+    if !unlock.terminal || context.out.json {
+        return Ok(());
+    }
+    let phrase = phrase.clone();
+    let asked =
+        tokio::task::spawn_blocking(move || ask_for(&phrase, &mut io::stdin().lock(), &mut io::stderr()));
+    let failed = |source| CliError::File { action: "ask at", path: "the terminal".into(), source };
+    let broken = |error: tokio::task::JoinError| CliError::Step {
+        what: "the question broke off".to_owned(),
+        source: error.into(),
+    };
+    asked.await.map_err(broken)?.map_err(failed)
+}
+
+/// Asks for the phrase until it is right, nothing is typed, or it was wrong too often; it is only a check of what is on paper.
+fn ask_for(phrase: &Secret, answers: &mut dyn BufRead, say: &mut dyn Write) -> io::Result<()> {
+    for _ in 0..TRIES {
+        write!(say, "type it off your paper to check it, or press Enter to go on: ")?;
+        say.flush()?;
+        let mut line = String::new();
+        answers.take(MAX_PHRASE).read_line(&mut line)?;
+        let words = |text: &str| text.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>();
+        match words(&line) {
+            none if none.is_empty() => return Ok(()),
+            typed if typed == words(phrase.expose()) => return writeln!(say, "that is it"),
+            _ => writeln!(say, "that is not the phrase above; look at your paper again")?,
+        }
+    }
+    writeln!(say, "`satchel keys recovery` makes another phrase")
+}
+
 fn opener(lock: &LockArgs) -> Result<Opener, CliError> {
     let LockArgs { key_file, passphrase, key_store: _ } = lock;
     Ok(match (key_file, passphrase) {
@@ -186,12 +237,13 @@ fn opener(lock: &LockArgs) -> Result<Opener, CliError> {
     })
 }
 
-fn phrase(unlock: &Unlock) -> Result<Secret, CliError> {
+/// The recovery phrase, as it is typed or read from standard input.
+pub(super) fn phrase(unlock: &Unlock) -> Result<Secret, CliError> {
     if unlock.terminal {
         return vault::ask("recovery phrase: ").map_err(refused);
     }
     let mut text = String::new();
-    let read = std::io::stdin().take(MAX_PHRASE).read_to_string(&mut text);
+    let read = io::stdin().take(MAX_PHRASE).read_to_string(&mut text);
     read.map_err(|source| CliError::File { action: "read", path: "standard input".into(), source })?;
     Ok(Secret::new(text))
 }
@@ -206,6 +258,25 @@ fn refused(error: VaultError) -> CliError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_phrase_is_waited_for_and_checked() {
+        let phrase = Secret::new("able baker charlie".to_owned());
+        let cases = [
+            ("\n", 1, ""),
+            ("Able  baker charlie\n", 1, "that is it"),
+            ("able baker\nable baker charlie\nrest\n", 2, "not the phrase"),
+            ("a\nb\nc\nd\n", 3, "makes another"),
+            ("", 1, ""),
+        ];
+        for (typed, asked, told) in cases {
+            let (mut answers, mut said) = (typed.as_bytes(), Vec::new());
+            ask_for(&phrase, &mut answers, &mut said).expect("a text in memory");
+            let said = String::from_utf8_lossy(&said);
+            assert_eq!(said.matches("press Enter").count(), asked, "{typed:?}: {said}");
+            assert!(said.contains(told), "{typed:?}: {said}");
+        }
+    }
 
     #[test]
     fn the_status_says_what_opens_the_data() {

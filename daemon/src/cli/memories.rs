@@ -33,6 +33,8 @@ pub(crate) async fn run(context: &mut Context, link: &Link, command: &Memories) 
         Memories::Edit(args) => change::edit(context, link, args).await,
         Memories::Status(args) => change::status(context, link, args).await,
         Memories::Undo(args) => change::undo(context, link, args).await,
+        // It works on the files themselves.
+        Memories::Purge(_) => Err(CliError::Usage("this command does not ask a daemon".to_owned())),
     }
 }
 

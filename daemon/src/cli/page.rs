@@ -5,7 +5,7 @@ use super::error::CliError;
 /// Rows of a page when many are wanted; the most that the daemon gives.
 const BIG_PAGE: usize = 1_000;
 /// Characters of a shortened id at least; fewer are more often a slip than a choice.
-const MIN_PREFIX: usize = 4;
+pub(crate) const MIN_PREFIX: usize = 4;
 /// Candidates that an ambiguous id names.
 const CANDIDATES: usize = 5;
 

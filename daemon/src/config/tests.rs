@@ -100,6 +100,19 @@ fn a_tilde_means_the_home_of_the_person() {
 }
 
 #[test]
+fn a_tilde_means_the_home_wherever_a_path_stands() {
+    let mut config = Config::new("/d".into(), "/r".into());
+    config.home = Some("/home/ana".into());
+    let text = "[security]\nkey-file = \"~/data.key\"\npassphrase-file = \"~/pass\"\n\
+                [export]\nschedule = \"daily 03:00\"\nfolder = \"~/exports\"\n[log]\nfile = \"~/satchel.log\"\n";
+    let config = config.with_text(text, Path::new("s")).unwrap();
+    assert_eq!(config.unlock.key_file.as_deref(), Some(Path::new("/home/ana/data.key")));
+    assert_eq!(config.unlock.passphrase_file.as_deref(), Some(Path::new("/home/ana/pass")));
+    assert_eq!(config.regular.unwrap().folder, Path::new("/home/ana/exports"));
+    assert_eq!(config.log.file.as_deref(), Some(Path::new("/home/ana/satchel.log")));
+}
+
+#[test]
 fn a_watched_folder_that_makes_no_sense_is_refused() {
     for (lines, problem) in [
         ("path = \"Downloads\"", "not an absolute path"),

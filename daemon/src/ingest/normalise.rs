@@ -73,6 +73,16 @@ impl Reader {
         ids::conversation_id(&self.platform, account.filter(|_| natural), key)
     }
 
+    /// In what the ids of its messages are made: the conversation's id, or that of all rows that an importer grouped; whether it did.
+    pub(super) fn home(&self, record: &ConversationRecord) -> (uuid::Uuid, bool) {
+        let natural = record.provider_conversation_id.is_none();
+        let grouped =
+            groups::grouped(record.provider_conversation_id.as_deref(), record.raw_metadata.as_ref());
+        // Rows that an importer grouped are known by themselves: another export may group them otherwise.
+        let key = if grouped { ROWS } else { record.id.as_str() };
+        (self.conversation_id(key, natural, record.account.as_deref()), grouped)
+    }
+
     /// Normalises one conversation.
     ///
     /// # Errors
@@ -82,12 +92,7 @@ impl Reader {
         record: ConversationRecord,
         keep: &mut Keep<'_>,
     ) -> serde_json::Result<Conversation> {
-        let natural = record.provider_conversation_id.is_none();
-        let grouped =
-            groups::grouped(record.provider_conversation_id.as_deref(), record.raw_metadata.as_ref());
-        // Rows that an importer grouped are known by themselves: another export may group them otherwise.
-        let key = if grouped { ROWS } else { record.id.as_str() };
-        let id = self.conversation_id(key, natural, record.account.as_deref());
+        let (id, grouped) = self.home(&record);
         let node = |key: &str| ids::message_id(id, key).to_string();
         let report = Report {
             provider_conversation_id: record.provider_conversation_id,

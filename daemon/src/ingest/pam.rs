@@ -40,6 +40,7 @@ use crate::{
         Bundle,
         pam::{LONGEST, LONGEST_CONVERSATION, PamFiles, folder_of},
     },
+    lineage::Purged,
     plan::evidence::Exported,
 };
 
@@ -77,6 +78,7 @@ impl Run<'_> {
         progress: &Progress<'_>,
     ) -> Result<(Tail, Ended), IngestError> {
         let mut reading = Reading {
+            purged: Purged::of(self.store)?,
             run: &self,
             writer,
             record,
@@ -98,6 +100,8 @@ impl Run<'_> {
 
 /// A run on its way.
 struct Reading<'r, 'a, 'w> {
+    /// What must not come again.
+    purged: Purged,
     run: &'r Run<'r>,
     writer: &'a mut Writer<'w>,
     record: &'a mut ImportRecord,

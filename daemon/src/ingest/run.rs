@@ -18,12 +18,14 @@ use super::{
     attach::Keeper,
     memo::{self, Account, Known},
     normalise::{Conversation, Place, Reader},
+    purge::gate::{self, Passage},
     receipt::ImportRecord,
     write::Writer,
 };
 use crate::{
     exported::ExportRecord,
     intake::Bundle,
+    lineage::Purged,
     plan::evidence::{Document, Witness, memories_of},
 };
 
@@ -129,12 +131,13 @@ impl Run<'_> {
             extractor: format!("{}/{}", self.plugin.info().name, self.plugin.info().version),
         };
         let (sender, receiver) = channel::bounded(QUEUE_BYTES);
+        let purged = Purged::of(self.store)?;
         let memo = if self.recall { Some(memo::of(self.store.clone())?) } else { None };
         let bytes = std::sync::atomic::AtomicU64::new(0);
         let (total, mut stride) = (self.bundle.bytes(), self.pace.stride());
         thread::scope(|scope| {
             let shown = &bytes;
-            let reading = scope.spawn(move || self.read(&reader, memo, &sender, shown));
+            let reading = scope.spawn(move || self.read((&reader, &purged), memo, &sender, shown));
             let written = write_all(&receiver, writer, record, &mut |record| {
                 stride.step();
                 progress(bytes.load(std::sync::atomic::Ordering::Relaxed), total, record);
@@ -148,7 +151,7 @@ impl Run<'_> {
 
     fn read(
         self,
-        reader: &Reader,
+        (reader, purged): (&Reader, &Purged),
         memo: Option<Arc<dyn Memo>>,
         sender: &Sender<Normalised>,
         bytes: &std::sync::atomic::AtomicU64,
@@ -157,6 +160,7 @@ impl Run<'_> {
             store: self.store,
             bundle: &self.bundle,
             reader,
+            purged,
             sender,
             dry_run: self.dry_run,
             tail: Tail::default(),
@@ -208,6 +212,8 @@ struct Stage<'a> {
     store: &'a Store,
     bundle: &'a Bundle,
     reader: &'a Reader,
+    /// What must not come again.
+    purged: &'a Purged,
     sender: &'a Sender<Normalised>,
     dry_run: bool,
     tail: Tail,
@@ -272,7 +278,15 @@ impl Stage<'_> {
         self.send(Normalised::Again(Box::new(account)))
     }
 
-    fn conversation(&mut self, record: satchel_pam::record::ConversationRecord) -> bool {
+    fn conversation(&mut self, mut record: satchel_pam::record::ConversationRecord) -> bool {
+        let passage = gate::conversation(self.purged, self.reader, &mut record);
+        if passage != Passage::Whole {
+            // What is remembered of a piece may have words of it.
+            self.piece = None;
+        }
+        if passage == Passage::Refused {
+            return self.refused(record.locator);
+        }
         let times = record.messages.iter().filter_map(|message| message.created_at);
         let newest = times.chain(record.created_at).chain(record.updated_at).max();
         self.newest = newest.map_or(self.newest, |newest| newest.max(self.newest));
@@ -313,6 +327,11 @@ impl Stage<'_> {
         }
     }
 
+    fn refused(&mut self, locator: String) -> bool {
+        let (kind, reason) = (RecordKind::Conversation, gate::REASON.to_owned());
+        self.send(Normalised::Skip(Skip { kind, locator, reason }))
+    }
+
     fn evidence(&mut self, evidence: Vec<Evidence>) -> bool {
         if evidence.is_empty() {
             return true;
@@ -322,7 +341,13 @@ impl Stage<'_> {
             let place = one.conversation.as_ref().and_then(|key| self.natural.get(key));
             self.reader.evidence(one, newest, place.unwrap_or(&Place::Provider))
         });
-        let witnesses: Vec<Witness> = witnesses.collect();
+        let mut witnesses: Vec<Witness> = witnesses.collect();
+        for skip in gate::evidence(self.purged, &mut witnesses) {
+            self.piece = None;
+            if !self.send(Normalised::Skip(skip)) {
+                return false;
+            }
+        }
         self.account(|account| {
             account.memories.extend(witnesses.iter().flat_map(|witness| memories_of(&witness.claim)));
         });

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_pam::memory::Memory;
-use satchel_store::Store;
+use satchel_store::{Store, erased};
 
-use super::{Brought, Key, LineageError, Places, Undone, decode, left_out};
+use super::{Brought, Key, LineageError, Places, Purged, Undone, decode, left_out};
 use crate::plan::evidence::{
     Derived, Document, Edge, Spoken, Vector, Witness, Word, add_edges, derive_until, outranks,
 };
@@ -62,7 +62,8 @@ impl Counted {
                 continue;
             }
             if Document::is(&record.json) {
-                counted.documents.push(decode(&record.json, WHAT)?);
+                let document: Document = decode(&record.json, WHAT)?;
+                counted.documents.extend(Some(document).filter(|document| !erased(&document.memory)));
             } else if Edge::is(&record.json) {
                 counted.edges.push(decode(&record.json, WHAT)?);
             } else if Vector::is(&record.json) {
@@ -79,6 +80,20 @@ impl Counted {
         counted.places = Places::of(store, counted.witnesses.values(), &counted.documents)?;
         counted.spoken = Spoken::of(&counted.words);
         Ok(Some(counted))
+    }
+
+    /// What is left of it when what was `purged` says nothing.
+    #[must_use]
+    pub fn without(mut self, purged: &Purged) -> Self {
+        for witness in self.witnesses.values_mut() {
+            purged.take(witness);
+        }
+        self.documents.retain_mut(|document| !purged.document(document));
+        for word in &mut self.words {
+            purged.word(word);
+        }
+        self.spoken = Spoken::of(&self.words);
+        self
     }
 
     /// The relations that follow from it without being named.

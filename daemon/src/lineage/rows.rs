@@ -219,6 +219,15 @@ fn settled(store: &Store, mut key: String) -> Result<(String, Family), LineageEr
     Err(LineageError::Unreadable { what: "the lineage of rows" })
 }
 
+/// The family of the row `row`, and where it stands; none: nobody spoke of the row.
+///
+/// # Errors
+/// When the ledger does not read.
+pub fn family_of_row(store: &Store, row: &str) -> Result<Option<(String, Family)>, LineageError> {
+    let entry = store.ledger_get(Ledger::Lineage, &row_name(row))?;
+    entry.map(|entry| settled(store, String::from_utf8_lossy(&entry.value).into_owned())).transpose()
+}
+
 fn row_name(row: &str) -> String {
     format!("row {row}")
 }

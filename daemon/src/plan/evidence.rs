@@ -91,15 +91,17 @@ pub fn memory_id(item: &Item) -> String {
     ids::memory_id(&hash, item.memory_type, item.custom_type.as_deref(), item.scope.as_deref()).to_string()
 }
 
-/// Every item that `claim` names.
+/// Every item that `claim` names; one whose content was erased names nothing.
 pub fn items_of(claim: &Claim) -> Vec<&Item> {
-    match claim {
+    let mut items: Vec<&Item> = match claim {
         Claim::Statement(item) | Claim::Edit { edit: Edit::Add(item) | Edit::Replace { item, .. }, .. } => {
             vec![item]
         }
         Claim::Snapshot { items, .. } => items.iter().collect(),
         Claim::Edit { edit: Edit::Remove { .. }, .. } => Vec::new(),
-    }
+    };
+    items.retain(|item| !item.content.is_empty());
+    items
 }
 
 /// A run names the successor of an item by that item's key; here it becomes the memory of it, as the whole run knows them.
@@ -210,6 +212,8 @@ fn said<'a>(all: impl IntoIterator<Item = &'a Witness>, stop: &dyn Fn() -> bool)
             Kind::Log => streams::edits(witnesses, &mut says),
         }
     }
+    // What was erased holds its place in its list, and says nothing.
+    says.retain(|said| !said.item.content.is_empty());
     memory::combine(says, stop)
 }
 

@@ -271,3 +271,32 @@ fn a_secret_is_not_shown() {
     let unlock = by_passphrase("correct horse battery");
     assert!(!format!("{unlock:?}").contains("horse"));
 }
+
+#[test]
+fn a_backup_of_an_encrypted_directory_is_put_back_with_the_phrase_when_the_key_is_lost() {
+    let home = Home::new();
+    let key = home.path("key");
+    let phrase = home.encrypt(&Opener::KeyFile(key.clone()), &Unlock::default()).unwrap();
+    let store = home.open(&Unlock::default()).unwrap();
+    let backup = home.path("backup.zip");
+    crate::backup::create::create(&store, &home.data(), &backup, 1, &mut |_| true).unwrap();
+    let digest = store.state_digest();
+    store.close().unwrap();
+    fs::remove_file(&key).unwrap();
+    let put_back = |unlock: &Unlock| {
+        crate::backup::restore::restore(&backup, &home.path("restored"), false, unlock, &mut |_| true)
+    };
+    assert!(put_back(&Unlock::default()).is_err(), "the key is lost");
+    let wrong = Secret::new(
+        "abandon ability able about above absent absorb abstract absurd abuse access accident".to_owned(),
+    );
+    assert!(put_back(&Unlock { phrase: Some(wrong), ..Unlock::default() }).is_err());
+    assert!(!home.path("restored").exists());
+    let unlock = Unlock { phrase: Some(phrase), ..Unlock::default() };
+    put_back(&unlock).unwrap();
+    let mut config = Config::new(home.path("restored"), home.path("run"));
+    config.unlock = unlock;
+    let store = Store::open(&home.path("restored"), open_options(&config).unwrap(), &mut |_| {}).unwrap();
+    assert_eq!(store.state_digest(), digest);
+    assert_eq!(readable(&home.path("restored")), Vec::<PathBuf>::new());
+}

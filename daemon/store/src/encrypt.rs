@@ -2,27 +2,26 @@
 //! then, piece by piece, the plain one is erased and the sealed one takes its place. Both halves can be cut off at any point: the
 //! first is begun anew, the second goes on.
 
-mod erase;
-
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
-
-use erase::erase;
 
 use crate::{
     blob::{self, BlobReader, blob_path, file_name},
     check::blobs,
     disk::{Disk, OsDisk},
+    erase::erase,
     error::{FSYNC, StoreError},
     journal::{rewrite::rewrite, segments::Segments},
     open::{Claim, claim},
+    purge,
     report::{CheckProgress, Damage, Health, StateDigest},
     revision::Revision,
     seal::Seal,
     store::{OpenOptions, Store},
+    swap,
 };
 
 /// Where the sealed store is built.
@@ -72,11 +71,12 @@ pub fn stage(
     progress: &mut dyn FnMut(CheckProgress),
 ) -> Result<Option<Staged>, StoreError> {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
-    let journal = dir.join("journal");
     let first = claim(dir)?;
     if begun() {
         return Ok(None);
     }
+    // What an erasure has begun to put in place is the only copy.
+    purge::finish(dir)?;
     for path in PIECES.map(|name| dir.join(name)) {
         if path.is_symlink() {
             let source = io::Error::other(
@@ -98,11 +98,32 @@ pub fn stage(
         return Ok(None);
     }
     make_room(dir, before.bytes, disk.as_ref())?;
+    match build(dir, seal, &before, &disk, progress) {
+        Ok(()) => Ok(Some(staged)),
+        Err(error) => {
+            // Nobody needs half of it; what cannot be removed goes with the next try.
+            if let Err(problem) = erase(&stage) {
+                tracing::warn!(%problem, "what was sealed of a store stays behind");
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Builds the sealed store and compares it with the plain one, which shows `before`.
+fn build(
+    dir: &Path,
+    seal: &Seal,
+    before: &Shown,
+    disk: &Arc<dyn Disk>,
+    progress: &mut dyn FnMut(CheckProgress),
+) -> Result<(), StoreError> {
+    let (stage, journal) = (dir.join(STAGE), dir.join("journal"));
     disk.create_folders(&stage).map_err(StoreError::io("create", &stage))?;
-    let Some(old) = Segments::list(&disk, journal, None)? else {
+    let Some(old) = Segments::list(disk, journal, None)? else {
         return Err(StoreError::DamagedJournal { first: differs(dir) });
     };
-    rewrite(&disk, &old, stage.join("journal"), Some(seal), None, progress)?;
+    rewrite(disk, &old, stage.join("journal"), Some(seal), None, progress)?;
     copy_blobs(dir, &stage, seal, disk.as_ref())?;
     let after = shown(&stage, Some(seal))?;
     if (after.revision, after.digest, after.broken) != (before.revision, before.digest, before.broken) {
@@ -111,7 +132,7 @@ pub fn stage(
     for folder in [&stage, dir] {
         disk.sync_folder(folder).map_err(StoreError::io(FSYNC, folder))?;
     }
-    Ok(Some(staged))
+    Ok(())
 }
 
 /// What a store shows, and the bytes that it takes.
@@ -180,52 +201,5 @@ fn copy_blobs(dir: &Path, stage: &Path, seal: &Seal, disk: &dyn Disk) -> Result<
 
 /// Makes up to `most` steps of the replacement; true if there are no more. Each step can be cut off and made again.
 pub(crate) fn replace_some(dir: &Path, most: usize) -> Result<bool, StoreError> {
-    let stage = dir.join(STAGE);
-    let mut left = most;
-    let mut step = |work: &mut dyn FnMut() -> Result<(), StoreError>| -> Result<bool, StoreError> {
-        left = match left.checked_sub(1) {
-            Some(left) => left,
-            None => return Ok(false),
-        };
-        work().map(|()| true)
-    };
-    for name in PIECES {
-        let (from, to) = (stage.join(name), dir.join(name));
-        match from.symlink_metadata() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            // Whether it has moved already is not known then, and what is left of it would be erased below.
-            Err(error) => return Err(StoreError::io("look at", &from)(error)),
-            Ok(_) => {}
-        }
-        let done = step(&mut || erase(&to).map_err(StoreError::io("erase", &to)))?
-            && step(&mut || take_place(&from, &to, dir))?;
-        if !done {
-            return Ok(false);
-        }
-    }
-    for path in leftovers(dir).map_err(StoreError::io("list", dir))?.into_iter().chain([stage]) {
-        if !step(&mut || erase(&path).map_err(StoreError::io("erase", &path)))? {
-            return Ok(false);
-        }
-    }
-    OsDisk.sync_folder(dir).map_err(StoreError::io(FSYNC, dir))?;
-    Ok(true)
-}
-
-fn take_place(from: &Path, to: &Path, dir: &Path) -> Result<(), StoreError> {
-    fs::rename(from, to).map_err(StoreError::io("rename", from))?;
-    OsDisk.sync_folder(dir).map_err(StoreError::io(FSYNC, dir))
-}
-
-/// Databases that were set aside, and a note that was not finished.
-fn leftovers(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with("db.broken-") || name == "db.new" {
-            found.push(entry.path());
-        }
-    }
-    Ok(found)
+    swap::replace_some(dir, STAGE, &PIECES, most)
 }

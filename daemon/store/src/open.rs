@@ -34,7 +34,7 @@ use crate::{
         segments::Segments,
         writer::{self, Writer},
     },
-    keys, points,
+    keys, points, purge,
     report::{Damage, Health, OpenEvent},
     revision::Revision,
     seal::Seal,
@@ -81,6 +81,8 @@ pub(crate) fn open(
 ) -> Result<Inner, StoreError> {
     let Ground { disk, house, roll_at, headroom } = ground;
     let lock = occupy(dir, house.as_ref())?;
+    // An erasure that was cut off while its store took the place of the old one.
+    purge::finish(dir)?;
     let folder = lay_out(dir, disk.as_ref())?;
     let path = dir.join("db.state");
     let before = state::read(disk.as_ref(), &path)?;

@@ -17,10 +17,12 @@ mod pages;
 mod pieces;
 mod points;
 mod power;
+mod purge;
 mod script;
 mod sealed;
 mod small_disk;
 mod switch;
+mod unread;
 mod world;
 
 /// How many rounds a fault test makes: `few`, or as many times more as `SATCHEL_FAULT_ROUNDS` says.

@@ -253,6 +253,7 @@ pub(super) const RESTORE: &str = "\
 Examples:
   satchel restore ~/backup/satchel-2026-03.zip
   satchel restore --replace ~/backup/satchel-2026-03.zip
+  satchel restore --recovery ~/backup/satchel-2026-03.zip
   satchel restore --data-dir /tmp/look ~/backup/satchel-2026-03.zip";
 
 pub(super) const REBUILD: &str = "\

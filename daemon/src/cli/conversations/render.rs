@@ -47,6 +47,9 @@ pub(super) fn table(rows: &[Conversation], calendar: &Calendar) -> Table {
 fn gone(conversation: &Conversation) -> String {
     let raw = conversation.raw_metadata_json.as_deref().and_then(|raw| serde_json::from_str(raw).ok());
     let raw: serde_json::Value = raw.unwrap_or_default();
+    if raw.pointer("/satchel/purged") == Some(&serde_json::Value::Bool(true)) {
+        return "not shown: you erased it for good".to_owned();
+    }
     match raw.get(CONTINUED).and_then(serde_json::Value::as_str) {
         Some(id) => format!("not shown: its messages are in {} now", text::one_line(id)),
         None => "not shown: the import that brought it was undone".to_owned(),

@@ -44,7 +44,7 @@ pub(super) fn table(memories: &[Memory], states: bool, calendar: &Calendar) -> T
 
 /// Returns one memory with all that is known of it.
 pub(super) fn one(memory: &Memory, calendar: &Calendar, look: Look) -> String {
-    let content = text::clean(&memory.content);
+    let content = text::clean(said(memory));
     let options = Options::new(look.text_columns()).initial_indent("  ").subsequent_indent("  ");
     let mut out = format!("{}\n", textwrap::fill(&content, options));
     if memory.abridged {
@@ -72,7 +72,12 @@ fn facts(memory: &Memory, calendar: &Calendar) -> Facts {
     facts.add("type", &kind(memory));
     facts.painted("status", &words::memory_status(memory.status), status_paint(memory.status));
     if memory.withdrawn {
-        facts.painted("shown", "no: the import that brought it was undone", Paint::Warn);
+        let why = if erased(memory) {
+            "no: you erased it for good; `satchel memories history` says when"
+        } else {
+            "no: the import that brought it was undone"
+        };
+        facts.painted("shown", why, Paint::Warn);
     }
     facts.maybe("summary", memory.summary.as_deref());
     facts.add("tags", &memory.tags.join(", "));
@@ -146,11 +151,21 @@ pub(super) fn history(versions: &[MemoryVersion], calendar: &Calendar, look: Loo
         rest.push(format!("revision {}", text::number(version.revision)));
         rest.retain(|part| !part.is_empty());
         let options = Options::new(look.text_columns()).initial_indent("  ").subsequent_indent("  ");
-        let content = text::clean(&memory.content);
+        let content = text::clean(said(&memory));
         text::append(&mut out, format_args!("{head}  {}\n", look.paint(Paint::Dim, &rest.join(" · "))));
         text::append(&mut out, format_args!("{}\n", textwrap::fill(&content, options)));
     }
     out
+}
+
+/// What stands where its text stood.
+fn said(memory: &Memory) -> &str {
+    if erased(memory) { "(erased)" } else { &memory.content }
+}
+
+/// Whether its owner erased it for good: no other memory says nothing.
+fn erased(memory: &Memory) -> bool {
+    memory.content.is_empty()
 }
 
 fn kind(memory: &Memory) -> String {

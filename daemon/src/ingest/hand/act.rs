@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{Call, Done, HandError, check, etag, owed, request};
 use crate::{
     ingest::memories::known,
-    lineage::{self, Counted},
+    lineage::{self, Counted, Purged},
     plan::evidence::{Deed, Field, Setting, Spoken, Word, impress, marks, supersedes},
 };
 
@@ -154,6 +154,7 @@ impl<'a> Act<'a> {
     /// Writes words and changes. Durable when this returns; a kill on the way leaves all or nothing of it, as the next start
     /// completes what the words say.
     pub(super) fn commit(mut self) -> Result<Done, HandError> {
+        self.refuse_erased()?;
         let mut words = Vec::with_capacity(self.words.len() + 1);
         let mut at = self.now;
         for word in &self.words {
@@ -187,6 +188,18 @@ impl<'a> Act<'a> {
             self.done.revision = revisions.last().copied().map_or(self.done.revision, Revision::get);
         }
         Ok(self.done)
+    }
+
+    /// What was erased for good does not come back by hand either, not by mistake.
+    fn refuse_erased(&self) -> Result<(), HandError> {
+        let purged = Purged::of(self.store)?;
+        match self.words.iter().find(|word| !purged.is_empty() && purged.word(&mut (*word).clone())) {
+            None => Ok(()),
+            Some(word) => {
+                let problem = "a memory that said this was erased for good (`satchel memories purge`); say it otherwise";
+                Err(HandError::state(&word.memory().unwrap_or_default(), problem))
+            }
+        }
     }
 
     /// What belongs together may need several commits: then the first has all words, at most those of [`super::BULK_LIMIT`]

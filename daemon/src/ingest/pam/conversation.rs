@@ -14,6 +14,7 @@ use crate::{
         IngestError,
         attach::Keeper,
         normalise::{Conversation, weight},
+        purge::gate,
         run::Normalised,
     },
     plan::{
@@ -40,6 +41,9 @@ impl Reading<'_, '_, '_> {
         };
         if let Err(reason) = self.claim("conversation", &document.header.id) {
             return self.skip(RecordKind::Conversation, format!("{name}:$.id"), reason);
+        }
+        if self.purged.conversation(&document.header.id) {
+            return self.skip(RecordKind::Conversation, name.to_owned(), gate::REASON.to_owned());
         }
         self.tell(name, &issues, &remains);
         self.broken(name, &remains)?;
@@ -74,7 +78,8 @@ impl Reading<'_, '_, '_> {
         let mut kept = Vec::with_capacity(document.messages.len());
         for (at, mut message) in placed(std::mem::take(&mut document.messages), "messages", remains) {
             let locator = format!("{name}:$.messages[{at}]");
-            if let Some(reason) = unfit(&message, &seen) {
+            let erased = self.purged.row(&message.id).then(|| gate::REASON.to_owned());
+            if let Some(reason) = erased.or_else(|| unfit(&message, &seen)) {
                 self.skip(RecordKind::Message, locator, reason)?;
                 continue;
             }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::{LONGEST, Reading};
 use crate::{
-    ingest::{IngestError, run::Normalised},
+    ingest::{IngestError, purge::gate, run::Normalised},
     plan::{document::mend, evidence::Document},
 };
 
@@ -66,6 +66,11 @@ impl Reading<'_, '_, '_> {
             && !self.other_id(&locator, &mut memory)
         {
             return self.skip(RecordKind::Memory, locator, reason);
+        }
+        if self.purged.memory(&memory.id, &memory.content_hash.to_string())
+            || self.purged.text(&memory.content)
+        {
+            return self.skip(RecordKind::Memory, locator, gate::REASON.to_owned());
         }
         let length = serde_json::to_vec(&memory).map_or(usize::MAX, |json| json.len());
         if length > LONGEST_MEMORY {

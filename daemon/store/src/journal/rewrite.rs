@@ -12,6 +12,7 @@ use super::{
     segments::Segments,
 };
 use crate::{
+    change::Origin,
     codec::{
         Malformed, batch,
         heads::{HeadWriter, read_part},
@@ -25,15 +26,11 @@ use crate::{
 };
 
 /// What may be changed of a frame on its way.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "encrypting changes no content; erasing some of it for good will")
-)]
 pub(crate) enum Content<'a> {
     /// The bodies in one frame, which lies there in the old journal. Their number of bytes must stay.
     Bodies { segment: u32, offset: u64, bytes: &'a mut [u8] },
     /// The changes of a commit. Their number and order must stay: records name them by it.
-    Changes { revision: u64, entries: &'a mut Vec<Entry> },
+    Changes { origin: &'a mut Origin, entries: &'a mut Vec<Entry> },
 }
 
 /// Is shown all content in order.
@@ -106,10 +103,10 @@ impl Rewriter<'_, '_> {
                 self.pack_and_put(visit, &bodies)
             }
             Kind::Batch | Kind::Note => {
-                let (origin, mut entries) =
+                let (mut origin, mut entries) =
                     visit.unpack().and_then(|payload| batch::decode(&payload)).map_err(wrong)?;
                 if let Some(edit) = &mut self.edit {
-                    edit(Content::Changes { revision: visit.header.revision, entries: &mut entries })?;
+                    edit(Content::Changes { origin: &mut origin, entries: &mut entries })?;
                 }
                 for entry in &mut entries {
                     self.follow(entry).map_err(wrong)?;

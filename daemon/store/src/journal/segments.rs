@@ -6,13 +6,14 @@ use super::{
     Home, Position,
     frame::{Binding, Header},
     reader::{Loaded, load},
+    scan::Acknowledged,
     segment::{self, SegmentHeader},
 };
 use crate::{
     disk::{Disk, DiskFile},
     error::StoreError,
     report::Damage,
-    seal::{KEY_ID, Seal},
+    seal::{DataKey, KEY_ID, Seal},
 };
 
 /// Frames at the beginning of each segment that are tried with a key before it counts as the wrong one.
@@ -68,11 +69,12 @@ impl Segments {
     /// Whether the journal is sealed with the key that is given, or is plain and none is: looked at before anything is changed. One
     /// frame that opens is enough; the others may be damaged.
     pub(crate) fn check_key(&self) -> Result<(), StoreError> {
-        let mut refused = Ok(());
+        let (mut refused, mut read) = (Ok(()), false);
         for segment in self.files.values() {
             let mut offset = segment::HEADER;
             for _ in 0..FRAMES_TRIED {
                 let Some(Loaded { header, payload, .. }) = self.look(*segment, offset)? else { break };
+                read = true;
                 refused = self.check_frame(&header, segment.number, offset, payload);
                 if refused.is_ok() {
                     return Ok(());
@@ -80,7 +82,36 @@ impl Segments {
                 offset += header.frame_length();
             }
         }
-        refused
+        if read { refused } else { self.check_key_of_any() }
+    }
+
+    /// As [`Segments::check_key`], where the beginning of no segment reads: by whatever frame does, sealed or plain.
+    fn check_key_of_any(&self) -> Result<(), StoreError> {
+        let mut other = self.clone();
+        // A scan takes only frames of its own kind for frames; that the key opens them is not asked of it.
+        other.home.seal = match &self.home.seal {
+            Some(_) => None,
+            None => Some(Seal::new(&DataKey::from_bytes(&[0; 32]))),
+        };
+        match self.check_frames(self)? {
+            Some(told) => told,
+            None => self.check_frames(&other)?.unwrap_or(Ok(())),
+        }
+    }
+
+    /// What the frames that `segments` shows say of the key of these; none: there are none.
+    fn check_frames(&self, segments: &Self) -> Result<Option<Result<(), StoreError>>, StoreError> {
+        let mut told = None;
+        // What was acknowledged is no matter here: all of it is looked through.
+        let all = Acknowledged { segment: u32::MAX, ..Acknowledged::default() };
+        segments.scan(Self::beginning(), 0, all, &mut |visit| {
+            if !matches!(told, Some(Ok(()))) {
+                let (start, payload) = (visit.start, visit.payload.to_vec());
+                told = Some(self.check_frame(&visit.header, start.segment, start.offset, payload));
+            }
+            Ok(())
+        })?;
+        Ok(told)
     }
 
     fn look(&self, segment: Segment, offset: u64) -> Result<Option<Loaded>, StoreError> {

@@ -1,0 +1,220 @@
+//! `memories purge` and `conversations purge`: content is erased for good.
+//!
+//! They work on the files themselves, like `rebuild`: everything that is stored is written anew, so nobody may have it open.
+
+mod render;
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+
+use satchel_store::{CheckProgress, ConversationQuery, MemoryQuery, Seal, Store, StoreError};
+
+use super::{Context, args::PurgeArgs, error::CliError, exit::Exit, link::Place, page, steps::Steps};
+use crate::{
+    clock::{Clock as _, SystemClock},
+    config::Config,
+    ingest::{
+        IngestError,
+        purge::{self, Plan, Target},
+    },
+    vault,
+};
+
+/// Longest line that is read as an answer.
+const LONGEST_ANSWER: u64 = 4 << 10;
+/// Records that are looked through at once for one whose id begins so.
+const PAGE: usize = 500;
+
+/// What is erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Memory,
+    Conversation { keep_memories: bool },
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Conversation { .. } => "conversation",
+        }
+    }
+
+    fn target(self, id: String) -> Target {
+        match self {
+            Self::Memory => Target::Memory(id),
+            Self::Conversation { keep_memories } => Target::Conversation { id, keep_memories },
+        }
+    }
+}
+
+/// Lists what goes, asks for the id, and erases.
+///
+/// # Errors
+/// A daemon that has the store, an id that is not typed, and what the file system refuses.
+pub(super) async fn run(context: &mut Context, kind: Kind, args: &PurgeArgs) -> Result<Exit, CliError> {
+    let Place::Local(config) = context.place.clone() else {
+        let problem = "erasing works on the data directory itself; leave --server and SATCHEL_SERVER out";
+        return Err(CliError::Usage(problem.to_owned()));
+    };
+    let given = args.id.id.clone();
+    let (store, seal, plan) = off_thread({
+        let config = config.clone();
+        move || look(&config, kind, &given)
+    })
+    .await?;
+    render::plan(context, kind.word(), &plan, args.dry_run)?;
+    if args.dry_run {
+        store.close().map_err(failed)?;
+        return Ok(Exit::Done);
+    }
+    let id = named(&plan, kind);
+    let confirm = args.confirm.clone();
+    let meant = off_thread(move || confirmed(&id, confirm, kind.word())).await;
+    if let Err(refused) = meant {
+        store.close().map_err(failed)?;
+        return Err(refused);
+    }
+    let attachments = erase(context, &config, (store, seal), plan.clone()).await?;
+    render::done(context, &plan, attachments)?;
+    Ok(Exit::Done)
+}
+
+async fn erase(
+    context: &mut Context,
+    config: &Config,
+    (store, seal): (Store, Option<Seal>),
+    plan: Plan,
+) -> Result<u64, CliError> {
+    let dir = config.data_dir.clone();
+    let (tell, mut told) = tokio::sync::watch::channel(CheckProgress { done: 0, total: 0 });
+    let mut work = tokio::task::spawn_blocking(move || {
+        purge::note(&store, &plan.record)?;
+        purge::carry_out(&dir, store, seal.as_ref(), &mut |progress| {
+            // Nobody listens once the command ended.
+            tell.send_replace(progress);
+        })
+    });
+    let mut steps = Steps::new(&context.out, "writing anew what stays");
+    let outcome = loop {
+        tokio::select! {
+            outcome = &mut work => break outcome,
+            Ok(()) = told.changed() => {
+                let CheckProgress { done, total } = *told.borrow_and_update();
+                steps.at(&mut context.out, done, total);
+            }
+        }
+    };
+    steps.end();
+    outcome.map_err(broken)?.map_err(|error: IngestError| CliError::Step {
+        what: "it is shown no more, but the erasure is not complete; the next start goes on with it"
+            .to_owned(),
+        source: error.into(),
+    })
+}
+
+/// Opens the data directory and finds out what goes.
+fn look(config: &Config, kind: Kind, given: &str) -> Result<(Store, Option<Seal>, Plan), CliError> {
+    let dir = &config.data_dir;
+    let open =
+        |source: Box<dyn std::error::Error + Send + Sync>| CliError::Store { dir: dir.clone(), source };
+    if !dir.join("journal").is_dir() && !dir.join("purging").is_dir() {
+        return Err(CliError::Usage(format!("there is nothing in {} to erase", dir.display())));
+    }
+    let options = vault::open_options(config).map_err(|error| open(error.into()))?;
+    let seal = options.seal.clone();
+    let mut opened = || Store::open(dir, options.clone(), &mut |_| {});
+    let store = opened().map_err(|error| match error {
+        StoreError::Locked { pid, .. } => CliError::Usage(format!(
+            "process {pid} has the data directory {}; everything in it is written anew, so stop the daemon first \
+             (`systemctl --user stop satchel`, or end `satchel serve`), then try again",
+            dir.display()
+        )),
+        error => open(error.into()),
+    })?;
+    let store =
+        purge::complete(dir, store, seal.as_ref(), &mut opened).map_err(|error| open(error.into()))?;
+    let id = resolve(&store, kind, given)?;
+    let plan = purge::planned(&store, &kind.target(id.clone()), SystemClock.now_micros());
+    match plan.map_err(|error| open(error.into()))? {
+        Some(plan) => Ok((store, seal, plan)),
+        None => Err(CliError::Usage(format!("{} {id} has nothing left to erase", kind.word()))),
+    }
+}
+
+/// The whole id that is meant.
+fn resolve(store: &Store, kind: Kind, given: &str) -> Result<String, CliError> {
+    let known = match kind {
+        Kind::Memory => store.memory(given, None).map_err(failed)?.is_some(),
+        Kind::Conversation { .. } => store.conversation(given, None).map_err(failed)?.is_some(),
+    };
+    if known {
+        return Ok(given.to_owned());
+    }
+    if given.chars().count() < page::MIN_PREFIX {
+        return Err(CliError::NoSuch { kind: kind.word(), given: given.to_owned() });
+    }
+    let (mut fitting, mut after, at) = (Vec::new(), None, store.revision());
+    loop {
+        let (ids, next) = match kind {
+            Kind::Memory => {
+                let page =
+                    store.memories(&MemoryQuery::default(), after.as_ref(), PAGE, at).map_err(failed)?;
+                (page.items.into_iter().map(|record| record.memory.id).collect::<Vec<_>>(), page.next)
+            }
+            Kind::Conversation { .. } => {
+                let query = ConversationQuery::default();
+                let page = store.conversations(&query, after.as_ref(), PAGE, at).map_err(failed)?;
+                (page.items.into_iter().map(|summary| summary.id).collect(), page.next)
+            }
+        };
+        fitting.extend(ids.into_iter().filter(|id| page::starts_with(id, given)));
+        after = next;
+        if after.is_none() {
+            return page::pick(kind.word(), given, fitting);
+        }
+    }
+}
+
+/// The id that has to be typed: that of what was named, which stands first.
+fn named(plan: &Plan, kind: Kind) -> String {
+    let lines = match kind {
+        Kind::Memory => &plan.memories,
+        Kind::Conversation { .. } => &plan.conversations,
+    };
+    lines.first().map(|line| line.id.clone()).unwrap_or_default()
+}
+
+/// Makes sure that it is meant: the id has to be given again, whole.
+fn confirmed(id: &str, confirm: Option<String>, word: &str) -> Result<(), CliError> {
+    let differs = || CliError::Usage(format!("nothing was erased: that is not the whole id of the {word}"));
+    if let Some(confirm) = confirm {
+        return if confirm == id { Ok(()) } else { Err(differs()) };
+    }
+    if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        return Err(CliError::Usage(format!(
+            "nothing was erased: there is no terminal to ask; add --confirm {id} if you mean it"
+        )));
+    }
+    let mut line = String::new();
+    let mut ask = || {
+        write!(std::io::stderr(), "type the whole id of the {word} to erase it for good: ")?;
+        std::io::stderr().flush()?;
+        std::io::Read::take(std::io::stdin().lock(), LONGEST_ANSWER).read_line(&mut line)
+    };
+    ask().map_err(|source| CliError::File { action: "read", path: "standard input".into(), source })?;
+    if line.trim() == id { Ok(()) } else { Err(differs()) }
+}
+
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, CliError> + Send + 'static,
+) -> Result<T, CliError> {
+    tokio::task::spawn_blocking(work).await.map_err(broken)?
+}
+
+fn broken(error: tokio::task::JoinError) -> CliError {
+    CliError::Step { what: "the erasure broke off".to_owned(), source: error.into() }
+}
+
+fn failed(source: StoreError) -> CliError {
+    CliError::Step { what: "nothing was erased".to_owned(), source: source.into() }
+}

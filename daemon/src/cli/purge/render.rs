@@ -1,0 +1,120 @@
+//! What is told of an erasure. The words that go are not repeated: a terminal keeps what it showed.
+
+use serde::Serialize;
+
+use crate::{
+    cli::{Context, error::CliError, look::Paint, text},
+    ingest::purge::Plan,
+};
+
+/// Ids of one kind that are listed.
+const LISTED: usize = 50;
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Told<'a> {
+    erased: bool,
+    memories: Vec<&'a str>,
+    conversations: Vec<&'a str>,
+    versions: u64,
+    messages: u64,
+    evidence: u64,
+    words_by_hand: u64,
+    attachments: u64,
+    conversations_that_stay: Vec<&'a str>,
+}
+
+impl<'a> Told<'a> {
+    fn new(plan: &'a Plan, erased: bool, attachments: u64) -> Self {
+        let Plan { record: _, memories, conversations, evidence, words, stay } = plan;
+        let all = || memories.iter().chain(conversations);
+        Self {
+            erased,
+            memories: memories.iter().map(|line| line.id.as_str()).collect(),
+            conversations: conversations.iter().map(|line| line.id.as_str()).collect(),
+            versions: all().map(|line| u64::from(line.versions)).sum(),
+            messages: all().map(|line| line.messages).sum(),
+            evidence: *evidence,
+            words_by_hand: *words,
+            attachments,
+            conversations_that_stay: stay.iter().map(String::as_str).collect(),
+        }
+    }
+}
+
+/// Lists what goes.
+pub(super) fn plan(context: &mut Context, word: &str, plan: &Plan, dry_run: bool) -> Result<(), CliError> {
+    if context.out.json {
+        let told = Told::new(plan, false, plan.record.attachments.len() as u64);
+        return if dry_run { context.out.json(&told) } else { Ok(()) };
+    }
+    let mut out =
+        String::from(if dry_run { "would be erased for good:\n" } else { "to be erased for good:\n" });
+    for (name, lines) in [("conversation", &plan.conversations), ("memory", &plan.memories)] {
+        for line in lines.iter().take(LISTED) {
+            let created =
+                context.calendar.minute(Some(&crate::grpc::wire::scalar::time_to_wire(line.created_at)));
+            let id = text::one_line(&line.id);
+            let id = context.out.look.paint(Paint::Id, &id);
+            let versions = text::count(u64::from(line.versions), "version", "versions");
+            let messages = match line.messages {
+                0 => String::new(),
+                some => format!(", {}", text::count(some, "message", "messages")),
+            };
+            let platform = text::one_line(&line.platform);
+            text::append(
+                &mut out,
+                format_args!("  {name} {id}  {platform}, {created}, {versions}{messages}\n"),
+            );
+        }
+        if lines.len() > LISTED {
+            text::append(&mut out, format_args!("  and {} more; --json lists all\n", lines.len() - LISTED));
+        }
+    }
+    let counts = [
+        (plan.evidence, "piece of evidence from exports", "pieces of evidence from exports"),
+        (plan.words, "change made by hand", "changes made by hand"),
+        (
+            plan.record.attachments.len() as u64,
+            "attachment, unless others have it",
+            "attachments, but for those that others have",
+        ),
+    ];
+    for (count, one, many) in counts.into_iter().filter(|(count, ..)| *count > 0) {
+        text::append(&mut out, format_args!("  {}\n", text::count(count, one, many)));
+    }
+    out.push_str(
+        "  with them vectors, older versions, and what is remembered of the exports they came with\n",
+    );
+    out.push_str("what stays: the ids, the hashes of the texts, and that you erased them\n");
+    for id in plan.stay.iter().take(LISTED) {
+        let id = text::one_line(id);
+        text::append(
+            &mut out,
+            format_args!(
+                "a {word} came of conversation {id}, which stays and may say the same: `satchel conversations purge {id}`\n"
+            ),
+        );
+    }
+    context.out.print(&out)
+}
+
+/// Tells what was done, and what is left to do elsewhere.
+pub(super) fn done(context: &mut Context, plan: &Plan, attachments: u64) -> Result<(), CliError> {
+    if context.out.json {
+        return context.out.json(&Told::new(plan, true, attachments));
+    }
+    let mark = context.out.look.paint(Paint::Good, "✓");
+    let mut out = format!("{mark} erased for good; the old files were overwritten\n");
+    let kept = plan.record.attachments.len() as u64 - attachments.min(plan.record.attachments.len() as u64);
+    if kept > 0 {
+        let kept = text::count(kept, "attachment", "attachments");
+        text::append(&mut out, format_args!("  {kept} stay: other conversations have them too\n"));
+    }
+    out.push_str(
+        "not touched, as they lie elsewhere: exports and backups that you made before, and the files you imported.\n\
+         Delete those that hold it and make new ones; the next export is a full one. A disk that writes elsewhere than\n\
+         it is told (flash memory, snapshots) may keep old bytes; if a password leaked, change it.\n",
+    );
+    context.out.print(&out)
+}

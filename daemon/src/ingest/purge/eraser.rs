@@ -1,0 +1,155 @@
+//! Knows the words that go, wherever the journal has them.
+
+use std::collections::BTreeSet;
+
+use satchel_store::{ConversationRecord, Eraser, Ledger, Store, StoreError, Text};
+use serde_json::Value;
+
+use super::{PURGED, plan::sha256};
+use crate::{
+    ingest::IngestError,
+    lineage::{Family, PurgeRecord, Purged},
+    plan::body::Body,
+};
+
+/// Stands in a receipt for what named something that was erased.
+const INSTEAD: &str = "(erased)";
+/// A shorter name is part of too many other words.
+const SHORTEST: usize = 4;
+/// The lists of a receipt that may name a title or a file.
+const LISTS: [&str; 4] = ["skipped", "warnings", "differences", "reason"];
+
+/// What some erasures take off the disk.
+pub(super) struct Words {
+    purged: Purged,
+    records: Vec<PurgeRecord>,
+    /// Entries of the ledger that hold what imports said of the conversations.
+    said: BTreeSet<String>,
+    /// Titles and names of files that receipts may repeat, and texts.
+    names: BTreeSet<String>,
+    attachments: BTreeSet<[u8; 32]>,
+}
+
+impl Words {
+    pub(super) fn of(store: &Store, records: Vec<PurgeRecord>) -> Result<Self, IngestError> {
+        let purged = Purged::from_records(&records);
+        let attachments = records.iter().flat_map(|record| &record.attachments);
+        let attachments = attachments.filter_map(|hex| sha256(hex)).collect();
+        let mut words = Self { purged, records, said: BTreeSet::new(), names: BTreeSet::new(), attachments };
+        words.name_all(store)?;
+        Ok(words)
+    }
+
+    fn name_all(&mut self, store: &Store) -> Result<(), IngestError> {
+        let records = std::mem::take(&mut self.records);
+        for record in &records {
+            for id in record.memories.keys() {
+                for version in store.memory_versions(id)? {
+                    self.name(version.memory.content);
+                }
+            }
+            for id in &record.conversations {
+                let versions = store.conversation(id, None)?.map_or(0, |stored| stored.version);
+                for version in 1..=versions {
+                    if let Some(stored) = store.conversation_version(id, version)? {
+                        self.names_of(store, stored)?;
+                    }
+                }
+            }
+        }
+        self.records = records;
+        Ok(())
+    }
+
+    fn names_of(&mut self, store: &Store, stored: ConversationRecord) -> Result<(), IngestError> {
+        for body in store.all_bodies(&stored) {
+            let Ok(body) = Body::decode(&body?.1) else { continue };
+            for file in body.attachments {
+                file.name.into_iter().for_each(|name| self.name(name));
+            }
+        }
+        stored.header.title.into_iter().for_each(|title| self.name(title));
+        Ok(())
+    }
+
+    fn name(&mut self, name: String) {
+        if name.chars().count() >= SHORTEST {
+            self.names.insert(name);
+        }
+    }
+
+    fn named(&self, text: &str) -> bool {
+        self.names.iter().any(|name| text.contains(name.as_str()))
+    }
+
+    /// Takes names out of all texts of `value`; answers whether one was there.
+    fn clear(&self, value: &mut Value) -> bool {
+        match value {
+            Value::String(text) if self.named(text) => {
+                INSTEAD.clone_into(text);
+                true
+            }
+            Value::Array(items) => items.iter_mut().fold(false, |any, item| self.clear(item) | any),
+            Value::Object(fields) => fields.values_mut().fold(false, |any, item| self.clear(item) | any),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        }
+    }
+
+    fn receipt(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let mut receipt: Value = serde_json::from_slice(bytes).ok()?;
+        let lists = LISTS.into_iter();
+        let cleared =
+            lists.fold(false, |any, list| receipt.get_mut(list).is_some_and(|list| self.clear(list)) | any);
+        cleared.then(|| serde_json::to_vec(&receipt).ok()).flatten()
+    }
+
+    fn lineage(&self, id: &str) -> bool {
+        self.said.contains(id) || self.records.iter().any(|record| record.families.contains(id))
+    }
+}
+
+impl Eraser for Words {
+    fn memory(&self, id: &str, content_hash: &str) -> bool {
+        self.purged.memory(id, content_hash)
+    }
+
+    fn conversation(&self, id: &str) -> bool {
+        self.purged.conversation(id)
+    }
+
+    fn look(&mut self, text: Text<'_>) {
+        let Text::Entry { ledger: Ledger::Lineage, id, value } = text else { return };
+        if self.records.iter().any(|record| record.families.contains(id)) {
+            // Every state of the lineage, as parts may have left it since.
+            self.said.extend(Family::kept_in(value));
+        }
+    }
+
+    fn redact(&self, text: Text<'_>) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(match text {
+            Text::Evidence(json) => self.purged.evidence(json).map_err(|error| StoreError::BadValue {
+                what: "a piece of evidence".to_owned(),
+                problem: error.to_string(),
+            })?,
+            Text::Entry { ledger: Ledger::Lineage, id, .. } => self.lineage(id).then(Vec::new),
+            Text::Entry { ledger: Ledger::Audit, id, .. } => {
+                self.records.iter().find_map(|record| record.done(id))
+            }
+            Text::Entry { ledger: Ledger::Import, value, .. } => self.receipt(value),
+            Text::Entry { .. } => None,
+            Text::Issues(value) => {
+                let mut issues: Value = serde_json::from_slice(value).unwrap_or_default();
+                if self.clear(&mut issues) { serde_json::to_vec(&issues).ok() } else { None }
+            }
+        })
+    }
+
+    fn reason(&self, reason: &str) -> String {
+        // A reason that a person typed may say what it was about.
+        if reason == PURGED { reason.to_owned() } else { String::new() }
+    }
+
+    fn attachments(&self) -> &BTreeSet<[u8; 32]> {
+        &self.attachments
+    }
+}

@@ -1,0 +1,63 @@
+//! What its owner erased stays out, whichever export brings it again.
+
+use satchel_pam::record::{Claim, ConversationRecord, RecordKind, Skip};
+
+use crate::{
+    ingest::normalise::Reader,
+    lineage::Purged,
+    plan::evidence::{Witness, items_of},
+};
+
+/// Why a record is left out.
+pub(in crate::ingest) const REASON: &str = "its owner erased it for good; it is not stored again";
+
+/// What becomes of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::ingest) enum Passage {
+    /// All of it comes in.
+    Whole,
+    /// What is left of it comes in.
+    Part,
+    /// None of it.
+    Refused,
+}
+
+/// Looks at a conversation before a byte of it, or of its attachments, is stored. Rows that were erased are taken out.
+pub(in crate::ingest) fn conversation(
+    purged: &Purged,
+    reader: &Reader,
+    record: &mut ConversationRecord,
+) -> Passage {
+    if purged.is_empty() {
+        return Passage::Whole;
+    }
+    let (id, grouped) = reader.home(record);
+    if !grouped {
+        return if purged.conversation(&id.to_string()) { Passage::Refused } else { Passage::Whole };
+    }
+    let before = record.messages.len();
+    record.messages.retain(|message| !purged.row(&satchel_pam::ids::message_id(id, &message.id).to_string()));
+    match record.messages.len() {
+        left if left == before => Passage::Whole,
+        0 => Passage::Refused,
+        _ => Passage::Part,
+    }
+}
+
+/// Takes what was erased out of pieces of evidence; what says nothing any more is left out, and told.
+pub(in crate::ingest) fn evidence(purged: &Purged, witnesses: &mut Vec<Witness>) -> Vec<Skip> {
+    let mut skips = Vec::new();
+    if purged.is_empty() {
+        return skips;
+    }
+    witnesses.retain_mut(|witness| {
+        if !purged.take(witness) {
+            return true;
+        }
+        let (kind, locator, reason) = (RecordKind::Memory, format!("evidence {}", witness.id), REASON);
+        skips.push(Skip { kind, locator, reason: reason.to_owned() });
+        // The place in a list or a log says in which order the others came.
+        !matches!(witness.claim, Claim::Statement(_)) || !items_of(&witness.claim).is_empty()
+    });
+    skips
+}

@@ -1,0 +1,250 @@
+//! What goes when a memory or a conversation does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use satchel_store::{Ledger, MemoryQuery, Store, erased};
+use uuid::Uuid;
+
+use crate::{
+    ingest::IngestError,
+    lineage::{Family, PurgeRecord, Purged, family_of_row},
+    plan::{evidence::Word, groups},
+};
+
+/// Memories that are read at once.
+const PAGE: usize = 500;
+/// How a message names the bytes of a file; the hash follows.
+const REFERENCE: &str = "attachments/";
+/// Hex digits of a SHA-256.
+const DIGITS: usize = 64;
+
+/// What its owner names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A memory, and every other that says the same.
+    Memory(String),
+    /// A conversation, with the memories that came of it, unless they are kept.
+    Conversation {
+        /// Its id.
+        id: String,
+        /// Whether memories stay.
+        keep_memories: bool,
+    },
+}
+
+/// A memory, or a conversation, that goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Its id.
+    pub id: String,
+    /// Where it comes from.
+    pub platform: String,
+    /// Microseconds since the Unix epoch.
+    pub created_at: i64,
+    /// Versions that the history holds.
+    pub versions: u32,
+    /// Of a conversation.
+    pub messages: u64,
+}
+
+/// All that goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// What notes it.
+    pub record: PurgeRecord,
+    /// Memories.
+    pub memories: Vec<Line>,
+    /// Conversations.
+    pub conversations: Vec<Line>,
+    /// Pieces of what exports and documents said of them.
+    pub evidence: u64,
+    /// What the person wrote by hand.
+    pub words: u64,
+    /// Conversations from which memories came, and which stay: they may say the same.
+    pub stay: BTreeSet<String>,
+}
+
+/// What would go with `target`; none if nothing has this id, or it went before.
+///
+/// # Errors
+/// What the store refuses.
+pub fn planned(store: &Store, target: &Target, now: i64) -> Result<Option<Plan>, IngestError> {
+    let mut plan = Plan::default();
+    plan.record = PurgeRecord {
+        id: Uuid::new_v4().to_string(),
+        at: now,
+        actor: "owner".to_owned(),
+        ..PurgeRecord::default()
+    };
+    match target {
+        Target::Memory(id) => plan.memory(store, id)?,
+        Target::Conversation { id, keep_memories } => {
+            plan.conversation(store, id)?;
+            let conversations = plan.record.conversations.clone();
+            for id in conversations.iter().filter(|_| !keep_memories) {
+                plan.memories_of(store, id)?;
+            }
+        }
+    }
+    if plan.memories.is_empty() && plan.conversations.is_empty() {
+        return Ok(None);
+    }
+    plan.stay.retain(|id| !plan.record.conversations.contains(id));
+    plan.count(store)?;
+    Ok(Some(plan))
+}
+
+impl Plan {
+    /// Takes a memory, with all that say what it ever said.
+    fn memory(&mut self, store: &Store, id: &str) -> Result<(), IngestError> {
+        let mut left = vec![id.to_owned()];
+        while let Some(id) = left.pop() {
+            if self.record.memories.contains_key(&id) {
+                continue;
+            }
+            let versions = store.memory_versions(&id)?;
+            let Some(last) = versions.last().filter(|last| !erased(&last.memory)) else { continue };
+            self.memories.push(Line {
+                id: id.clone(),
+                platform: last.memory.provenance.platform.clone(),
+                created_at: last.memory.temporal.created_at.micros(),
+                versions: last.version,
+                messages: 0,
+            });
+            let hashes: BTreeSet<String> =
+                versions.iter().map(|version| version.memory.content_hash.to_string()).collect();
+            self.stay
+                .extend(versions.iter().filter_map(|one| one.memory.provenance.conversation_ref.clone()));
+            for hash in &hashes {
+                let query = MemoryQuery { content_hash: Some(hash.clone()), ..MemoryQuery::default() };
+                left.extend(ids(store, &query)?);
+            }
+            self.record.memories.insert(id, hashes);
+        }
+        Ok(())
+    }
+
+    fn memories_of(&mut self, store: &Store, conversation: &str) -> Result<(), IngestError> {
+        let query = MemoryQuery { conversation: Some(conversation.to_owned()), ..MemoryQuery::default() };
+        ids(store, &query)?.iter().try_for_each(|id| self.memory(store, id))
+    }
+
+    /// Takes a conversation; one that was grouped from rows with all that ever had a row of it.
+    fn conversation(&mut self, store: &Store, id: &str) -> Result<(), IngestError> {
+        let mut left = vec![id.to_owned()];
+        while let Some(id) = left.pop() {
+            if self.record.conversations.contains(&id) {
+                continue;
+            }
+            let Some(stored) = store.conversation(&id, None)? else { continue };
+            if stored.withdrawn && stored.version > 0 && is_empty(&stored.header) {
+                continue;
+            }
+            self.record.conversations.insert(id.clone());
+            self.record.families.insert(id.clone());
+            let header = &stored.header;
+            let grouped =
+                groups::grouped(header.provider.conversation_id.as_deref(), header.raw_metadata.as_ref());
+            self.conversations.push(Line {
+                id: id.clone(),
+                platform: header.provider.name.clone(),
+                created_at: header.temporal.created_at.micros(),
+                versions: stored.version,
+                messages: stored.heads.len() as u64,
+            });
+            for version in 1..=stored.version {
+                let Some(stored) = store.conversation_version(&id, version)? else { continue };
+                for body in store.all_bodies(&stored) {
+                    self.attachments(&String::from_utf8_lossy(&body?.1));
+                }
+                for head in stored.heads.iter().filter(|_| grouped) {
+                    self.record.rows.insert(head.id.clone());
+                    if let Some((key, family)) = family_of_row(store, &head.id)? {
+                        self.record.families.insert(key);
+                        left.extend(family.shown);
+                    }
+                }
+            }
+        }
+        if !self.record.rows.is_empty() {
+            self.families(store)?;
+        }
+        for key in self.record.families.clone() {
+            for name in Family::of(store, &key, None)?.kept() {
+                if let Some(entry) = store.ledger_get(Ledger::Lineage, &name)? {
+                    self.attachments(&String::from_utf8_lossy(&entry.value));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the families that have become part of those that go.
+    fn families(&mut self, store: &Store) -> Result<(), IngestError> {
+        let (mut moved, mut after) = (BTreeMap::new(), None);
+        loop {
+            let page = Family::page(store, after.as_ref())?;
+            moved.extend(page.items.into_iter().filter_map(|(key, family)| Some((key, family.moved?))));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        loop {
+            let known = self.record.families.len();
+            let into = moved.iter().filter(|(_, to)| self.record.families.contains(*to));
+            let more: Vec<String> = into.map(|(key, _)| key.clone()).collect();
+            self.record.families.extend(more);
+            if known == self.record.families.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn attachments(&mut self, text: &str) {
+        for (at, _) in text.match_indices(REFERENCE) {
+            let digits = text.get(at + REFERENCE.len()..at + REFERENCE.len() + DIGITS).unwrap_or_default();
+            self.record.attachments.extend(sha256(digits).map(|_| digits.to_owned()));
+        }
+    }
+
+    /// Counts what was said of the memories.
+    fn count(&mut self, store: &Store) -> Result<(), IngestError> {
+        let purged = Purged::from_records(std::slice::from_ref(&self.record));
+        for record in store.evidence_all() {
+            let json = record?.json;
+            if purged.evidence(&json)?.is_some() {
+                *(if Word::is(&json) { &mut self.words } else { &mut self.evidence }) += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_empty(header: &satchel_pam::conversation::ConversationHeader) -> bool {
+    *header == satchel_store::empty_conversation(header)
+}
+
+fn ids(store: &Store, query: &MemoryQuery) -> Result<Vec<String>, IngestError> {
+    let (mut ids, mut after, at) = (Vec::new(), None, store.revision());
+    loop {
+        let page = store.memories(query, after.as_ref(), PAGE, at)?;
+        ids.extend(page.items.into_iter().map(|record| record.memory.id));
+        after = page.next;
+        if after.is_none() {
+            return Ok(ids);
+        }
+    }
+}
+
+/// The bytes of a hash in hex.
+pub(super) fn sha256(hex: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if hex.len() != DIGITS || !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (byte, digits) in bytes.iter_mut().zip(hex.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}

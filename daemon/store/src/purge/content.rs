@@ -1,0 +1,111 @@
+//! What stays of a memory or a conversation whose content is erased: that it was there, since when, and the hash of what it said.
+
+use satchel_pam::{
+    conversation::{ConversationHeader, Provider},
+    memory::{Memory, Provenance, Status, Temporal},
+    raw::RawObject,
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    codec::{Malformed, heads::HeadWriter},
+    entry::{ConversationEntry, MemoryEntry, conversation_digest, json, memory_entry, summary},
+    error::StoreError,
+};
+
+/// The key of what is ours in a memory's metadata and in the raw metadata of a conversation.
+const PLACE: &str = "satchel";
+/// Below it: the content was erased by its owner.
+const MARK: &str = "purged";
+
+/// A memory without anything that it says.
+#[must_use]
+pub fn empty_memory(memory: &Memory) -> Memory {
+    let Temporal { created_at, updated_at, .. } = memory.temporal;
+    let Provenance { platform, extraction_method, extracted_at, extractor, .. } = memory.provenance.clone();
+    Memory {
+        id: memory.id.clone(),
+        memory_type: memory.memory_type,
+        custom_type: memory.custom_type.clone(),
+        status: Status::Retracted,
+        content: String::new(),
+        content_hash: memory.content_hash,
+        summary: None,
+        tags: Vec::new(),
+        confidence: None,
+        temporal: Temporal {
+            created_at,
+            updated_at,
+            valid_from: None,
+            valid_until: None,
+            superseded_by: None,
+        },
+        provenance: Provenance {
+            platform,
+            extraction_method,
+            extracted_at,
+            extractor,
+            ..Provenance::default()
+        },
+        access: None,
+        embedding_ref: None,
+        metadata: Map::from_iter([(PLACE.to_owned(), json!({ MARK: true }))]),
+    }
+}
+
+/// Whether a memory's content was erased.
+#[must_use]
+pub fn erased(memory: &Memory) -> bool {
+    let mark = memory.metadata.get(PLACE).and_then(|own| own.get(MARK));
+    memory.content.is_empty() && mark == Some(&Value::Bool(true))
+}
+
+/// The header of a conversation without anything that it says.
+#[must_use]
+pub fn empty_conversation(header: &ConversationHeader) -> ConversationHeader {
+    let ConversationHeader { id, provider, temporal, import_metadata, .. } = header.clone();
+    let Provider { name, conversation_id, account_id, export_format_version } = provider;
+    ConversationHeader {
+        id,
+        provider: Provider { name, conversation_id, account_id, export_format_version },
+        title: None,
+        temporal,
+        participants: Vec::new(),
+        model: None,
+        system_instruction: None,
+        is_archived: false,
+        tags: Vec::new(),
+        raw_metadata: Some(RawObject::default().with(PLACE, &json!({ MARK: true }))),
+        import_metadata,
+    }
+}
+
+/// The same version of a memory, without its content.
+pub(super) fn without_memory(entry: &MemoryEntry) -> Result<MemoryEntry, StoreError> {
+    let memory: Memory = read(&entry.json, &entry.id)?;
+    memory_entry(&empty_memory(&memory), entry.withdrawn)
+}
+
+/// The same version of a conversation, without a message.
+pub(super) fn without_conversation(entry: &ConversationEntry) -> Result<ConversationEntry, StoreError> {
+    let header: ConversationHeader = read(&entry.header, &entry.summary.id)?;
+    let mut header = empty_conversation(&header);
+    let (parts, heads) = HeadWriter::new(0).finish();
+    let digest = conversation_digest(&mut header, None, &heads)?;
+    Ok(ConversationEntry {
+        withdrawn: entry.withdrawn,
+        summary: summary(&header, 0),
+        header: json(&header, || format!("conversation {:?}", header.id))?,
+        current: None,
+        opaque: Vec::new(),
+        parts,
+        digest,
+    })
+}
+
+fn read<T: serde::de::DeserializeOwned>(bytes: &[u8], id: &str) -> Result<T, StoreError> {
+    serde_json::from_slice(bytes).map_err(|_| StoreError::BadValue {
+        what: format!("{id:?}"),
+        problem: Malformed("has a record that does not read").to_string(),
+    })
+}

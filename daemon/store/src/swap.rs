@@ -1,0 +1,85 @@
+//! Lets a store that was built beside another take its place, piece by piece. It can be cut off at any point and goes on.
+
+use std::{fs, io, path::Path};
+
+use crate::{
+    disk::{Disk as _, OsDisk},
+    erase::erase,
+    error::{FSYNC, StoreError},
+    points,
+};
+
+/// In a folder that waits: the files, named from the data directory, one a line, that go with the old store.
+pub(crate) const GOES: &str = "goes";
+
+/// Makes up to `most` steps of the replacement of `pieces` by those in the folder `stage`; true if there are no more. Each step can
+/// be cut off and made again. The order of the pieces does not matter: nothing opens the store before all is done.
+pub(crate) fn replace_some(
+    dir: &Path,
+    stage: &str,
+    pieces: &[&str],
+    most: usize,
+) -> Result<bool, StoreError> {
+    let stage = dir.join(stage);
+    let mut left = most;
+    let mut step = |work: &mut dyn FnMut() -> Result<(), StoreError>| -> Result<bool, StoreError> {
+        left = match left.checked_sub(1) {
+            Some(left) => left,
+            None => return Ok(false),
+        };
+        work()?;
+        points::reached("piece replaced");
+        Ok(true)
+    };
+    for name in pieces {
+        let (from, to) = (stage.join(name), dir.join(name));
+        match from.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            // Whether it has moved already is not known then, and what is left of it would be erased below.
+            Err(error) => return Err(StoreError::io("look at", &from)(error)),
+            Ok(_) => {}
+        }
+        let done = step(&mut || erase(&to).map_err(StoreError::io("erase", &to)))?
+            && step(&mut || take_place(&from, &to, dir))?;
+        if !done {
+            return Ok(false);
+        }
+    }
+    let mut gone = goes(dir, &stage)?;
+    gone.extend(leftovers(dir).map_err(StoreError::io("list", dir))?);
+    for path in gone.into_iter().chain([stage]) {
+        if !step(&mut || erase(&path).map_err(StoreError::io("erase", &path)))? {
+            return Ok(false);
+        }
+    }
+    OsDisk.sync_folder(dir).map_err(StoreError::io(FSYNC, dir))?;
+    Ok(true)
+}
+
+fn take_place(from: &Path, to: &Path, dir: &Path) -> Result<(), StoreError> {
+    fs::rename(from, to).map_err(StoreError::io("rename", from))?;
+    OsDisk.sync_folder(dir).map_err(StoreError::io(FSYNC, dir))
+}
+
+/// What the folder that waits says has to go.
+fn goes(dir: &Path, stage: &Path) -> Result<Vec<std::path::PathBuf>, StoreError> {
+    let path = stage.join(GOES);
+    match fs::read_to_string(&path) {
+        Ok(names) => Ok(names.lines().map(|name| dir.join(name)).collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(StoreError::io("read", path)(error)),
+    }
+}
+
+/// Databases that were set aside, and a note that was not finished.
+fn leftovers(dir: &Path) -> io::Result<Vec<std::path::PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("db.broken-") || name == "db.new" {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,160 @@
+//! What is erased stands in no frame, no value and no file, and the rest stands as it did.
+
+use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
+
+use super::{
+    sealed::{PLANTED, planted, readable},
+    world::{Dice, Model, open_real, seal, sealed, show_all},
+};
+use crate::{
+    Eraser, Health, Ledger, StoreError, Text,
+    disk::{Disk, OsDisk},
+    erased,
+    journal::{frame::Kind, scan::Acknowledged, segments::Segments},
+    purge::purge,
+};
+
+/// Erases everything of the memory and the conversation that were planted.
+struct All {
+    memory: String,
+    conversation: String,
+    looked: usize,
+    attachments: BTreeSet<[u8; 32]>,
+}
+
+impl Eraser for All {
+    fn memory(&self, id: &str, _: &str) -> bool {
+        id == self.memory
+    }
+
+    fn conversation(&self, id: &str) -> bool {
+        id == self.conversation
+    }
+
+    fn look(&mut self, _: Text<'_>) {
+        self.looked += 1;
+    }
+
+    fn redact(&self, text: Text<'_>) -> Result<Option<Vec<u8>>, StoreError> {
+        let has = |bytes: &[u8]| bytes.windows(PLANTED.len()).any(|window| window == PLANTED.as_bytes());
+        Ok(match text {
+            Text::Evidence(json) => has(json).then(|| b"{}".to_vec()),
+            Text::Entry { ledger: Ledger::Import, value, .. } => has(value).then(Vec::new),
+            Text::Issues(value) => has(value).then(|| b"[]".to_vec()),
+            Text::Entry { .. } => None,
+        })
+    }
+
+    fn reason(&self, _: &str) -> String {
+        String::new()
+    }
+
+    fn attachments(&self) -> &BTreeSet<[u8; 32]> {
+        &self.attachments
+    }
+}
+
+/// What is planted, with the actor's name taken off: who did something stays.
+fn plant(dir: &Path) -> (Model, All) {
+    let (store, _) = open_real(dir, "boot").unwrap();
+    let (mut model, mut dice) = (Model::default(), Dice(8));
+    let blob = store.blob_put(&mut PLANTED.as_bytes()).unwrap();
+    for _ in 0..6 {
+        store.commit(model.batch(&mut dice)).unwrap();
+    }
+    let shown = show_all(&store).unwrap();
+    let mut batch = planted();
+    "owner".clone_into(&mut batch.origin.actor);
+    let (mut memory, mut conversation) = (String::new(), String::new());
+    for change in &mut batch.changes {
+        match change {
+            crate::Change::Memory(one) => {
+                one.id = format!("the {}", one.id);
+                memory.clone_from(&one.id);
+            }
+            crate::Change::Conversation(one) => {
+                one.header.id = format!("the {}", one.header.id);
+                conversation.clone_from(&one.header.id);
+            }
+            _ => {}
+        }
+    }
+    store.commit(batch).unwrap();
+    store.close().unwrap();
+    (shown, All { memory, conversation, looked: 0, attachments: BTreeSet::from([blob.sha256]) })
+}
+
+/// Whether an unpacked frame of the journal holds the planted words.
+fn framed(dir: &Path) -> bool {
+    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+    let journal = Segments::list(&disk, dir.join("journal"), seal()).unwrap().unwrap();
+    let mut found = false;
+    let outcome = journal.scan(Segments::beginning(), 0, Acknowledged::default(), &mut |visit| {
+        if visit.header.kind != Kind::Seal {
+            let bytes = visit.unpack().unwrap();
+            found |= bytes.windows(PLANTED.len()).any(|window| window == PLANTED.as_bytes());
+        }
+        Ok(())
+    });
+    assert!(outcome.unwrap().damage.is_empty());
+    found
+}
+
+fn everything_goes(sealed: bool) {
+    let dir = tempfile::tempdir().unwrap();
+    let (before, mut all) = plant(dir.path());
+    assert!(framed(dir.path()), "the search finds what is there");
+    assert!(sealed || readable(dir.path()).len() > 2);
+    let gone = purge(dir.path(), seal().as_ref(), &mut all, &mut |_| {}).unwrap();
+    assert_eq!(gone.len(), 1);
+    assert!(all.looked > 2);
+    assert!(!framed(dir.path()));
+    assert_eq!(readable(dir.path()), Vec::<std::path::PathBuf>::new());
+    let (store, events) = open_real(dir.path(), "boot").unwrap();
+    assert_eq!(events.len(), 1, "the database came along: {events:?}");
+    assert_eq!(store.health(), Health::Good);
+    assert!(store.check(true, &mut |_| {}).unwrap().clean());
+    assert!(store.blobs().unwrap().is_empty());
+    let memory = store.memory(&all.memory, None).unwrap().unwrap();
+    assert!(erased(&memory.memory) && memory.origin.reason.is_empty(), "{memory:?}");
+    let conversation = store.conversation(&all.conversation, None).unwrap().unwrap();
+    assert!(conversation.heads.is_empty() && conversation.header.title.is_none());
+    let mut after = show_all(&store).unwrap();
+    after.memories.remove(&all.memory);
+    after.conversations.remove(&all.conversation);
+    assert_eq!(after.memories, before.memories);
+    assert_eq!(after.conversations, before.conversations);
+}
+
+#[test]
+fn what_is_erased_stands_in_no_frame_of_a_plain_store() {
+    everything_goes(false);
+}
+
+#[test]
+fn what_is_erased_stands_in_no_frame_of_a_sealed_store() {
+    sealed(|| everything_goes(true));
+}
+
+#[test]
+fn an_erasure_that_was_not_whole_is_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    plant(dir.path());
+    let half = dir.path().join("purging.new/journal");
+    fs::create_dir_all(&half).unwrap();
+    fs::write(half.join("00000001.seg"), "half").unwrap();
+    let (store, _) = open_real(dir.path(), "boot").unwrap();
+    assert_eq!(store.health(), Health::Good);
+    assert!(!dir.path().join("purging.new").exists());
+}
+
+#[test]
+fn a_store_in_use_is_not_touched() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, mut all) = plant(dir.path());
+    let (store, _) = open_real(dir.path(), "boot").unwrap();
+    let refused = purge(dir.path(), None, &mut all, &mut |_| {});
+    assert!(matches!(refused, Err(StoreError::Locked { .. })), "{refused:?}");
+    drop(store);
+    assert!(framed(dir.path()));
+}

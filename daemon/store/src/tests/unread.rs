@@ -1,0 +1,36 @@
+//! A key is held against what reads, wherever in the journal that stands.
+
+use std::path::Path;
+
+use super::{
+    damage::flip,
+    world::{Dice, Model},
+};
+use crate::{DataKey, Health, OpenOptions, Seal, Store, StoreError};
+
+fn open(dir: &Path, seal: Option<u8>) -> Result<Store, StoreError> {
+    let seal = seal.map(|byte| Seal::new(&DataKey::from_bytes(&[byte; 32])));
+    Store::open(dir, OpenOptions { seal, ..OpenOptions::default() }, &mut |_| {})
+}
+
+#[test]
+fn a_wrong_key_is_refused_though_the_first_frames_are_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), Some(1)).unwrap();
+    let (mut model, mut dice) = (Model::default(), Dice(3));
+    for _ in 0..12 {
+        store.commit(model.batch(&mut dice)).unwrap();
+    }
+    let frames = store.frames_for_tests();
+    store.close().unwrap();
+    std::fs::remove_dir_all(dir.path().join("db")).unwrap();
+    for frame in &frames[..frames.len() / 2] {
+        flip(&dir.path().join("journal/00000001.seg"), (frame.end - 1) * 8);
+    }
+    let wrong = open(dir.path(), Some(2));
+    assert!(matches!(wrong, Err(StoreError::WrongKey { .. })), "{:?}", wrong.err());
+    let none = open(dir.path(), None);
+    assert!(matches!(none, Err(StoreError::NoKey { .. })), "{:?}", none.err());
+    let store = open(dir.path(), Some(1)).unwrap();
+    assert!(matches!(store.health(), Health::Damaged(_)), "the right key opens what is left");
+}

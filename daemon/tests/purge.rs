@@ -1,0 +1,115 @@
+//! `memories purge` and `conversations purge`, driven by the program.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[expect(dead_code, reason = "other tests use the rest of it")]
+mod home;
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::{Output, Stdio},
+};
+
+use home::{Home, code, stderr};
+use serde_json::Value;
+
+const PLANTED: &str = "planted-Medlar-2210";
+
+fn ok(output: &Output) -> String {
+    assert_eq!(code(output), Some(0), "{}", stderr(output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_str(&ok(output)).unwrap()
+}
+
+/// The files of the data directory in which the planted words stand.
+fn readable(home: &Home) -> Vec<PathBuf> {
+    let mut folders = vec![home.path().join(".local/share/satchel")];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.is_file() && holds(&path) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+fn holds(path: &Path) -> bool {
+    let bytes = fs::read(path).unwrap();
+    bytes.windows(PLANTED.len()).any(|window| window == PLANTED.as_bytes())
+}
+
+/// A home with a memory that says the planted words; its id.
+fn planted() -> (Home, String) {
+    let home = Home::new();
+    ok(&home.run(&["memories", "add", &format!("The door opens with {PLANTED}")]));
+    let listed = json(&home.run(&["memories", "list", "--json"]));
+    let id = listed["memories"][0]["id"].as_str().unwrap().to_owned();
+    assert!(!readable(&home).is_empty());
+    (home, id)
+}
+
+#[test]
+fn the_whole_id_has_to_be_given_and_nothing_else_will_do() {
+    let (home, id) = planted();
+    for words in [&["memories", "purge", &id][..], &["memories", "purge", &id[..6], "--yes"]] {
+        let refused = home.run(words);
+        assert_eq!(code(&refused), Some(2), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains(&format!("--confirm {id}")), "{}", stderr(&refused));
+    }
+    let other = home.run(&["memories", "purge", &id, "--confirm", &id[..6]]);
+    assert_eq!(code(&other), Some(2), "{}", stderr(&other));
+    let listed = ok(&home.run(&["memories", "purge", &id[..6], "--dry-run"]));
+    assert!(
+        listed.contains("would be erased") && listed.contains(&id) && !listed.contains(PLANTED),
+        "{listed}"
+    );
+    assert!(!readable(&home).is_empty(), "nothing was erased");
+    let unknown = home.run(&["memories", "purge", "00000000-0000-5000-8000-000000000000", "--dry-run"]);
+    assert_ne!(code(&unknown), Some(0));
+}
+
+#[test]
+fn what_is_erased_is_gone_and_the_fact_is_shown() {
+    let (home, id) = planted();
+    let done = ok(&home.run(&["memories", "purge", &id[..8], "--confirm", &id]));
+    assert!(done.contains("exports and backups that you made before"), "{done}");
+    assert_eq!(readable(&home), Vec::<PathBuf>::new());
+    let shown = ok(&home.run(&["memories", "show", &id]));
+    assert!(shown.contains("you erased it for good") && shown.contains("sha256:"), "{shown}");
+    let history = ok(&home.run(&["memories", "history", &id]));
+    assert!(history.contains("purged") && history.contains("by owner"), "{history}");
+    ok(&home.run(&["doctor"]));
+    ok(&home.run(&["rebuild"]));
+    assert_eq!(readable(&home), Vec::<PathBuf>::new());
+    let again = home.run(&["memories", "add", &format!("The door opens with {PLANTED}")]);
+    assert!(stderr(&again).contains("erased for good"), "{}", stderr(&again));
+    assert_eq!(readable(&home), Vec::<PathBuf>::new());
+    let twice = home.run(&["memories", "purge", &id, "--confirm", &id]);
+    assert!(stderr(&twice).contains("nothing left to erase"), "{}", stderr(&twice));
+}
+
+#[test]
+fn a_daemon_that_has_the_data_directory_is_named_and_nothing_happens() {
+    let (home, id) = planted();
+    let mut daemon = home.command(&["serve"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut ready = String::new();
+    BufReader::new(daemon.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    let refused = home.run(&["memories", "purge", &id, "--confirm", &id]);
+    rustix::process::kill_process(rustix::process::Pid::from_child(&daemon), rustix::process::Signal::TERM)
+        .unwrap();
+    home::ended(&mut daemon);
+    assert_eq!(code(&refused), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("stop the daemon first"), "{}", stderr(&refused));
+    ok(&home.run(&["memories", "purge", &id, "--confirm", &id]));
+    assert_eq!(readable(&home), Vec::<PathBuf>::new());
+}

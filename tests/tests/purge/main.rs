@@ -1,0 +1,6 @@
+//! What its owner erases for good is nowhere on the disk, does not come back, and leaves all else as it was.
+
+mod again;
+mod gone;
+mod killed;
+mod scene;

@@ -1,0 +1,225 @@
+//! A data directory with secrets in every place that holds words, and the search for them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::{
+    clock::SystemClock,
+    export::Exports,
+    ingest::{
+        Imports,
+        hand::{Call, Draft},
+        purge::{self, Plan, Target},
+    },
+    intake::Limits,
+    plugins::Plugins,
+};
+use satchel_store::{ConversationQuery, DataKey, MemoryQuery, OpenOptions, Seal, Store};
+use satchel_tests::archive::{Archive, cache};
+use serde_json::{Value, json};
+
+/// In a message.
+pub(crate) const SAID: &str = "zebra-kiln-4471";
+/// In a memory that came of that conversation.
+pub(crate) const REMEMBERED: &str = "otter-plum-9902";
+/// In a file that came with it, and in its name.
+pub(crate) const ATTACHED: &str = "heron-flask-3310";
+/// In what the person made of the memory by hand, and why.
+pub(crate) const EDITED: &str = "lynx-grove-5527";
+/// In the title.
+pub(crate) const TITLED: &str = "marmot-quill-8815";
+/// In what stays.
+pub(crate) const STAYS: &str = "tomatoes in June";
+
+/// The zstd frame's first bytes.
+const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// No frame of these tests is longer when it is unpacked.
+const LONGEST: usize = 4 << 20;
+
+fn node(id: &str, parent: Option<&str>, child: Option<&str>, message: Option<Value>) -> Value {
+    let children: Vec<&str> = child.into_iter().collect();
+    json!({"id": id, "parent": parent, "children": children, "message": message})
+}
+
+fn message(id: &str, role: &str, recipient: &str, at: f64, text: &str, metadata: &Value) -> Value {
+    json!({
+        "id": id, "author": {"role": role, "name": (role == "tool").then_some("bio"), "metadata": {}}, "create_time": at, "update_time": null,
+        "content": {"content_type": "text", "parts": [text]}, "status": "finished_successfully", "end_turn": null,
+        "weight": 1.0, "metadata": metadata, "recipient": recipient, "channel": null,
+    })
+}
+
+fn conversation(id: &str, title: &str, said: &str, remembered: &str, files: &Value) -> Value {
+    let key = |name: &str| format!("{id}-{name}");
+    let (root, user, bio, done) = (key("root"), key("user"), key("bio"), key("done"));
+    let text = |id: &str, role: &str, to: &str, at: f64, text: &str, metadata: &Value| {
+        Some(message(id, role, to, at, text, metadata))
+    };
+    let nothing = json!({});
+    let mapping = json!({
+        root.clone(): node(&root, None, Some(&user), None),
+        user.clone(): node(&user, Some(&root), Some(&bio), text(&user, "user", "all", 1_746_180_001.0, said, files)),
+        bio.clone(): node(&bio, Some(&user), Some(&done), text(&bio, "assistant", "bio", 1_746_180_002.0, remembered, &nothing)),
+        done.clone(): node(&done, Some(&bio), None, text(&done, "tool", "all", 1_746_180_003.0, "Model set context updated.", &nothing)),
+    });
+    json!({
+        "id": id, "conversation_id": id, "title": title, "create_time": 1_746_180_000.0, "update_time": 1_746_180_060.0,
+        "mapping": mapping, "current_node": done,
+    })
+}
+
+/// Writes the export.
+pub(crate) fn export(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    let name = format!("{ATTACHED}.txt");
+    let files =
+        json!({"attachments": [{"id": "file-AbC", "name": name, "size": 60, "mimeType": "text/plain"}]});
+    let secret = conversation(
+        "6811d5b0-aaaa-8000-8000-00000000000a",
+        &format!("About {TITLED}"),
+        &format!("the safe opens with {SAID}"),
+        &format!("The safe opens with {REMEMBERED}."),
+        &files,
+    );
+    let garden = conversation(
+        "6811d5b0-bbbb-8000-8000-00000000000b",
+        "Garden",
+        &format!("I grow {STAYS}"),
+        &format!("Grows {STAYS}."),
+        &json!({}),
+    );
+    fs::write(folder.join("conversations.json"), serde_json::to_vec(&json!([secret, garden]))?)?;
+    fs::write(
+        folder.join(format!("file-AbC-{name}")),
+        format!("a note that says {ATTACHED}, and nothing else\n"),
+    )?;
+    Ok(())
+}
+
+pub(crate) fn seal() -> Seal {
+    Seal::new(&DataKey::from_bytes(&[42; 32]))
+}
+
+pub(crate) fn store(dir: &Path, seal: Option<&Seal>) -> Result<Store> {
+    let options = OpenOptions { seal: seal.cloned(), ..OpenOptions::default() };
+    let mut opened = || Store::open(dir, options.clone(), &mut |_| {});
+    let store = opened()?;
+    Ok(purge::complete(dir, store, seal, &mut opened)?)
+}
+
+pub(crate) fn open(dir: &Path, seal: Option<&Seal>) -> Result<Archive> {
+    let store = store(dir, seal)?;
+    let plugins = Arc::new(Plugins::built_in(Some(cache())));
+    let limits = satchel_host::Limits::default();
+    let imports = Imports::new(store.clone(), plugins, Arc::new(SystemClock), Limits::default(), limits)?;
+    let exports = Exports::new(store.clone(), Arc::new(SystemClock), dir.join("keys"));
+    Ok(Archive { store, imports, exports })
+}
+
+/// The ids of the secret memory and the secret conversation.
+pub(crate) struct Ids {
+    pub(crate) memory: String,
+    pub(crate) conversation: String,
+}
+
+/// Makes the data directory: the export is imported, and the secret memory changed by hand.
+pub(crate) fn planted(folder: &Path, seal: Option<&Seal>) -> Result<Ids> {
+    export(&folder.join("export"))?;
+    let archive = open(&folder.join("data"), seal)?;
+    archive.import(&folder.join("export"))?;
+    let ids = ids(&archive)?;
+    let call = Call { actor: "owner".to_owned(), reason: format!("it is {EDITED} now"), request: None };
+    let draft = Draft { content: Some(format!("The safe opens with {EDITED}.")), ..Draft::default() };
+    archive.imports.edit_memory(&call, &ids.memory, "", &draft)?;
+    archive.close()?;
+    Ok(ids)
+}
+
+pub(crate) fn ids(archive: &Archive) -> Result<Ids> {
+    let at = archive.store.revision();
+    let memories = archive.store.memories(&MemoryQuery::default(), None, 50, at)?.items;
+    let conversations = archive.store.conversations(&ConversationQuery::default(), None, 50, at)?.items;
+    let memory = memories.iter().find(|one| one.memory.content.contains("safe")).context("the memory")?;
+    let titled = |title: &Option<String>| title.as_ref().is_some_and(|title| title.contains(TITLED));
+    let conversation = conversations.iter().find(|one| titled(&one.title)).context("the conversation")?;
+    Ok(Ids { memory: memory.memory.id.clone(), conversation: conversation.id.clone() })
+}
+
+/// Erases; nobody has the data directory open after it.
+pub(crate) fn erase(dir: &Path, seal: Option<&Seal>, target: &Target) -> Result<Plan> {
+    let store = store(dir, seal)?;
+    let plan =
+        purge::planned(&store, target, 1_800_000_000_000_000)?.context("there is something to erase")?;
+    purge::note(&store, &plan.record)?;
+    purge::carry_out(dir, store, seal, &mut |_| {})?;
+    Ok(plan)
+}
+
+/// The files below a folder that hold a word, as it is or in what zstd packed.
+pub(crate) fn holding(folder: &Path, word: &str) -> Result<Vec<PathBuf>> {
+    let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.is_file()
+                && (within(&fs::read(&path)?, word) || path.to_string_lossy().contains(word))
+            {
+                found.push(path);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn within(bytes: &[u8], word: &str) -> bool {
+    let has = |bytes: &[u8]| bytes.windows(word.len()).any(|window| window == word.as_bytes());
+    let packed = bytes.windows(MAGIC.len()).enumerate().filter(|(_, window)| *window == MAGIC);
+    has(bytes) || packed.into_iter().any(|(at, _)| unpacked(&bytes[at..]).is_some_and(|bytes| has(&bytes)))
+}
+
+fn unpacked(bytes: &[u8]) -> Option<Vec<u8>> {
+    let length = zstd::zstd_safe::find_frame_compressed_size(bytes).ok()?;
+    zstd::bulk::decompress(&bytes[..length], LONGEST).ok()
+}
+
+/// None of the words stands anywhere in the data directory.
+pub(crate) fn none_of(dir: &Path, words: &[&str], what: &str) -> Result<()> {
+    for word in words {
+        let found = holding(dir, word)?;
+        ensure!(found.is_empty(), "{what}: {word} stands in {found:?}");
+    }
+    for left in ["purging", "purging.new"] {
+        ensure!(!dir.join(left).exists(), "{what}: {left} was left");
+    }
+    Ok(())
+}
+
+/// The store is whole, and a rebuild makes the same of it.
+pub(crate) fn whole(dir: &Path, seal: Option<&Seal>) -> Result<()> {
+    let options = |rebuild| OpenOptions { seal: seal.cloned(), rebuild, ..OpenOptions::default() };
+    let opened = Store::open(dir, options(false), &mut |_| {})?;
+    let report = opened.check(true, &mut |_| {})?;
+    ensure!(report.clean(), "{report:?}");
+    let (revision, digest) = (opened.revision(), opened.state_digest());
+    opened.close()?;
+    opened_again(dir, options(true), (revision, digest))
+}
+
+fn opened_again(
+    dir: &Path,
+    options: OpenOptions,
+    (revision, digest): (satchel_store::Revision, satchel_store::StateDigest),
+) -> Result<()> {
+    let rebuilt = Store::open(dir, options, &mut |_| {})?;
+    ensure!(
+        (rebuilt.revision(), rebuilt.state_digest()) == (revision, digest),
+        "a rebuild makes another state"
+    );
+    Ok(rebuilt.close()?)
+}
