@@ -9,6 +9,8 @@ use super::{Changes, Engine, EngineError, Pair};
 
 /// Larger segments keep pages out of sled's `blobs/`, which it does not fsync.
 const SEGMENT_BYTES: usize = 8 << 20;
+/// How many times its stored length a page takes in memory; sled counts the stored length against its bound.
+const PAGE_IN_MEMORY: u64 = 2;
 /// How often sled hands its buffer to the file system; a kill loses at most this much, which is replayed.
 const FLUSH_MILLISECONDS: u64 = 500;
 
@@ -16,12 +18,12 @@ const FLUSH_MILLISECONDS: u64 = 500;
 pub(crate) struct SledEngine(sled::Db);
 
 impl SledEngine {
-    /// Opens or makes the database in `folder`.
+    /// Opens or makes the database in `folder`; pages that it keeps take about `cache_bytes` of memory.
     pub(crate) fn open(folder: &Path, cache_bytes: u64) -> Result<Self, EngineError> {
         let config = sled::Config::new()
             .path(folder)
             .mode(sled::Mode::LowSpace)
-            .cache_capacity(cache_bytes)
+            .cache_capacity(cache_bytes / PAGE_IN_MEMORY)
             .segment_size(SEGMENT_BYTES)
             .flush_every_ms(Some(FLUSH_MILLISECONDS))
             .use_compression(false);
