@@ -48,6 +48,9 @@ pub(super) fn settle(
         return Ok(());
     }
     writer.hold()?;
+    if writer.readers.iter().any(|reader| writer.undone.contains(reader)) {
+        return Err(IngestError::UndoneMeanwhile);
+    }
     if known::settle(store, writer, &tail, record)? {
         return Ok(());
     }

@@ -91,10 +91,13 @@ impl Run<'_> {
             exported: None,
             undone: Vec::new(),
         };
-        let ended = reading.all()?;
+        let ended = reading.all();
         let tail = reading.tail;
-        writer.flush(record)?;
-        Ok((tail, ended))
+        if let Ok(_) | Err(IngestError::Cancelled) = &ended {
+            // What was counted is stored, also of what was cancelled.
+            writer.flush(record)?;
+        }
+        Ok((tail, ended?))
     }
 }
 

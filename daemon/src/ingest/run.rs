@@ -35,7 +35,7 @@ const QUEUE_BYTES: usize = 4 << 20;
 const UNREAD: &str = "what is known of an earlier import does not read; `satchel doctor` looks at the store, and `--again` \
                       reads the export anew";
 /// How long a batch is held open for records that do not come.
-pub(super) const IDLE: Duration = Duration::from_millis(500);
+pub(super) const IDLE: Duration = Duration::from_millis(200);
 
 /// What is read, by whom, and how.
 pub(super) struct Run<'a> {
@@ -186,7 +186,7 @@ impl Run<'_> {
     }
 }
 
-fn write_all(
+pub(super) fn write_all(
     receiver: &Receiver<Normalised>,
     writer: &mut Writer<'_>,
     record: &mut ImportRecord,
@@ -194,8 +194,9 @@ fn write_all(
 ) -> Result<(), IngestError> {
     loop {
         if writer.cancel.cancelled() {
-            // What waits in the queue is left: to look all of it up could take seconds.
-            return writer.flush(record);
+            // What waits in the queue is left: to look all of it up could take seconds. Whoever reads may have ended well.
+            writer.flush(record)?;
+            return Err(IngestError::Cancelled);
         }
         match receiver.recv_within(IDLE) {
             Next::Item(item) => writer.take(item, record)?,

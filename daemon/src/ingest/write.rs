@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use satchel_host::{CancelToken, Pace};
 use satchel_pam::{conversation::ImportMetadata, record::Skip};
 use satchel_store::{Batch, Change, MessageWrite, Origin, Store, StoreError};
+use uuid::Uuid;
 
 use super::{
     IngestError,
@@ -51,6 +52,8 @@ pub(super) struct Writer<'a> {
     piece: Option<[Vec<Key>; 2]>,
     /// Keys of evidence that earlier imports read for this one.
     pub(super) again: Vec<Key>,
+    /// Those imports.
+    pub(super) readers: BTreeSet<Uuid>,
     pub(super) origin: Origin,
     pub(super) import: ImportMetadata,
     pub(super) dry_run: bool,
@@ -95,6 +98,7 @@ impl<'a> Writer<'a> {
             said,
             piece: None,
             again: Vec::new(),
+            readers: BTreeSet::new(),
             origin,
             import,
             dry_run,
@@ -152,7 +156,7 @@ impl<'a> Writer<'a> {
         if self.undone.contains(&account.import) {
             return Err(IngestError::UndoneMeanwhile);
         }
-        let Account { import: _, said, messages, attachments, evidence, memories, newest: _ } = account;
+        let Account { import: reader, said, messages, attachments, evidence, memories, newest: _ } = account;
         for (counts, more) in
             [(&mut record.conversations, said.len() as u64), (&mut record.messages, messages)]
         {
@@ -160,13 +164,14 @@ impl<'a> Writer<'a> {
             counts.unchanged += more;
         }
         record.attachments += attachments;
+        self.readers.insert(reader);
         self.evidence += evidence.len() as u64;
         self.touched.extend(memories);
         self.again.extend(evidence);
         for key in said {
             if self.says(key) {
-                self.store_batch(record)?;
-                self.hold()?;
+                // The pen stays held: an account that is counted is said to its end.
+                self.store_changes(record)?;
             }
         }
         Ok(())
@@ -174,6 +179,8 @@ impl<'a> Writer<'a> {
 
     /// Notes that this import says it. True: a page is full, and should be stored soon.
     pub(super) fn says(&mut self, key: Key) -> bool {
+        // From now on it counts, whoever said it before and took it back.
+        self.left_out.remove(&key);
         let page = self.said.add(key).filter(|_| !self.dry_run);
         let full = page.is_some();
         self.changes.extend(page);
@@ -243,8 +250,6 @@ impl<'a> Writer<'a> {
 
     /// Commits the batch, and gives up the pen.
     fn store_batch(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
-        let page = self.said.rest().filter(|_| !self.dry_run);
-        self.changes.extend(page);
         self.store_changes(record)?;
         self.held = None;
         Ok(())
@@ -252,6 +257,9 @@ impl<'a> Writer<'a> {
 
     /// Commits the batch. The pen stays held.
     fn store_changes(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
+        // With what is said stands that this import said it, or no undo would find it.
+        let page = self.said.rest().filter(|_| !self.dry_run);
+        self.changes.extend(page);
         if std::mem::take(&mut self.moved) {
             self.changes.push(memories::unsettled(&record.id));
         }

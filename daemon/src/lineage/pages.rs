@@ -13,6 +13,9 @@ pub type Key = [u8; 16];
 /// Keys of one page: some 28 KiB, which the engine holds in one value.
 const KEYS: usize = 1_800;
 
+/// With fewer keys a page that is stored goes on: an import that stores a few conversations at a time would leave thousands of them.
+const OPEN: usize = 256;
+
 /// What there are keys of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Brought {
@@ -28,13 +31,15 @@ pub struct Pages {
     kind: Brought,
     page: u32,
     keys: Vec<Key>,
+    /// How many of them are stored.
+    stored: usize,
 }
 
 impl Pages {
     /// For what `import` brings of one kind.
     #[must_use]
     pub fn new(import: Uuid, kind: Brought) -> Self {
-        Self { import, kind, page: 0, keys: Vec::new() }
+        Self { import, kind, page: 0, keys: Vec::new(), stored: 0 }
     }
 
     /// Takes a key; a full page is to be stored with it.
@@ -45,12 +50,16 @@ impl Pages {
 
     /// What is left to be stored.
     pub fn rest(&mut self) -> Option<Change> {
-        if self.keys.is_empty() {
+        if self.keys.len() == self.stored {
             return None;
         }
         let change = put(self.kind.page(self.import, self.page), REST, self.keys.concat());
-        self.page += 1;
-        self.keys.clear();
+        self.stored = self.keys.len();
+        if self.stored >= OPEN {
+            self.page += 1;
+            self.keys.clear();
+            self.stored = 0;
+        }
         Some(change)
     }
 }

@@ -55,21 +55,21 @@ pub(super) fn job_of(core: &Core, id: &str) -> Result<Followed, Fault> {
             .map(Followed::Live)
             .ok_or_else(|| Fault::missing(Kind::Import, id));
     }
-    let (record, mut imports) = if let Some(record) = core.imports.get(id)? {
+    let (record, imports) = if let Some(record) = core.imports.get(id)? {
         if let Some(view) = live(&record.job) {
             return Ok(Followed::Live(view));
         }
-        let imports = imports_of(core, &record.job)?;
+        let mut imports = imports_of(core, &record.job)?;
+        if imports.iter().all(|import| import.id != record.id) {
+            // So old that it is not found among the others of its job.
+            imports.insert(0, record.clone());
+        }
         (record, imports)
     } else {
         // A job that is forgotten: too many came after it, or the program was started anew.
         let imports = imports_of(core, id)?;
         (imports.first().cloned().ok_or_else(|| Fault::missing(Kind::Import, id))?, imports)
     };
-    if imports.is_empty() {
-        // So old that it is not looked for among the others of its job.
-        imports.push(record.clone());
-    }
     Ok(Followed::Over(Box::new(JobView {
         id: Uuid::parse_str(&record.job).map_err(Fault::internal)?,
         path: record.path.clone().into(),
@@ -85,11 +85,10 @@ fn imports_of(core: &Core, job: &str) -> Result<Vec<ImportRecord>, Fault> {
     let (mut found, mut after) = (Vec::new(), None);
     for _ in 0..MAX_PAGES {
         let page = core.imports.list(after.as_ref(), PAGE)?;
-        let before = found.len();
         found.extend(page.items.into_iter().filter(|record| record.job == job));
         after = page.next;
-        // They stand together, with those of a few others between them.
-        if after.is_none() || before > 0 && found.len() == before {
+        // Others may stand between them: an import takes hours, and its next begins after it.
+        if after.is_none() {
             break;
         }
     }

@@ -152,8 +152,10 @@ impl Writer<'_> {
         // Nothing of them must wait to be committed when they are looked up.
         self.store_changes(record)?;
         self.hold()?;
-        self.say(&conversations.iter().collect::<Vec<_>>(), &mut { REFUSALS }, record)?;
-        self.store_batch(record)
+        let said = self.say(&conversations.iter().collect::<Vec<_>>(), &mut { REFUSALS }, record);
+        // Those families that were counted are stored, whatever ended the rest.
+        self.store_batch(record)?;
+        said
     }
 
     /// Says conversations of rows. Where the store refuses what they come to, each half of them is said for itself, `tries`

@@ -1,47 +1,81 @@
-//! How large batches are.
+//! Batches: how large they are, and what stands of an import that is cancelled.
 
+use std::path::Path;
+
+use satchel_host::channel;
 use satchel_pam::record::ConversationRecord;
-use satchel_store::OpenOptions;
+use satchel_store::{Ledger, OpenOptions};
 use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
-use crate::ingest::normalise::Reader;
+use crate::{
+    ingest::{normalise::Reader, run::write_all},
+    lineage::brought,
+};
 
-fn conversation(number: usize) -> ConversationRecord {
+fn store(dir: &Path) -> Store {
+    Store::open(dir, OpenOptions::default(), &mut |_| {}).unwrap()
+}
+
+fn writer<'a>(store: &'a Store, (pen, cancel, pace): (&'a Pen, &CancelToken, &Pace)) -> Writer<'a> {
+    let origin = Origin {
+        import: Some(Uuid::new_v4()),
+        actor: "p/1.0.0".to_owned(),
+        reason: "import".to_owned(),
+        at_micros: 1,
+    };
+    Writer::new(store, (pen, cancel.clone(), pace.clone()), origin, ImportMetadata::default(), false)
+}
+
+fn receipt() -> ImportRecord {
+    let none = json!({"found": 0, "new": 0, "updated": 0, "unchanged": 0, "skipped": 0});
     serde_json::from_value(json!({
-        "id": format!("c{number}"), "provider_conversation_id": format!("c{number}"),
-        "messages": [{"id": format!("m{number}"), "role": "user", "content": {"type": "text", "text": "Hello"}}],
+        "id": Uuid::new_v4(), "job": "j", "source": "s", "path": "/s", "status": "completed",
+        "conversations": none, "messages": none, "memories": none, "attachments": 0, "skipped": [],
+        "warnings": [], "warnings_found": 0, "issue_pages": 0, "bytes": 0, "started_at": 1, "elapsed_ms": 0,
     }))
     .unwrap()
+}
+
+/// The conversation of a number, with an id of the provider's or grouped from rows.
+fn conversation(number: usize, grouped: bool) -> Normalised {
+    let mut record: ConversationRecord = serde_json::from_value(json!({
+        "id": format!("c{number}"), "created_at": 5,
+        "messages": [{
+            "id": format!("m{number}"), "role": "user", "created_at": 5, "content": {"type": "text", "text": "Hello"},
+        }],
+    }))
+    .unwrap();
+    if grouped {
+        record.raw_metadata = satchel_pam::raw::RawObject::parse(r#"{"grouped_by":"time"}"#.to_owned()).ok();
+    } else {
+        record.provider_conversation_id = Some(record.id.clone());
+    }
+    let reader = Reader { platform: "p".to_owned(), extractor: "p/1.0.0".to_owned() };
+    let conversation = reader.conversation(record, &mut |file| file.attachment).unwrap();
+    assert_eq!(groups::are(&conversation), grouped);
+    Normalised::Conversation(Box::new(conversation))
 }
 
 /// Revisions that forty conversations take.
 fn revisions(asked: bool) -> u64 {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path(), OpenOptions::default(), &mut |_| {}).unwrap();
-    let reader = Reader { platform: "p".to_owned(), extractor: "p/1.0.0".to_owned() };
-    let none = json!({"found": 0, "new": 0, "updated": 0, "unchanged": 0, "skipped": 0});
-    let mut record: ImportRecord = serde_json::from_value(json!({
-        "id": Uuid::new_v4(), "job": "j", "source": "s", "path": "/s", "status": "completed",
-        "conversations": none, "messages": none, "memories": none, "attachments": 0, "skipped": [],
-        "warnings": [], "warnings_found": 0, "issue_pages": 0, "bytes": 0, "started_at": 1, "elapsed_ms": 0,
-    }))
-    .unwrap();
-    let origin =
-        Origin { import: None, actor: "p/1.0.0".to_owned(), reason: "import".to_owned(), at_micros: 1 };
-    let (pen, pace) = (Pen::default(), Pace::default());
-    let pen = (&pen, CancelToken::new(), pace.clone());
-    let mut writer = Writer::new(&store, pen, origin, ImportMetadata::default(), false);
+    let store = store(dir.path());
+    let (pen, cancel, pace) = (Pen::default(), CancelToken::new(), Pace::default());
+    let (mut writer, mut record) = (writer(&store, (&pen, &cancel, &pace)), receipt());
     for number in 0..40 {
-        let conversation = reader.conversation(conversation(number), &mut |file| file.attachment).unwrap();
         if asked {
             pace.asked();
         }
-        writer.take(Normalised::Conversation(Box::new(conversation)), &mut record).unwrap();
+        writer.take(conversation(number, false), &mut record).unwrap();
     }
     writer.flush(&mut record).unwrap();
     assert_eq!(record.conversations.new, 40);
+    let import = writer.origin.import.unwrap();
+    assert_eq!(brought(&store, Brought::Parts, import).unwrap().len(), 40);
+    let second = store.ledger_get(Ledger::Lineage, &format!("parts {import} 1")).unwrap();
+    assert!(second.is_none(), "a page for each little batch");
     let [first, last] = record.revisions.unwrap();
     last - first + 1
 }
@@ -50,4 +84,46 @@ fn revisions(asked: bool) -> u64 {
 fn batches_are_small_while_somebody_asks() {
     assert_eq!(revisions(false), 1);
     assert!(revisions(true) > 1);
+}
+
+#[test]
+fn an_import_whose_queue_was_left_has_not_ended_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    let (pen, cancel, pace) = (Pen::default(), CancelToken::new(), Pace::default());
+    let (mut writer, mut record) = (writer(&store, (&pen, &cancel, &pace)), receipt());
+    let (sender, receiver) = channel::bounded(1 << 20);
+    assert!(sender.send(conversation(1, false)).is_ok());
+    drop(sender);
+    cancel.cancel();
+    let ended = write_all(&receiver, &mut writer, &mut record, &mut |_| {});
+    assert!(matches!(ended, Err(IngestError::Cancelled)), "{ended:?}");
+}
+
+#[test]
+fn what_a_cancelled_import_stored_is_known_to_be_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    let (pen, cancel, pace) = (Pen::default(), CancelToken::new(), Pace::default());
+    let (mut writer, mut record) = (writer(&store, (&pen, &cancel, &pace)), receipt());
+    writer.take(conversation(1, false), &mut record).unwrap();
+    writer.take(conversation(2, true), &mut record).unwrap();
+    cancel.cancel();
+    assert!(matches!(writer.flush(&mut record), Err(IngestError::Cancelled)));
+    assert_eq!((record.conversations.new, record.revisions), (1, Some([1, 1])));
+    let import = writer.origin.import.unwrap();
+    assert_eq!(brought(&store, Brought::Parts, import).unwrap().len(), 1);
+}
+
+#[test]
+fn what_is_said_again_counts_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    let (pen, cancel, pace) = (Pen::default(), CancelToken::new(), Pace::default());
+    let (mut writer, mut record) = (writer(&store, (&pen, &cancel, &pace)), receipt());
+    writer.hold().unwrap();
+    writer.left_out.insert([7; 16]);
+    writer.says([7; 16]);
+    assert!(writer.left_out.is_empty());
+    writer.flush(&mut record).unwrap();
 }
