@@ -113,3 +113,35 @@ fn a_daemon_that_has_the_data_directory_is_named_and_nothing_happens() {
     ok(&home.run(&["memories", "purge", &id, "--confirm", &id]));
     assert_eq!(readable(&home), Vec::<PathBuf>::new());
 }
+
+#[test]
+fn what_stands_in_the_way_is_told_before_anything_is_erased() {
+    let (home, id) = planted();
+    let (journal, there) = (home.path().join(".local/share/satchel/journal"), home.path().join("large disk"));
+    fs::rename(&journal, &there).unwrap();
+    std::os::unix::fs::symlink(&there, &journal).unwrap();
+    for last in [&["--dry-run"][..], &["--confirm", &id]] {
+        let refused = home.run(&[&["memories", "purge", &id][..], last].concat());
+        let told = stderr(&refused);
+        assert!(code(&refused) != Some(0) && told.contains("nothing was erased"), "{told}");
+        assert!(told.contains("satchel/journal") && told.contains("it is a link"), "{told}");
+    }
+    let shown = ok(&home.run(&["memories", "show", &id]));
+    assert!(shown.contains(PLANTED), "it is still shown: {shown}");
+    fs::remove_file(&journal).unwrap();
+    fs::rename(&there, &journal).unwrap();
+    ok(&home.run(&["memories", "purge", &id, "--confirm", &id]));
+    assert_eq!(readable(&home), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_rebuild_goes_on_with_an_erasure_that_has_the_only_journal() {
+    let (home, id) = planted();
+    let data = home.path().join(".local/share/satchel");
+    // As a kill leaves it between the removal of the old journal and the new one's taking its place.
+    fs::create_dir(data.join("purging")).unwrap();
+    fs::rename(data.join("journal"), data.join("purging/journal")).unwrap();
+    ok(&home.run(&["rebuild"]));
+    assert!(data.join("journal").is_dir() && !data.join("purging").exists());
+    ok(&home.run(&["memories", "show", &id]));
+}

@@ -1,6 +1,7 @@
 //! `doctor`: does the data directory hold what it should?
 
 mod left;
+mod refused;
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -191,10 +192,11 @@ impl Findings {
                 return Ok(());
             }
         };
-        let store = match Store::open(&config.data_dir, options.clone(), &mut |event| self.opened(&event)) {
+        let mut store = match Store::open(&config.data_dir, options.clone(), &mut |event| self.opened(&event))
+        {
             Ok(store) => store,
             Err(error) => {
-                self.problem("STORE", &crate::chain(&error), "restore the data directory from a backup");
+                self.problem("STORE", &crate::chain(&error), &refused::remedy(&error));
                 return Ok(());
             }
         };
@@ -203,34 +205,27 @@ impl Findings {
             source: source.into(),
         };
         let mut examined = examine::examine(&store, &mut |_| {}).map_err(failed)?;
-        store.close().map_err(failed)?;
         if repair && examined.findings.iter().any(|finding| finding.reason == DATABASE_DIFFERS) {
-            let options = OpenOptions { rebuild: true, ..options.clone() };
-            match rebuild::rebuild(&config.data_dir, options.clone(), &mut |_| {}) {
+            store.close().map_err(failed)?;
+            let rebuilding = OpenOptions { rebuild: true, ..options.clone() };
+            match rebuild::rebuild(&config.data_dir, rebuilding, &mut |_| {}) {
                 Ok(_) => self
                     .repaired
                     .push("the database differed from the journal, and was built again from it".to_owned()),
-                Err(error) => self.problem(
-                    "DATABASE",
-                    &crate::chain(&error),
-                    "restore the data directory from a backup",
-                ),
+                Err(error) => self.problem("DATABASE", &crate::chain(&error), &refused::remedy(&error)),
             }
-            let options = OpenOptions { rebuild: false, ..options };
-            let store = Store::open(&config.data_dir, options, &mut |_| {}).map_err(failed)?;
+            store = Store::open(&config.data_dir, options, &mut |_| {}).map_err(failed)?;
             examined = examine::examine(&store, &mut |_| {}).map_err(failed)?;
-            store.close().map_err(failed)?;
         }
         let orphans = std::mem::take(&mut examined.orphans);
         self.examined(examined);
         if repair && !orphans.is_empty() {
-            let options = OpenOptions { rebuild: false, ..options };
-            let store = Store::open(&config.data_dir, options, &mut |_| {}).map_err(failed)?;
+            // In the open in which they were found: once it is closed, another process may refer to them.
             self.remove_orphans(&store, &orphans).map_err(failed)?;
-            store.close().map_err(failed)?;
         } else {
             self.orphaned(orphans.len() as u64, &config.data_dir);
         }
+        store.close().map_err(failed)?;
         self.leftovers(&config.data_dir, &old);
         Ok(())
     }

@@ -69,7 +69,15 @@ pub(super) async fn run(context: &mut Context, kind: Kind, args: &PurgeArgs) -> 
     }
     let id = named(&plan, kind);
     let confirm = args.confirm.clone();
-    let meant = off_thread(move || confirmed(&id, confirm, kind.word())).await;
+    let meant = off_thread({
+        let (dir, seal, record) = (config.data_dir.clone(), seal.clone(), plan.record.clone());
+        move || {
+            confirmed(&id, confirm, kind.word())?;
+            // It may have taken a while until the id was typed.
+            purge::ready(&dir, seal.as_ref(), std::slice::from_ref(&record)).map_err(failed)
+        }
+    })
+    .await;
     if let Err(refused) = meant {
         store.close().map_err(failed)?;
         return Err(refused);
@@ -117,7 +125,7 @@ fn look(config: &Config, kind: Kind, given: &str) -> Result<(Store, Option<Seal>
     let dir = &config.data_dir;
     let open =
         |source: Box<dyn std::error::Error + Send + Sync>| CliError::Store { dir: dir.clone(), source };
-    if !dir.join("journal").is_dir() && !dir.join("purging").is_dir() {
+    if !satchel_store::has_journal(dir) {
         return Err(CliError::Usage(format!("there is nothing in {} to erase", dir.display())));
     }
     let options = vault::open_options(config).map_err(|error| open(error.into()))?;
@@ -135,10 +143,11 @@ fn look(config: &Config, kind: Kind, given: &str) -> Result<(Store, Option<Seal>
         purge::complete(dir, store, seal.as_ref(), &mut opened).map_err(|error| open(error.into()))?;
     let id = resolve(&store, kind, given)?;
     let plan = purge::planned(&store, &kind.target(id.clone()), SystemClock.now_micros());
-    match plan.map_err(|error| open(error.into()))? {
-        Some(plan) => Ok((store, seal, plan)),
-        None => Err(CliError::Usage(format!("{} {id} has nothing left to erase", kind.word()))),
-    }
+    let Some(plan) = plan.map_err(|error| open(error.into()))? else {
+        return Err(CliError::Usage(format!("{} {id} has nothing left to erase", kind.word())));
+    };
+    purge::ready(dir, seal.as_ref(), std::slice::from_ref(&plan.record)).map_err(failed)?;
+    Ok((store, seal, plan))
 }
 
 /// The whole id that is meant.

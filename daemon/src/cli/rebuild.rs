@@ -37,7 +37,7 @@ pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
         return Err(CliError::Usage("rebuild works here; leave --server and SATCHEL_SERVER out".to_owned()));
     };
     let dir = config.data_dir.clone();
-    if !dir.join("journal").is_dir() {
+    if !satchel_store::has_journal(&dir) {
         return Err(CliError::Usage(format!(
             "there is no journal in {}; nothing to build from",
             dir.display()

@@ -212,7 +212,7 @@ impl From<Fault> for Status {
 
 fn store_reason(error: &StoreError) -> Reason {
     match error {
-        StoreError::Full { .. } => Reason::DiskFull,
+        StoreError::Full { .. } | StoreError::NoRoom { .. } => Reason::DiskFull,
         StoreError::TooLarge { .. } => Reason::LimitExceeded,
         StoreError::Stopped { .. } | StoreError::Engine { .. } => Reason::StoreStopped,
         StoreError::DamagedJournal { .. }

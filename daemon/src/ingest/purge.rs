@@ -27,6 +27,15 @@ pub const PURGED: &str = "purged";
 /// Changes of one commit.
 const BATCH_CHANGES: usize = 400;
 
+/// Makes sure that the erasure of `records` from the data directory `dir` would come to its end, before anything says that it began.
+///
+/// # Errors
+/// What is in the way, and what to do about it.
+pub fn ready(dir: &Path, seal: Option<&Seal>, records: &[PurgeRecord]) -> Result<(), StoreError> {
+    let attachments = records.iter().flat_map(|record| &record.attachments);
+    satchel_store::purge_ready(dir, seal, &attachments.filter_map(|hex| plan::sha256(hex)).collect())
+}
+
 /// Notes durably that `record` goes, and shows it no more. The words stay on the disk until [`carry_out`].
 ///
 /// # Errors
@@ -128,6 +137,10 @@ pub fn complete(
         return Ok(store);
     }
     tracing::info!("an erasure is completed that a stop of the program interrupted");
+    if let Err(error) = ready(dir, seal, &pending) {
+        tracing::error!(error = chain(&error), "an erasure that was interrupted cannot be completed yet");
+        return Ok(store);
+    }
     let noted = pending.iter().try_for_each(|record| note(&store, record));
     let done = noted.and_then(|()| carry_out(dir, store, seal, &mut |_| {}));
     if let Err(error) = done {

@@ -3,7 +3,6 @@
 //! first is begun anew, the second goes on.
 
 use std::{
-    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -77,14 +76,7 @@ pub fn stage(
     }
     // What an erasure has begun to put in place is the only copy.
     purge::finish(dir)?;
-    for path in PIECES.map(|name| dir.join(name)) {
-        if path.is_symlink() {
-            let source = io::Error::other(
-                "what it leads to would stay plain; let the data directory itself lie there",
-            );
-            return Err(StoreError::Io { action: "encrypt through the link", path, source });
-        }
-    }
+    swap::replaceable(dir, &PIECES, &[])?;
     let stage = dir.join(STAGE);
     erase(&stage).map_err(StoreError::io("remove", &stage))?;
     if PIECES.iter().all(|name| !dir.join(name).exists()) {
@@ -97,7 +89,7 @@ pub fn stage(
     if begun() {
         return Ok(None);
     }
-    make_room(dir, before.bytes, disk.as_ref())?;
+    swap::room(dir, before.bytes.saturating_add(HEADROOM), disk.as_ref())?;
     match build(dir, seal, &before, &disk, progress) {
         Ok(()) => Ok(Some(staged)),
         Err(error) => {
@@ -169,13 +161,6 @@ fn shown(dir: &Path, seal: Option<&Seal>) -> Result<Shown, StoreError> {
 fn differs(dir: &Path) -> Damage {
     let problem = "a sealed copy that shows something else; nothing was changed; the place";
     Damage::new(&dir.join("journal"), 0, 0, problem)
-}
-
-fn make_room(dir: &Path, needed: u64, disk: &dyn Disk) -> Result<(), StoreError> {
-    if disk.free(dir) < needed.saturating_add(HEADROOM) {
-        return Err(StoreError::Full { path: dir.join(STAGE) });
-    }
-    Ok(())
 }
 
 /// Seals every attachment, one whose bytes are damaged too, under the name that it has.

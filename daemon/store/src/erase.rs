@@ -1,31 +1,107 @@
 //! Takes plain files from the disk: their bytes are overwritten before their names go. A disk that writes elsewhere than it is told
 //! (flash memory, file systems that copy on write, snapshots) may keep them all the same; the README says so.
 
-use std::{fs, io, io::Write as _, path::Path};
+use std::{fs, io, io::Write as _, os::unix::fs::PermissionsExt as _, path::Path};
+
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+
+use crate::error::StoreError;
 
 /// Bytes that are overwritten at once.
 const PIECE: usize = 1 << 20;
 
-/// Overwrites and removes a file, or a folder with all below it. What is not there is erased.
+/// What its owner may do with a folder, and with a file.
+const FOLDER: u32 = 0o700;
+const FILE: u32 = 0o200;
+
+/// Overwrites and removes a file, or a folder with all below it. What is not there is erased. A right that the owner lacks is taken: this
+/// is called when there is no way back.
 pub(crate) fn erase(path: &Path) -> io::Result<()> {
     let about = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         about => about?,
     };
     if about.is_dir() {
+        if about.permissions().mode() & FOLDER != FOLDER {
+            allow(path, FOLDER)?;
+        }
         for entry in fs::read_dir(path)? {
             erase(&entry?.path())?;
         }
-        return fs::remove_dir(path);
+        return fs::remove_dir(path).map_err(named(path));
     }
     if about.is_file() {
-        overwrite(path, about.len())?;
+        overwrite(path, about.len()).map_err(named(path))?;
     }
-    fs::remove_file(path)
+    fs::remove_file(path).map_err(named(path))
+}
+
+/// Whoever erases a folder names the folder; the file in it says more.
+fn named(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// Makes sure that [`erase`] would take from the disk all that a reader of `path` finds, and changes nothing.
+pub(crate) fn erasable(path: &Path) -> Result<(), StoreError> {
+    let about = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        about => about.map_err(StoreError::io("look at", path))?,
+    };
+    no_link(path)?;
+    if about.is_dir() {
+        writable(path)?;
+        for entry in fs::read_dir(path).map_err(StoreError::io("list", path))? {
+            erasable(&entry.map_err(StoreError::io("list", path))?.path())?;
+        }
+        return Ok(());
+    }
+    let opened =
+        if about.is_file() { fs::OpenOptions::new().write(true).open(path).map(drop) } else { Ok(()) };
+    refused(path, opened)
+}
+
+/// Makes sure that names in a folder can be taken away; one that is not there needs nothing.
+pub(crate) fn writable(folder: &Path) -> Result<(), StoreError> {
+    let access = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+    refused(folder, accessat(CWD, folder, access, AtFlags::EACCESS).map_err(io::Error::from))
+}
+
+/// Makes sure that what is erased under `path` lies there.
+pub(crate) fn no_link(path: &Path) -> Result<(), StoreError> {
+    if !path.is_symlink() {
+        return Ok(());
+    }
+    let problem = "it is a link, and what it leads to would stay; let the data directory itself lie there, without links in it; \
+                   nothing was changed";
+    Err(StoreError::Io { action: "erase", path: path.to_owned(), source: io::Error::other(problem) })
+}
+
+fn refused(path: &Path, tried: io::Result<()>) -> Result<(), StoreError> {
+    match tried {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            let remedy = "give your user the right to write it (`ls -ld` and `lsattr -d` say what is in the way), and try again; \
+                          nothing was changed";
+            let source = io::Error::new(error.kind(), format!("{error}; {remedy}"));
+            Err(StoreError::Io { action: "overwrite", path: path.to_owned(), source })
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn allow(path: &Path, right: u32) -> io::Result<()> {
+    let mode = fs::symlink_metadata(path)?.permissions().mode();
+    fs::set_permissions(path, fs::Permissions::from_mode(mode | right)).map_err(named(path))
 }
 
 fn overwrite(path: &Path, length: u64) -> io::Result<()> {
-    let mut file = fs::OpenOptions::new().write(true).open(path)?;
+    let open = || fs::OpenOptions::new().write(true).open(path);
+    let mut file = match open() {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            allow(path, FILE)?;
+            open()?
+        }
+        file => file?,
+    };
     let zeros = vec![0; PIECE];
     let mut left = length;
     while left > 0 {

@@ -74,6 +74,20 @@ pub enum StoreError {
         /// What was to be written.
         path: PathBuf,
     },
+    /// The store has to stand twice for a while, and the disk has no room for that; it was looked at before anything was written.
+    #[error(
+        "the disk of {dir:?} has {} free, and {} are needed: the store stands there twice for a while; free some and try again",
+        megabytes(*.free),
+        megabytes(*.needed)
+    )]
+    NoRoom {
+        /// The folder.
+        dir: PathBuf,
+        /// Bytes that have to be free.
+        needed: u64,
+        /// Bytes that are.
+        free: u64,
+    },
     /// An fsync or the engine failed before; what was acknowledged is safe.
     #[error("the store has stopped writing: {reason}; restart satchel")]
     Stopped {
@@ -165,6 +179,10 @@ pub enum StoreError {
         /// Why.
         source: serde_json::Error,
     },
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{} MB", bytes.div_ceil(1_000_000))
 }
 
 /// The action of a [`StoreError::Io`] after which nobody knows what the disk holds.

@@ -45,7 +45,7 @@ pub use keys::{id_too_long, key_of};
 pub use ledger::{Durability, Ledger, LedgerEntry, LedgerWrite};
 pub use open::{Claim, claim};
 pub use pin::{Pinned, PinnedSegment};
-pub use purge::{Eraser, Text, empty_conversation, empty_memory, erased, purge};
+pub use purge::{Eraser, Text, empty_conversation, empty_memory, erased, has_journal, purge, purge_ready};
 pub use query::{ConversationQuery, Cursor, MemoryOrder, MemoryQuery, Page, TimeRange};
 pub use read::{Bodies, EvidenceIter};
 pub use record::{

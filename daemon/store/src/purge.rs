@@ -4,6 +4,7 @@
 //! Before the folder with the new store has its name it counts for nothing; from then on every open goes on with the replacement.
 
 mod content;
+pub(crate) mod ready;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,6 +16,7 @@ use std::{
 };
 
 pub use content::{empty_conversation, empty_memory, erased};
+pub use ready::purge_ready;
 
 use crate::{
     blob::{blob_path, file_name, hex},
@@ -44,8 +46,6 @@ const BUILT: &str = "purging.new";
 const READY: &str = "purging";
 /// What takes the old one's place.
 const PIECES: [&str; 3] = ["journal", "db", "db.state"];
-/// Bytes that must stay free while the store stands twice.
-const HEADROOM: u64 = 64 << 20;
 /// How a message names the bytes of a file that came with it; the hash follows, in hex.
 const REFERENCE: &str = "attachments/";
 /// Hex digits of a SHA-256.
@@ -97,8 +97,8 @@ pub trait Eraser {
 /// refer to of the attachments stays; those that went are answered.
 ///
 /// # Errors
-/// [`StoreError::Locked`] if a process has the store, [`StoreError::DamagedJournal`] if it is damaged, and what the file system
-/// refuses. Until the new store is whole the old one stands as it is; after that the next open goes on.
+/// [`StoreError::Locked`] if a process has the store, [`StoreError::DamagedJournal`] if it is damaged, what [`purge_ready`] refuses,
+/// and what the file system refuses. Until the new store is whole the old one stands as it is; after that the next open goes on.
 pub fn purge(
     dir: &Path,
     seal: Option<&Seal>,
@@ -112,7 +112,7 @@ pub fn purge(
     let Some(old) = Segments::list(&disk, dir.join("journal"), seal.cloned())? else {
         return Ok(BTreeSet::new());
     };
-    room(dir, &old, disk.as_ref())?;
+    ready::ready(dir, &old, eraser.attachments(), disk.as_ref())?;
     disk.create_folders(&built).map_err(StoreError::io("create", &built))?;
     points::reached("purge begun");
     let bodies = bodies(&old, eraser)?;
@@ -128,12 +128,21 @@ pub fn purge(
     points::reached("purge built");
     let ready = dir.join(READY);
     disk.sync_folder(&built).map_err(StoreError::io(FSYNC, &built))?;
+    // The last moment at which it can be left as it was.
+    ready::replaceable(dir, &old, &gone)?;
     fs::rename(&built, &ready).map_err(StoreError::io("rename", &built))?;
     disk.sync_folder(dir).map_err(StoreError::io(FSYNC, dir))?;
     points::reached("purge ready");
     finish(dir)?;
     points::reached("purge done");
     Ok(gone)
+}
+
+/// Whether there is a journal in `dir`. While an erasure puts its store in the old one's place, the only one may wait beside it; the
+/// next open goes on with that.
+#[must_use]
+pub fn has_journal(dir: &Path) -> bool {
+    dir.join("journal").is_dir() || dir.join(READY).is_dir()
 }
 
 /// Goes on with an erasure that was cut off; whoever calls it has the claim. One that was not whole is forgotten.
@@ -143,15 +152,6 @@ pub(crate) fn finish(dir: &Path) -> Result<(), StoreError> {
     }
     let built = dir.join(BUILT);
     erase(&built).map_err(StoreError::io("remove", &built))
-}
-
-fn room(dir: &Path, old: &Segments, disk: &dyn Disk) -> Result<(), StoreError> {
-    // The journal again, and a database, which is about as large.
-    let needed = old.bytes_from(Segments::beginning()).saturating_mul(3).saturating_add(HEADROOM);
-    if disk.free(dir) < needed {
-        return Err(StoreError::Full { path: dir.join(BUILT) });
-    }
-    Ok(())
 }
 
 /// Builds the database and reads all of it once.

@@ -1,16 +1,46 @@
 //! Lets a store that was built beside another take its place, piece by piece. It can be cut off at any point and goes on.
 
-use std::{fs, io, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use crate::{
-    disk::{Disk as _, OsDisk},
-    erase::erase,
+    disk::{Disk, OsDisk},
+    erase::{erasable, erase, no_link, writable},
     error::{FSYNC, StoreError},
     points,
 };
 
 /// In a folder that waits: the files, named from the data directory, one a line, that go with the old store.
 pub(crate) const GOES: &str = "goes";
+
+/// Makes sure that a replacement of `pieces`, with which the files of `more` go, would come to its end: what is erased lies in the data
+/// directory itself, and may be overwritten. Looked at while the old store still stands.
+pub(crate) fn replaceable(dir: &Path, pieces: &[&str], more: &[PathBuf]) -> Result<(), StoreError> {
+    writable(dir)?;
+    let aside = leftovers(dir).map_err(StoreError::io("list", dir))?;
+    for path in pieces.iter().map(|name| dir.join(name)).chain(aside) {
+        erasable(&path)?;
+    }
+    // The same rule for all that holds content, whether something of it goes this time or not.
+    no_link(&dir.join("blobs"))?;
+    for path in more {
+        if let Some(folder) = path.parent() {
+            no_link(folder)?;
+            writable(folder)?;
+        }
+        erasable(path)?;
+    }
+    Ok(())
+}
+
+/// Makes sure that there is room for `needed` bytes more.
+pub(crate) fn room(dir: &Path, needed: u64, disk: &dyn Disk) -> Result<(), StoreError> {
+    let free = disk.free(dir);
+    if free < needed { Err(StoreError::NoRoom { dir: dir.to_owned(), needed, free }) } else { Ok(()) }
+}
 
 /// Makes up to `most` steps of the replacement of `pieces` by those in the folder `stage`; true if there are no more. Each step can
 /// be cut off and made again. The order of the pieces does not matter: nothing opens the store before all is done.
@@ -47,13 +77,31 @@ pub(crate) fn replace_some(
     }
     let mut gone = goes(dir, &stage)?;
     gone.extend(leftovers(dir).map_err(StoreError::io("list", dir))?);
-    for path in gone.into_iter().chain([stage]) {
-        if !step(&mut || erase(&path).map_err(StoreError::io("erase", &path)))? {
+    for path in &gone {
+        if !step(&mut || erase(path).map_err(StoreError::io("erase", path)))? {
             return Ok(false);
         }
     }
-    OsDisk.sync_folder(dir).map_err(StoreError::io(FSYNC, dir))?;
-    Ok(true)
+    // What says that they go must not go before they have.
+    let done = step(&mut || {
+        sync_folders(&gone)?;
+        points::reached("gone synced");
+        erase(&stage).map_err(StoreError::io("erase", &stage))
+    })?;
+    if done {
+        OsDisk.sync_folder(dir).map_err(StoreError::io(FSYNC, dir))?;
+    }
+    Ok(done)
+}
+
+/// Makes durable that files went.
+fn sync_folders(gone: &[PathBuf]) -> Result<(), StoreError> {
+    let folders: BTreeSet<&Path> = gone.iter().filter_map(|path| path.parent()).collect();
+    // One that is not there never held any.
+    for folder in folders.into_iter().filter(|folder| folder.is_dir()) {
+        OsDisk.sync_folder(folder).map_err(StoreError::io(FSYNC, folder))?;
+    }
+    Ok(())
 }
 
 fn take_place(from: &Path, to: &Path, dir: &Path) -> Result<(), StoreError> {
@@ -62,7 +110,7 @@ fn take_place(from: &Path, to: &Path, dir: &Path) -> Result<(), StoreError> {
 }
 
 /// What the folder that waits says has to go.
-fn goes(dir: &Path, stage: &Path) -> Result<Vec<std::path::PathBuf>, StoreError> {
+fn goes(dir: &Path, stage: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let path = stage.join(GOES);
     match fs::read_to_string(&path) {
         Ok(names) => Ok(names.lines().map(|name| dir.join(name)).collect()),
@@ -72,7 +120,7 @@ fn goes(dir: &Path, stage: &Path) -> Result<Vec<std::path::PathBuf>, StoreError>
 }
 
 /// Databases that were set aside, and a note that was not finished.
-fn leftovers(dir: &Path) -> io::Result<Vec<std::path::PathBuf>> {
+fn leftovers(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;

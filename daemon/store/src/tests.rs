@@ -18,6 +18,7 @@ mod pieces;
 mod points;
 mod power;
 mod purge;
+mod ready;
 mod script;
 mod sealed;
 mod small_disk;

@@ -8,11 +8,11 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use satchel_daemon::ingest::purge::Target;
+use satchel_daemon::ingest::purge::{self, Target, planned};
 use satchel_store::points;
 
 use crate::scene::{
-    ATTACHED, EDITED, REMEMBERED, SAID, TITLED, erase, holding, none_of, open, planted, whole,
+    ATTACHED, EDITED, REMEMBERED, SAID, TITLED, erase, holding, none_of, open, planted as plant, store, whole,
 };
 
 const FOLDER: &str = "SATCHEL_TEST_PURGE_FOLDER";
@@ -21,7 +21,7 @@ const PLACE: &str = "SATCHEL_TEST_PURGE_PLACE";
 const TIME: &str = "SATCHEL_TEST_PURGE_TIME";
 const WORDS: [&str; 5] = [SAID, REMEMBERED, ATTACHED, EDITED, TITLED];
 /// Every place on the way, and how often it is come to before the process dies there.
-const PLACES: [(&str, u64); 14] = [
+const PLACES: [(&str, u64); 15] = [
     ("purge noted", 1),
     ("purge begun", 1),
     ("purge written", 1),
@@ -35,6 +35,7 @@ const PLACES: [(&str, u64); 14] = [
     ("piece replaced", 6),
     ("piece replaced", 7),
     ("piece replaced", 8),
+    ("gone synced", 1),
     ("purge done", 1),
 ];
 
@@ -71,7 +72,7 @@ fn die(folder: &Path, conversation: &str, (place, time): (&str, u64)) -> Result<
 #[test]
 fn an_erasure_that_is_killed_at_any_place_is_completed_by_the_next_start() -> Result<()> {
     let origin = tempfile::tempdir()?;
-    let ids = planted(origin.path(), None)?;
+    let ids = plant(origin.path(), None)?;
     let reference = tempfile::tempdir()?;
     satchel_tests::exports::copy(&origin.path().join("data"), &reference.path().join("data"))?;
     let target = Target::Conversation { id: ids.conversation.clone(), keep_memories: false };
@@ -98,4 +99,31 @@ fn an_erasure_that_is_killed_at_any_place_is_completed_by_the_next_start() -> Re
         whole(&dir, None).with_context(|| what.clone())?;
     }
     Ok(())
+}
+
+#[test]
+fn an_erasure_that_cannot_be_completed_waits_until_it_can() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let dir = folder.path().join("data");
+    let ids = plant(folder.path(), None)?;
+    let target = Target::Conversation { id: ids.conversation, keep_memories: false };
+    let opened = store(&dir, None)?;
+    let plan = planned(&opened, &target, 1_800_000_000_000_000)?.context("there is something to erase")?;
+    purge::note(&opened, &plan.record)?;
+    opened.close()?;
+    let (journal, there) = (dir.join("journal"), folder.path().join("there"));
+    std::fs::rename(&journal, &there)?;
+    std::os::unix::fs::symlink(&there, &journal)?;
+    let opened = store(&dir, None)?;
+    let before = opened.revision();
+    opened.close()?;
+    let again = store(&dir, None)?;
+    ensure!(again.revision() == before, "each start notes it again");
+    again.close()?;
+    ensure!(!holding(&there, SAID)?.is_empty(), "only the link went");
+    std::fs::remove_file(&journal)?;
+    std::fs::rename(&there, &journal)?;
+    store(&dir, None)?.close()?;
+    none_of(&dir, &WORDS, "after the link went")?;
+    whole(&dir, None)
 }

@@ -15,11 +15,11 @@ use crate::{
 };
 
 /// Erases everything of the memory and the conversation that were planted.
-struct All {
+pub(super) struct All {
     memory: String,
     conversation: String,
     looked: usize,
-    attachments: BTreeSet<[u8; 32]>,
+    pub(super) attachments: BTreeSet<[u8; 32]>,
 }
 
 impl Eraser for All {
@@ -55,7 +55,7 @@ impl Eraser for All {
 }
 
 /// What is planted, with the actor's name taken off: who did something stays.
-fn plant(dir: &Path) -> (Model, All) {
+pub(super) fn plant(dir: &Path) -> (Model, All) {
     let (store, _) = open_real(dir, "boot").unwrap();
     let (mut model, mut dice) = (Model::default(), Dice(8));
     let blob = store.blob_put(&mut PLANTED.as_bytes()).unwrap();
@@ -85,7 +85,7 @@ fn plant(dir: &Path) -> (Model, All) {
 }
 
 /// Whether an unpacked frame of the journal holds the planted words.
-fn framed(dir: &Path) -> bool {
+pub(super) fn framed(dir: &Path) -> bool {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let journal = Segments::list(&disk, dir.join("journal"), seal()).unwrap().unwrap();
     let mut found = false;

@@ -1,0 +1,203 @@
+//! An erasure that would not come to its end is refused before anything has changed.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::Write as _,
+    os::unix::{
+        fs::{PermissionsExt as _, chown, symlink},
+        process::CommandExt as _,
+    },
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+};
+
+use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
+
+use super::{
+    disk::CrashDisk,
+    purge::{All, framed, plant},
+    world::open_real,
+};
+use crate::{
+    DataKey, Health, Seal, StoreError,
+    blob::blob_path,
+    disk::{Disk, OsDisk},
+    encrypt::stage,
+    erase::erase,
+    journal::segments::Segments,
+    purge::{purge, purge_ready, ready},
+};
+
+/// Set in the child: what it erases.
+const ERASED: &str = "SATCHEL_TEST_ERASED";
+/// The user without rights.
+const NOBODY: u32 = 65_534;
+
+/// A file that cannot be written until this goes: not by its owner's rights, and for root not at all.
+struct Kept(PathBuf, u32);
+
+impl Kept {
+    /// None where the file system knows no such files, and this user may write everything.
+    fn new(path: &Path) -> Option<Self> {
+        let mode = fs::metadata(path).unwrap().permissions().mode();
+        let mut kept = Some(Self(path.to_owned(), mode));
+        fs::set_permissions(path, fs::Permissions::from_mode(0o444)).unwrap();
+        if rustix::process::geteuid().is_root() && !immutable(path, true) {
+            writeln!(std::io::stderr(), "not run: the file system keeps no file from root").unwrap();
+            kept = None;
+        }
+        kept
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if rustix::process::geteuid().is_root() {
+            immutable(&self.0, false);
+        }
+        fs::set_permissions(&self.0, fs::Permissions::from_mode(self.1)).unwrap();
+    }
+}
+
+fn immutable(path: &Path, on: bool) -> bool {
+    let file = fs::File::open(path).unwrap();
+    let Ok(mut flags) = ioctl_getflags(&file) else { return false };
+    flags.set(IFlags::IMMUTABLE, on);
+    ioctl_setflags(&file, flags).is_ok()
+}
+
+/// It is refused with the name of what is in the way, and the store is as it was.
+fn refused(dir: &Path, all: &mut All, way: &str) {
+    let told = |error: StoreError| {
+        let source = std::error::Error::source(&error).map(ToString::to_string);
+        format!("{error}: {}", source.unwrap_or_default())
+    };
+    let attachments = all.attachments.clone();
+    let first = told(purge_ready(dir, None, &attachments).expect_err(way));
+    assert!(first.contains(way) && first.contains("nothing was changed"), "{way}: {first}");
+    let second = told(purge(dir, None, all, &mut |_| {}).expect_err(way));
+    assert!(second.contains(way), "{way}: {second}");
+    let seal = Seal::new(&DataKey::from_bytes(&[42; 32]));
+    let third = told(stage(dir, &seal, &|| false, &mut |_| {}).expect_err(way));
+    assert!(third.contains(way), "{way}: {third}");
+    for made in ["purging", "purging.new", "encrypting"] {
+        assert!(!dir.join(made).exists(), "{way}: {made} stands");
+    }
+    assert!(framed(dir), "{way}: it was erased in part");
+}
+
+#[test]
+fn what_lies_behind_a_link_is_refused_before_anything_changes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, mut all) = plant(dir.path());
+    fs::create_dir(dir.path().join("db.broken-1")).unwrap();
+    let blob = blob_path(dir.path(), all.attachments.first().unwrap());
+    let below: Vec<PathBuf> = ["journal", "db", "db.state", "blobs", "db.broken-1", "journal/00000001.seg"]
+        .iter()
+        .map(|name| dir.path().join(name))
+        .chain([blob.parent().unwrap().to_owned(), blob])
+        .collect();
+    for path in below {
+        let large = tempfile::tempdir().unwrap();
+        let there = large.path().join("there");
+        fs::rename(&path, &there).unwrap();
+        symlink(&there, &path).unwrap();
+        refused(dir.path(), &mut all, path.to_str().unwrap());
+        fs::remove_file(&path).unwrap();
+        fs::rename(&there, &path).unwrap();
+    }
+    // A link to all of it is no link in it.
+    let above = tempfile::tempdir().unwrap();
+    let link = above.path().join("data");
+    symlink(dir.path(), &link).unwrap();
+    purge_ready(&link, None, &all.attachments).unwrap();
+    purge(&link, None, &mut all, &mut |_| {}).unwrap();
+    assert!(!framed(dir.path()));
+}
+
+#[test]
+fn what_cannot_be_overwritten_is_refused_before_anything_changes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, mut all) = plant(dir.path());
+    let blob = blob_path(dir.path(), all.attachments.first().unwrap());
+    let folder = blob.parent().unwrap().to_owned();
+    let names =
+        ["journal/00000001.seg", "journal", "db/db", "db", "db.state"].map(|name| dir.path().join(name));
+    for path in names.into_iter().chain([folder, blob]) {
+        let Some(kept) = Kept::new(&path) else { return };
+        refused(dir.path(), &mut all, path.to_str().unwrap());
+        drop(kept);
+        let (store, _) = open_real(dir.path(), "boot").unwrap();
+        assert_eq!(store.health(), Health::Good, "{}", path.display());
+        store.close().unwrap();
+    }
+    // Something else of the attachments does not matter.
+    fs::write(dir.path().join("blobs/other"), "").unwrap();
+    let other = Kept::new(&dir.path().join("blobs/other"));
+    purge(dir.path(), None, &mut all, &mut |_| {}).unwrap();
+    drop(other);
+    assert!(!framed(dir.path()));
+}
+
+#[test]
+fn room_is_looked_for_first_and_told_in_figures() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, all) = plant(dir.path());
+    let real: Arc<dyn Disk> = Arc::new(OsDisk);
+    let old = Segments::list(&real, dir.path().join("journal"), None).unwrap().unwrap();
+    let disk = CrashDisk::default();
+    let ask = |free: u64| {
+        disk.lock().free = Some(free);
+        ready::ready(dir.path(), &old, &all.attachments, &disk)
+    };
+    let refused = ask(60_000_000).unwrap_err();
+    let StoreError::NoRoom { needed, free, .. } = &refused else { panic!("{refused}") };
+    assert!(*free == 60_000_000 && *needed > 3 * old.bytes_from(Segments::beginning()), "{refused}");
+    let told = refused.to_string();
+    assert!(told.contains("60 MB free") && told.contains("68 MB are needed"), "{told}");
+    ask(*needed).unwrap();
+    assert!(ask(*needed - 1).is_err());
+}
+
+#[test]
+fn a_folder_without_a_journal_needs_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    open_real(dir.path(), "boot").unwrap().0.close().unwrap();
+    purge_ready(dir.path(), None, &BTreeSet::new()).unwrap();
+}
+
+/// Not a test of its own: what a user without rights runs.
+#[test]
+fn child_that_erases() {
+    if let Some(path) = std::env::var_os(ERASED) {
+        erase(Path::new(&path)).unwrap();
+    }
+}
+
+#[test]
+fn a_right_that_its_owner_lacks_is_taken_when_there_is_no_way_back() {
+    let above = tempfile::tempdir().unwrap();
+    let (old, folder) = (above.path().join("old"), above.path().join("old/inner"));
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("file"), "plain").unwrap();
+    let modes = [(folder.join("file"), 0o444), (folder, 0o555), (old.clone(), 0o500)];
+    let root = rustix::process::geteuid().is_root();
+    for (path, mode) in &modes {
+        fs::set_permissions(path, fs::Permissions::from_mode(*mode)).unwrap();
+        chown(path, root.then_some(NOBODY), None).unwrap();
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "tests::ready::child_that_erases"]).env(ERASED, &old);
+    if root {
+        chown(above.path(), Some(NOBODY), None).unwrap();
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let Ok(output) = command.output() else {
+        writeln!(std::io::stderr(), "not run: a user without rights cannot start this program").unwrap();
+        return;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert!(!old.exists());
+}
