@@ -4,6 +4,7 @@
 //! anything here: not in errors, and not by `Debug`.
 
 use std::{
+    collections::BTreeSet,
     fmt,
     fs::File,
     io::{self, Read as _, Seek as _, Write},
@@ -15,6 +16,8 @@ use std::{
 use age::{
     DecryptError, Decryptor, Encryptor, Identity, Recipient, scrypt, secrecy::SecretString, stream, x25519,
 };
+use satchel_pam::hash::Sha256Digest;
+use sha2::{Digest as _, Sha256};
 
 /// How every such file begins.
 pub const MAGIC: &[u8] = b"age-encryption.org/v1\n";
@@ -115,6 +118,18 @@ impl Lock {
             }
             (_, Some(_)) => Err(EnvelopeError::Both),
         }
+    }
+
+    /// By which the recipients are told from others, whatever their order; a passphrase is not told.
+    pub(crate) fn digest(&self) -> Option<String> {
+        let Self::Recipients(recipients) = self else { return None };
+        let names: BTreeSet<String> = recipients.iter().map(ToString::to_string).collect();
+        let mut hasher = Sha256::new();
+        for name in names {
+            hasher.update(name);
+            hasher.update("\n");
+        }
+        Some(Sha256Digest::from_bytes(hasher.finalize().into()).to_hex())
     }
 
     /// Begins an encrypted file in `out`; it is whole once the writer is finished.

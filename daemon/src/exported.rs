@@ -93,6 +93,9 @@ pub struct ExportRecord {
     /// Whether it was written encrypted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub encrypted: bool,
+    /// A digest of the recipients to whom it was; none of one by a passphrase, and of those that were made before it was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipients: Option<String>,
 }
 
 fn yes() -> bool {

@@ -112,6 +112,18 @@ pub fn restore(
     Ok(Restored { revision, store_id, digest, files: files.len() as u64, set_aside })
 }
 
+/// Whether the backup `path` is of an encrypted data directory, as it says itself. Nothing else of it is read.
+///
+/// # Errors
+/// A file that does not read, or is no backup.
+pub fn encrypted(path: &Path) -> Result<bool, RestoreError> {
+    let file = File::open(path).map_err(|source| RestoreError::Read { path: path.to_owned(), source })?;
+    let zip = ZipArchive::new(BufReader::new(file));
+    let mut zip =
+        zip.map_err(|error| RestoreError::NotABackup { path: path.to_owned(), problem: error.to_string() })?;
+    Ok(read_manifest(&mut zip, path)?.encrypted())
+}
+
 /// Whether a folder is absent or empty.
 fn vacant(dir: &Path) -> io::Result<bool> {
     match fs::read_dir(dir) {

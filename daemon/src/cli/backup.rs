@@ -110,6 +110,12 @@ pub(crate) async fn restore(context: &mut Context, args: &RestoreArgs) -> Result
     let (file, data_dir, replace) = (args.file.clone(), config.data_dir.clone(), args.replace);
     let mut unlock = config.unlock.clone();
     if args.recovery {
+        // Before anybody looks for the paper on which it stands.
+        if !restore::encrypted(&file).map_err(refused)? {
+            return Err(CliError::Usage(format!(
+                "{file:?} is of a data directory that is not encrypted, so no phrase opens it; leave --recovery out"
+            )));
+        }
         unlock.phrase = Some(super::keys::phrase(&unlock)?);
     }
     let (tell, mut told) = tokio::sync::watch::channel(Progress::default());
@@ -138,10 +144,7 @@ pub(crate) async fn restore(context: &mut Context, args: &RestoreArgs) -> Result
         what: "the restore broke off".to_owned(),
         source: error.into(),
     };
-    let restored = outcome.map_err(broken)?.map_err(|error| match error {
-        RestoreError::Cancelled => CliError::Cancelled,
-        error => CliError::Step { what: "nothing was restored".to_owned(), source: error.into() },
-    })?;
+    let restored = outcome.map_err(broken)?.map_err(refused)?;
     if context.out.json {
         let Restored { revision, store_id, digest, files, set_aside } = &restored;
         let (revision, files, data_dir) = (*revision, *files, config.data_dir.as_path());
@@ -154,6 +157,13 @@ pub(crate) async fn restore(context: &mut Context, args: &RestoreArgs) -> Result
         context.out.note("`satchel keys change --recovery --passphrase` lets something else open it than the key that is lost");
     }
     Ok(Exit::Done)
+}
+
+fn refused(error: RestoreError) -> CliError {
+    match error {
+        RestoreError::Cancelled => CliError::Cancelled,
+        error => CliError::Step { what: "nothing was restored".to_owned(), source: error.into() },
+    }
 }
 
 fn put_back(restored: &Restored, data_dir: &Path, look: Look) -> String {
@@ -173,8 +183,45 @@ fn put_back(restored: &Restored, data_dir: &Path, look: Look) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use satchel_store::{OpenOptions, Store};
+
     use super::*;
+    use crate::{
+        cli::{out::Out, time},
+        config::Config,
+        log::Log,
+    };
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn no_phrase_is_asked_for_where_none_opens_anything() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |name: &str| home.path().join(name);
+        let store = Store::open(&at("data"), OpenOptions::default(), &mut |_| {}).unwrap();
+        crate::backup::create::create(&store, &at("data"), &at("backup.zip"), 1, &mut |_| true).unwrap();
+        store.close().unwrap();
+        let (out, results, notes) = Out::in_memory(false);
+        let mut context = Context {
+            out,
+            calendar: time::fixed(),
+            place: Place::Local(Box::new(Config::new(at("restored"), at("run")))),
+            log: Log::default(),
+            passphrase: None,
+            request_id: String::new(),
+        };
+        let mut args = RestoreArgs { file: at("backup.zip"), replace: false, recovery: true };
+        let refused = restore(&mut context, &args).await;
+        assert!(
+            matches!(&refused, Err(CliError::Usage(told)) if told.contains("leave --recovery out")),
+            "{refused:?}"
+        );
+        assert!(!at("restored").exists() && results.text().is_empty() && notes.text().is_empty());
+        args.recovery = false;
+        restore(&mut context, &args).await.unwrap();
+        assert!(results.text().contains("restored, every byte checked"));
+        assert!(!notes.text().contains("keys change"), "{}", notes.text());
+    }
 
     #[test]
     fn a_backup_says_where_it_is_and_how_to_use_it() {

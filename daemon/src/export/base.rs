@@ -5,7 +5,7 @@ use std::path::Path;
 use satchel_store::{Revision, Store};
 
 use super::{ExportError, ExportRecord, ExportRequest, Extent, Format, delta::Delta};
-use crate::{exported, schedule::Renewal};
+use crate::{envelope::Lock, exported, schedule::Renewal};
 
 /// Microseconds of a day.
 const DAY: i64 = 24 * 3_600 * 1_000_000;
@@ -86,9 +86,13 @@ fn latest(
     Ok(found.unwrap_or_else(|| Err("there is no full export to build on yet".into())))
 }
 
-/// Whether what a schedule makes can build on an export: it must be there, and open to the same people.
+/// Whether what a schedule makes can build on an export: it must be there, and open to the same keys. Who holds those alone could
+/// not read one by a passphrase.
 fn fits_beside(base: &ExportRecord, request: &ExportRequest) -> bool {
-    Path::new(&base.path).exists() && base.encrypted == request.lock.is_some()
+    let recipients = request.lock.as_ref().and_then(Lock::digest);
+    Path::new(&base.path).exists()
+        && base.encrypted == request.lock.is_some()
+        && base.recipients == recipients
 }
 
 /// Why nothing can be built on an export.

@@ -9,6 +9,7 @@ use super::{
     ExportError, ExportRecord, ExportRequest, FULL, Progress, delta::Delta, keys::Signer, pages,
     target::Target, withheld::Texts,
 };
+use crate::envelope::Lock;
 
 /// Rows that are read at once.
 pub(super) const PAGE: usize = 500;
@@ -78,6 +79,7 @@ impl Job<'_> {
             scheduled: self.scheduled,
             selection: self.request.selection.said(),
             encrypted: self.request.lock.is_some(),
+            recipients: self.request.lock.as_ref().and_then(Lock::digest),
             ..ExportRecord::default()
         }
     }

@@ -1,22 +1,28 @@
 //! What an export is before it is whole: hidden beside its place, held by whoever writes it, and removed if nobody does.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, Metadata},
     io,
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::{
+    fs::{FlockOperation, Mode, OFlags, flock, open},
+    process::geteuid,
+};
 use uuid::Uuid;
 
 use super::target::new_file;
 
 /// How the names begin; the export's id follows, not the output's name, which may be as long as names may be.
 const PREFIX: &str = ".satchel-partial-";
-/// An unfinished export that was touched since is left alone, as whoever made it may be about to lock it.
-const YOUNG: Duration = Duration::from_mins(1);
+/// An unfinished export in which something was touched since is left alone: a lock does not reach to another machine that writes
+/// it on a share, and whoever made it may be about to lock it.
+const YOUNG: Duration = Duration::from_hours(24);
+/// How deep the folders of an export lie at most.
+const DEPTH: usize = 8;
 
 /// An unfinished export. It goes with this value, unless it was put in its place.
 pub(super) struct Partial {
@@ -88,14 +94,43 @@ pub(super) fn sweep(folder: &Path) {
     }
 }
 
-/// Whether nobody writes it.
+/// Whether it is ours, and nobody writes it.
 fn left_behind(path: &Path) -> io::Result<bool> {
-    let about = fs::symlink_metadata(path)?;
-    let young = about.modified()?.elapsed().is_ok_and(|age| age < YOUNG);
-    if young || about.is_symlink() {
+    if !made_by(&fs::symlink_metadata(path)?, geteuid().as_raw()) || stirs(path, DEPTH)? {
         return Ok(false);
     }
-    Ok(flock(File::open(path)?, FlockOperation::NonBlockingLockExclusive).is_ok())
+    // In a folder of many people somebody may have put something else there meanwhile: nothing is waited for, no link followed.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = File::from(open(path, flags, Mode::empty())?);
+    let ours = made_by(&file.metadata()?, geteuid().as_raw());
+    Ok(ours && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
+}
+
+/// Whether it is something that an export of this user is.
+fn made_by(about: &Metadata, user: u32) -> bool {
+    (about.is_file() || about.is_dir()) && about.uid() == user
+}
+
+/// Whether anything in it was touched lately. What is written in a folder within does not touch the folder.
+fn stirs(path: &Path, depth: usize) -> io::Result<bool> {
+    let about = fs::symlink_metadata(path)?;
+    // A time that is yet to come is of another machine's clock.
+    if about.modified()?.elapsed().map_or(true, |age| age < YOUNG) {
+        return Ok(true);
+    }
+    if !about.is_dir() {
+        return Ok(false);
+    }
+    if depth == 0 {
+        // No export lies so deep: whoever made it needs it.
+        return Ok(true);
+    }
+    for child in fs::read_dir(path)? {
+        if stirs(&child?.path(), depth - 1)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn remove(path: &Path) -> io::Result<()> {
@@ -105,7 +140,9 @@ fn remove(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use std::time::SystemTime;
+    use std::{sync::mpsc, thread, time::SystemTime};
+
+    use rustix::fs::{AtFlags, CWD, FileType, Timespec, Timestamps, mknodat, utimensat};
 
     use super::*;
 
@@ -116,10 +153,63 @@ mod tests {
         names
     }
 
-    /// As if it was touched an hour ago.
+    /// As if it was touched so long ago.
+    fn touched(path: &Path, ago: Duration) {
+        let at = (SystemTime::now() - ago).duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let at = Timespec { tv_sec: i64::try_from(at.as_secs()).unwrap(), tv_nsec: 0 };
+        let times = Timestamps { last_access: at, last_modification: at };
+        utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
+    }
+
+    /// As if it was touched two days ago.
     fn age(path: &Path) {
-        let file = File::open(path).unwrap();
-        file.set_modified(SystemTime::now() - Duration::from_hours(1)).unwrap();
+        touched(path, Duration::from_hours(48));
+    }
+
+    /// The place of an unfinished export.
+    fn place(folder: &Path) -> PathBuf {
+        folder.join(format!("{PREFIX}{}", Uuid::new_v4()))
+    }
+
+    #[test]
+    fn what_another_machine_writes_on_a_share_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = place(folder.path());
+        fs::write(&file, "half").unwrap();
+        touched(&file, Duration::from_hours(2));
+        let written = place(folder.path());
+        let within = written.join("conversations/c1.json");
+        fs::create_dir_all(within.parent().unwrap()).unwrap();
+        fs::write(&within, "half").unwrap();
+        // Made long ago, and written in since.
+        [written.join("conversations").as_path(), &written].into_iter().for_each(age);
+        sweep(folder.path());
+        assert!(file.exists(), "nobody here holds it, and it was written within the day");
+        assert!(within.exists(), "something in it was written just now");
+        [file.as_path(), &within].into_iter().for_each(age);
+        sweep(folder.path());
+        assert_eq!(names(folder.path()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_somebody_else_put_there_under_such_a_name_is_neither_opened_nor_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, link) = (place(folder.path()), place(folder.path()));
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let mine = folder.path().join("mine");
+        fs::write(&mine, "mine").unwrap();
+        std::os::unix::fs::symlink(&mine, &link).unwrap();
+        [pipe.as_path(), &link, &mine].into_iter().for_each(age);
+        let (done, ended) = mpsc::channel();
+        let at = folder.path().to_owned();
+        thread::spawn(move || {
+            sweep(&at);
+            done.send(()).unwrap();
+        });
+        ended.recv_timeout(Duration::from_mins(1)).expect("a pipe nobody writes to holds the sweep");
+        assert!(pipe.exists() && fs::symlink_metadata(&link).unwrap().is_symlink() && mine.exists());
+        let about = fs::metadata(&mine).unwrap();
+        assert!(made_by(&about, about.uid()) && !made_by(&about, about.uid() + 1), "another user's stays");
     }
 
     #[test]
@@ -132,6 +222,7 @@ mod tests {
         fs::write(partial(0), "half").unwrap();
         fs::create_dir(partial(1)).unwrap();
         fs::write(partial(1).join("memory-store.json"), "half").unwrap();
+        age(&partial(1).join("memory-store.json"));
         // A person's own, by another name.
         fs::write(at(".satchel-partial-of-mine"), "mine").unwrap();
         fs::write(partial(2), "just begun").unwrap();

@@ -101,9 +101,7 @@ impl Target {
         let written = match &mut self.kind {
             Kind::Folder => {
                 let place = self.partial.path().join(path);
-                if let Some(parent) = place.parent() {
-                    fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(&failed)?;
-                }
+                folders(self.partial.path(), Path::new(path)).map_err(&failed)?;
                 let (written, file) = filled(new_file(&place).map_err(&failed)?, path, &failed, fill)?;
                 file.sync_all().map_err(&failed)?;
                 written
@@ -218,6 +216,19 @@ fn empty_folder(path: &Path) -> bool {
     fs::read_dir(path).is_ok_and(|mut children| children.next().is_none())
 }
 
+/// Makes the folders of `path` in `root`, which must be there: an export whose beginning somebody removed is never put in place.
+fn folders(root: &Path, path: &Path) -> io::Result<()> {
+    let mut at = root.to_owned();
+    for name in path.parent().into_iter().flat_map(Path::iter) {
+        at.push(name);
+        match fs::DirBuilder::new().mode(0o700).create(&at) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn new_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
@@ -294,6 +305,19 @@ mod tests {
             assert_eq!(stays(&output).unwrap(), before, "{name}");
             assert_eq!(names(folder.path()), [name], "nothing is left behind");
         }
+    }
+
+    #[test]
+    fn an_export_whose_beginning_is_gone_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("out");
+        let mut target = written(&output, "id");
+        fs::remove_dir_all(target.partial.path()).unwrap();
+        for path in ["conversations/c1.json", "memory-store.json"] {
+            let filled = target.file(path, |_| Ok(()));
+            assert!(matches!(filled, Err(ExportError::Write { .. })), "{path}: {filled:?}");
+        }
+        assert!(target.publish().is_err() && names(folder.path()).is_empty());
     }
 
     #[test]

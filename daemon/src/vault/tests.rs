@@ -280,6 +280,7 @@ fn a_backup_of_an_encrypted_directory_is_put_back_with_the_phrase_when_the_key_i
     let store = home.open(&Unlock::default()).unwrap();
     let backup = home.path("backup.zip");
     crate::backup::create::create(&store, &home.data(), &backup, 1, &mut |_| true).unwrap();
+    assert!(crate::backup::restore::encrypted(&backup).unwrap());
     let digest = store.state_digest();
     store.close().unwrap();
     fs::remove_file(&key).unwrap();

@@ -6,13 +6,13 @@ use age::secrecy::ExposeSecret as _;
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::{
     clock::Clock,
-    envelope::Keys,
-    export::{Exports, FULL, INCREMENTAL},
+    envelope::{Keys, Lock},
+    export::{ExportRequest, Exports, FULL, INCREMENTAL},
     ingest::{Apply, ImportRequest, hand},
     schedule::{Regular, Renewal},
     verify::{self, Options},
 };
-use satchel_tests::archive::{Archive, demo};
+use satchel_tests::archive::{Archive, demo, whole};
 
 /// 2026-01-01, in microseconds.
 const T: i64 = 1_767_225_600_000_000;
@@ -74,4 +74,42 @@ fn exports_of_a_schedule_are_encrypted_to_whom_it_says_and_open_together() -> Re
     assert_eq!((plain.export_type.as_str(), plain.encrypted), (FULL, false));
     assert_eq!(day(3, &to)?.base_export_id, Some(full.export_id));
     Ok(())
+}
+
+#[test]
+fn an_increment_of_a_schedule_builds_only_on_what_the_same_keys_open() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let here = Archive::open(&folder.path().join("data"))?;
+    here.import(&demo().join("chatgpt-export"))?;
+    let (lost, own, other) = (recipient(), recipient(), recipient());
+    let backup = folder.path().join("backup");
+    let exports = |day: i64| {
+        let (clock, keys) = (Arc::new(Fixed(T + day * DAY)), folder.path().join("keys"));
+        Exports::renewing(here.store.clone(), clock, keys, Renewal::default())
+    };
+    let day = |day: i64, to: &[&String]| {
+        let recipients = to.iter().map(ToString::to_string).collect();
+        let plan = Regular { schedule: "daily".parse()?, folder: backup.clone(), keep: 5, recipients };
+        exports(day).regular(&plan)?.context("one is due")
+    };
+    let before = day(0, &[&lost])?;
+    let since = day(1, &[&own])?;
+    ensure!(since.export_type == FULL && since.reason.is_some(), "the key of the base is lost: {since:?}");
+    assert_eq!(day(2, &[&own])?.base_export_id, Some(since.export_id.clone()));
+    assert_eq!(day(3, &[&lost])?.base_export_id, Some(before.export_id));
+    // Made by hand, by what no key of the schedule opens.
+    let lock = Lock::parse(&[], Some("correct horse battery".into()))?;
+    let by_passphrase =
+        exports(4).create(&ExportRequest { lock, ..whole(folder.path().join("own.zip.age")) })?;
+    assert_eq!(day(5, &[&own])?.base_export_id, Some(since.export_id));
+    ensure!(by_passphrase.encrypted && by_passphrase.recipients.is_none());
+    // The same people in another order are the same people.
+    let both = day(6, &[&own, &other])?;
+    assert_eq!(both.export_type, FULL);
+    assert_eq!(day(7, &[&other, &own])?.base_export_id, Some(both.export_id));
+    Ok(())
+}
+
+fn recipient() -> String {
+    age::x25519::Identity::generate().to_public().to_string()
 }

@@ -156,6 +156,7 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
         scheduled,
         selection,
         encrypted,
+        recipients: _,
     } = record;
     let Selected { by: selected_by, stripped } = selection.unwrap_or_default();
     let kind = if export_type == INCREMENTAL { v1::ExportType::Incremental } else { v1::ExportType::Full };
@@ -262,6 +263,8 @@ pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
         scheduled,
         selection: selected(selected_by, stripped),
         encrypted,
+        // Only its maker asks for them.
+        recipients: None,
     })
 }
 
@@ -351,6 +354,7 @@ mod tests {
                 scheduled: flags[3],
                 selection: flags[4].then(|| Selected { by: texts[2..4].to_vec(), stripped: flags[1] }),
                 encrypted: flags[2],
+                recipients: None,
             };
             prop_assert_eq!(export_from_wire(export_to_wire(record.clone())), Ok(record));
         }
