@@ -19,6 +19,7 @@ use typed::{
 };
 
 use crate::{
+    envelope::{EnvelopeError, Lock},
     intake::Limits,
     schedule::{NoSchedule, Regular, Renewal},
     vault::Unlock,
@@ -132,6 +133,14 @@ pub enum ConfigError {
     /// A schedule without a place, or a place that is not one.
     #[error("[export] schedule in the configuration needs a folder with an absolute path: folder = \"/…\"")]
     Folder,
+    /// What only a schedule makes use of.
+    #[error(
+        "[export] {key} in the configuration does nothing without a schedule: add schedule = \"daily 03:00\", or leave it out"
+    )]
+    NoSchedule { key: &'static str },
+    /// A text that is no recipient.
+    #[error("[export] encrypt-to in the configuration: {0}")]
+    EncryptTo(#[from] EnvelopeError),
     /// A registry of types that is nowhere.
     #[error(
         "[export] type-registry in the configuration must be an address such as https://example.org/types, not {found:?}"
@@ -291,8 +300,15 @@ impl Config {
     }
 
     fn export(&mut self, typed: ExportSection) -> Result<(), ConfigError> {
-        let ExportSection { full_after_days, full_after_percent, schedule, folder, keep, type_registry } =
-            typed;
+        let ExportSection {
+            full_after_days,
+            full_after_percent,
+            schedule,
+            folder,
+            keep,
+            encrypt_to,
+            type_registry,
+        } = typed;
         if let Some(registry) = type_registry {
             if !web_address(&registry) {
                 return Err(ConfigError::Registry { found: registry });
@@ -307,13 +323,23 @@ impl Config {
             within("[export] full-after-percent", percent.into(), 100)?;
             self.renewal.percent = percent;
         }
+        within("[export] keep", keep.unwrap_or(KEEP) as u64, 1_000)?;
+        let recipients = encrypt_to.unwrap_or_default();
+        Lock::parse(&recipients, None)?;
+        let Some(schedule) = schedule else {
+            // Whoever names a place waits for files in it.
+            let said = [
+                ("folder", folder.is_some()),
+                ("keep", keep.is_some()),
+                ("encrypt-to", !recipients.is_empty()),
+            ];
+            let idle = said.into_iter().find(|(_, said)| *said);
+            return idle.map_or(Ok(()), |(key, _)| Err(ConfigError::NoSchedule { key }));
+        };
+        let folder = folder.map(|folder| self.at_home(folder));
+        let folder = folder.filter(|folder| folder.is_absolute()).ok_or(ConfigError::Folder)?;
         let keep = keep.unwrap_or(KEEP);
-        within("[export] keep", keep as u64, 1_000)?;
-        if let Some(schedule) = schedule {
-            let folder = folder.map(|folder| self.at_home(folder));
-            let folder = folder.filter(|folder| folder.is_absolute()).ok_or(ConfigError::Folder)?;
-            self.regular = Some(Regular { schedule: schedule.parse()?, folder, keep });
-        }
+        self.regular = Some(Regular { schedule: schedule.parse()?, folder, keep, recipients });
         Ok(())
     }
 

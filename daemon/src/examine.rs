@@ -1,5 +1,7 @@
 //! Does a store hold what it should? Every frame, record and attachment is looked at, while others read and write.
 
+mod orphans;
+
 use std::collections::BTreeSet;
 
 use satchel_pam::hash::Sha256Digest;
@@ -23,6 +25,8 @@ pub struct Examined {
     pub files: u64,
     /// What is wrong; empty when all is well.
     pub findings: Vec<Finding>,
+    /// Files of attachments that no message ever referred to. They harm nobody, and take room.
+    pub orphans: Vec<[u8; 32]>,
 }
 
 /// Something that is wrong.
@@ -41,17 +45,32 @@ const IMPORT_AGAIN: &str = "import the export again that the file came with, wit
 /// The database differs from the journal.
 pub const DATABASE_DIFFERS: &str = "DATABASE_DIFFERS";
 
-/// Looks at everything.
+/// Looks at everything; nobody imports meanwhile.
 ///
 /// # Errors
 /// What the file system or the database refuse; what is found damaged is in the result.
 pub fn examine(store: &Store, progress: &mut dyn FnMut(CheckProgress)) -> Result<Examined, StoreError> {
-    let report = store.check(true, progress)?;
+    examine_while(store, &|| true, progress)
+}
+
+/// Looks at everything. While an import runs, as `idle` denies, nobody knows which attachments it is going to refer to.
+///
+/// # Errors
+/// As [`examine`].
+pub fn examine_while(
+    store: &Store,
+    idle: &dyn Fn() -> bool,
+    progress: &mut dyn FnMut(CheckProgress),
+) -> Result<Examined, StoreError> {
+    let mut orphans = orphans::Search::begin(store, idle)?;
+    let report = store.check_seeing(true, progress, &mut |payload| orphans.see(payload))?;
     let whole = report.damage.is_empty() && report.engine_problems.is_empty();
+    let named = report.blob_problems.is_empty();
     let mut examined = examined(report);
     if whole {
         // Which attachments there should be is known only where all messages can be read.
         missing_attachments(store, &mut examined.findings)?;
+        examined.orphans = if named { orphans.end() } else { Vec::new() };
     }
     Ok(examined)
 }
@@ -74,7 +93,7 @@ fn examined(report: CheckReport) -> Examined {
         fix: IMPORT_AGAIN,
     });
     let findings = damage.chain(engine).chain(blobs_wrong).collect();
-    Examined { frames, records, files: blobs, findings }
+    Examined { frames, records, files: blobs, findings, orphans: Vec::new() }
 }
 
 /// Names the attachments that messages refer to and whose files are gone.

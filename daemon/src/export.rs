@@ -3,10 +3,13 @@
 mod base;
 mod bundle;
 mod delta;
+mod id;
+mod job;
 mod keys;
 mod leave;
 mod markdown;
 pub mod memu;
+mod partial;
 mod regular;
 mod select;
 mod target;
@@ -35,7 +38,7 @@ pub use self::{
 pub use crate::exported::{ExportRecord, FULL, Format, INCREMENTAL};
 use crate::{
     clock::Clock,
-    envelope::Lock,
+    envelope::{EnvelopeError, Lock},
     exported::{self, ExportedError},
     lineage::LineageError,
     schedule::Renewal,
@@ -133,6 +136,9 @@ pub enum ExportError {
         "{path:?} names an encrypted export; add --encrypt-to RECIPIENT or --passphrase, or name another file"
     )]
     NoLock { path: PathBuf },
+    /// Nobody could open it.
+    #[error("the export cannot be encrypted: {0}")]
+    Lock(#[from] EnvelopeError),
     /// A part of a part.
     #[error(
         "an incremental export is of the whole store; leave --incremental out, or the filters and --strip-identifiers"
@@ -180,7 +186,7 @@ struct Inner {
     clock: Arc<dyn Clock>,
     keys: PathBuf,
     settings: Settings,
-    /// Held while a key is replaced: each has one successor.
+    /// Held while a key is made or replaced: each has one successor.
     rotating: Mutex<()>,
 }
 
@@ -238,7 +244,10 @@ impl Exports {
         tell: &dyn Fn(Progress),
     ) -> Result<ExportRecord, ExportError> {
         let now = self.0.clock.now_micros();
-        let signer = keys::load_or_create(&self.0.keys, now, || exported::owner(&self.0.store))?;
+        let signer = {
+            let _one = self.0.rotating.lock().unwrap_or_else(PoisonError::into_inner);
+            keys::load_or_create(&self.0.keys, now, || exported::owner(&self.0.store))?
+        };
         let id = Uuid::new_v4().to_string();
         let store = &self.0.store;
         let revision = store.revision();
@@ -248,11 +257,11 @@ impl Exports {
                 Choice::Full(reason) => (None, reason),
             };
         let progress = Cell::new(total(store, request, delta.as_ref())?);
-        let told = bundle::Told { progress, tell };
+        let told = job::Told { progress, tell };
         let private = OnceCell::new();
         let did = self.0.settings.did.as_deref();
         let type_registry = self.0.settings.type_registry.as_deref();
-        let job = bundle::Job {
+        let job = job::Job {
             store,
             request,
             did,
@@ -262,17 +271,17 @@ impl Exports {
             signer: &signer,
             delta,
             reason,
+            scheduled,
             told,
             private,
             type_registry,
         };
         let record = match request.format {
-            Format::Pam => job.write()?,
+            Format::Pam => bundle::write(&job)?,
             Format::Memu if request.selection.said().is_some() => return Err(ExportError::WholeOnly),
             Format::Memu => view::write(&job)?,
             Format::Markdown => markdown::write(&job)?,
         };
-        let record = ExportRecord { scheduled, ..record };
         exported::put(&self.0.store, &record)?;
         points::reached("export recorded");
         Ok(record)

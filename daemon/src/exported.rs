@@ -28,7 +28,7 @@ pub enum Format {
 }
 
 /// What the ledger keeps of an export.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "facts of a record, each with a name of its own")]
 pub struct ExportRecord {
     /// PAM `export_id`, UUID v4.

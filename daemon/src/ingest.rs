@@ -3,6 +3,7 @@
 //! A job looks at one path and makes one import for each export that it finds there. Two run at a time; more wait.
 
 mod attach;
+mod background;
 mod conclude;
 mod detect;
 pub mod hand;
@@ -14,12 +15,12 @@ mod memo;
 mod memories;
 mod normalise;
 mod pam;
+mod pen;
 pub mod purge;
 mod queue;
 pub mod receipt;
 mod run;
 mod silent;
-mod turn;
 pub mod undo;
 mod write;
 
@@ -41,13 +42,13 @@ use satchel_store::{Cursor, Health, Page, Store, StoreError};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-pub use self::{queue::OnEnd, silent::Silent};
 use self::{
+    pen::Pen,
     queue::{Job, Jobs, WAITING},
     receipt::ImportRecord,
-    turn::Turns,
     undo::{Outcome, TurnRequest},
 };
+pub use self::{queue::OnEnd, silent::Silent};
 use crate::{
     clock::Clock,
     envelope::Keys,
@@ -194,9 +195,9 @@ pub(crate) struct Inner {
     limits: Mutex<Limits>,
     plugin_limits: PluginLimits,
     /// Guards the way from a look-up to its commit.
-    turn: Turns,
+    pen: Pen,
     /// Guards that one import is undone at a time.
-    turns: Mutex<()>,
+    undoing: Mutex<()>,
     /// Guards who runs and who waits.
     jobs: Mutex<Jobs>,
     /// Told when a job ends.
@@ -221,11 +222,12 @@ impl Imports {
         if store.health() == Health::Good {
             ledger::close_interrupted(&store, clock.now_micros())?;
         }
-        let (turn, turns) = (Turns::default(), Mutex::new(()));
+        let (pen, undoing) = (Pen::default(), Mutex::new(()));
         let (jobs, idle) = (Mutex::default(), Condvar::new());
         let limits = Mutex::new(limits);
         let patience = silent::patience();
-        let inner = Inner { store, plugins, clock, limits, plugin_limits, turn, turns, jobs, idle, patience };
+        let inner =
+            Inner { store, plugins, clock, limits, plugin_limits, pen, undoing, jobs, idle, patience };
         interrupted::complete(&inner)?;
         Ok(Self(Arc::new(inner)))
     }
@@ -434,6 +436,7 @@ impl Imports {
             self.oversee(&mut jobs);
             thread::spawn(move || {
                 let place = place;
+                background::stand_back();
                 // Whoever follows the job waits for its end, so it has to have one.
                 if panic::catch_unwind(AssertUnwindSafe(|| task.go())).is_err() {
                     task.broke_off();

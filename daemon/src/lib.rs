@@ -1,8 +1,10 @@
 //! The daemon of Satchel: watches, imports, keeps, answers, exports.
 //!
-//! Floors, from the bottom: [`clock`], [`envelope`], `plugins`, [`intake`], [`plan`], [`lineage`], [`manifest`], [`rotation`] and [`exported`] · [`ingest`],
-//! [`vault`], which opens an encrypted store · [`export`], [`verify`], [`backup`] and [`examine`], which do not know each other · [`watch`], which feeds [`ingest`] · [`grpc`] ·
-//! [`run`], which only wires · `cli`, a client like any other. Beside them, what ties a process to its surroundings: [`log`] and
+//! Floors, from the bottom: [`clock`], [`config`], [`schedule`], [`envelope`], `plugins`, [`intake`], [`plan`], [`lineage`],
+//! [`manifest`], [`rotation`] and [`exported`] · [`vault`], which opens an encrypted store · [`ingest`], [`export`], [`verify`],
+//! [`backup`], [`examine`] and [`leftovers`], which do not know each other · [`watch`], which feeds [`ingest`] · [`grpc`] ·
+//! `run` and [`serve`], which only wire · [`connect`] and `cli`, a client like any other. Beside them, what ties a process to
+//! its surroundings: [`log`] and
 //! [`supervisor`].
 
 pub mod backup;
@@ -17,6 +19,7 @@ pub mod exported;
 pub mod grpc;
 pub mod ingest;
 pub mod intake;
+pub mod leftovers;
 pub mod lineage;
 pub mod log;
 pub mod manifest;

@@ -8,8 +8,10 @@
 mod evidence;
 mod pages;
 mod purged;
+mod reading;
 mod rows;
 mod said;
+pub mod vectors;
 
 use std::collections::BTreeSet;
 
@@ -24,8 +26,9 @@ use crate::plan::groups::Titled;
 pub use evidence::{Counted, moved, replay, replay_until};
 pub use pages::{Brought, Key, Pages, brought, left_out, newest};
 pub use purged::{PurgeRecord, Purged};
+pub use reading::Reading;
 pub use rows::{Clan, Places, family_of_row};
-pub use said::{Kept, Said};
+pub use said::{Kept, Said, shown};
 
 /// Where entries of conversations stand in the ledger's list: before all else, so that walking them reads nothing else.
 const FIRST: i64 = 1;

@@ -9,4 +9,5 @@ pub mod conversation;
 pub mod document;
 pub mod evidence;
 pub mod groups;
+pub mod sets;
 pub mod tree;

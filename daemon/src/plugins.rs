@@ -5,21 +5,26 @@
 use std::{
     path::PathBuf,
     sync::{
-        OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
+        mpsc::{self, RecvTimeoutError},
     },
     thread,
+    time::Duration,
 };
 
-use satchel_host::{Host, HostError, HostOptions, Plugin};
+use satchel_host::{Host, HostError, HostOptions, Pace, Plugin};
 use satchel_plugins::BUILT_IN;
 
 /// Importers that are loaded at once. Compiling one takes memory, and uses all processors by itself.
 const AT_ONCE: usize = 2;
+/// Between two looks whether they are still waited for: a part of the second within which a cancel takes effect.
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
 /// Importers, in the order in which they are asked.
 pub struct Plugins {
     cache: Option<PathBuf>,
+    pace: Pace,
     loaded: OnceLock<Result<Vec<Plugin>, PluginsError>>,
     fingerprint: OnceLock<String>,
 }
@@ -37,7 +42,7 @@ pub struct PluginsError {
 impl Plugins {
     /// The importers of this program; `cache` keeps their compiled code between starts.
     pub fn built_in(cache: Option<PathBuf>) -> Self {
-        Self { cache, loaded: OnceLock::new(), fingerprint: OnceLock::new() }
+        Self { cache, pace: Pace::default(), loaded: OnceLock::new(), fingerprint: OnceLock::new() }
     }
 
     /// All of them, compiled or read from the cache at the first call.
@@ -45,8 +50,33 @@ impl Plugins {
     /// # Errors
     /// When one of them does not load.
     pub fn all(&self) -> Result<&[Plugin], PluginsError> {
-        let loaded = self.loaded.get_or_init(|| load(self.cache.clone()));
+        let loaded = self.loaded.get_or_init(|| load(self.cache.clone(), self.pace.clone()));
         loaded.as_deref().map_err(Clone::clone)
+    }
+
+    /// What makes room for questions while they run.
+    pub fn pace(&self) -> &Pace {
+        &self.pace
+    }
+
+    /// As [`Plugins::all`]; none once `stop` says so. To compile all of them takes longer than a cancel may.
+    ///
+    /// # Errors
+    /// When one of them does not load.
+    pub fn all_until(self: &Arc<Self>, stop: &dyn Fn() -> bool) -> Result<Option<&[Plugin]>, PluginsError> {
+        if self.loaded.get().is_none() {
+            let plugins = Arc::clone(self);
+            let loaded = until(
+                move || {
+                    plugins.loaded.get_or_init(|| load(plugins.cache.clone(), plugins.pace.clone())).is_ok()
+                },
+                stop,
+            );
+            if loaded.is_none() && stop() {
+                return Ok(None);
+            }
+        }
+        self.all().map(Some)
     }
 
     /// Tells this set of importers from any other, without compiling them.
@@ -62,10 +92,23 @@ impl Plugins {
     }
 }
 
-fn load(cache_dir: Option<PathBuf>) -> Result<Vec<Plugin>, PluginsError> {
+/// What `work` gives; none if `stop` says so before, or it breaks off. It goes on then, and nobody hears of it.
+fn until<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static, stop: &dyn Fn() -> bool) -> Option<T> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    thread::spawn(move || drop(sender.send(work())));
+    loop {
+        match receiver.recv_timeout(LOOK) {
+            Ok(given) => return Some(given),
+            Err(RecvTimeoutError::Timeout) if !stop() => {}
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+}
+
+fn load(cache_dir: Option<PathBuf>, pace: Pace) -> Result<Vec<Plugin>, PluginsError> {
     let failed =
         |name: &str, error: &HostError| PluginsError { name: name.to_owned(), problem: crate::chain(error) };
-    let host = Host::new(HostOptions { cache_dir }).map_err(|error| failed("host", &error))?;
+    let host = Host::new(HostOptions { cache_dir, pace }).map_err(|error| failed("host", &error))?;
     let places = BUILT_IN.iter().map(|_| OnceLock::new()).collect::<Vec<OnceLock<_>>>();
     let next = AtomicUsize::new(0);
     let work = || {
@@ -83,4 +126,20 @@ fn load(cache_dir: Option<PathBuf>) -> Result<Vec<Plugin>, PluginsError> {
         work();
     });
     places.into_iter().filter_map(OnceLock::into_inner).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_what_takes_long_can_be_told_to_stop() {
+        let (tell, wait) = mpsc::channel::<()>();
+        let looks = AtomicUsize::new(0);
+        let stop = || looks.fetch_add(1, Ordering::Relaxed) == 2;
+        assert_eq!(until(move || wait.recv().is_err(), &stop), None);
+        assert_eq!(looks.load(Ordering::Relaxed), 3);
+        drop(tell);
+        assert_eq!(until(|| 7, &|| false), Some(7));
+    }
 }

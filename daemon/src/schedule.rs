@@ -22,6 +22,8 @@ pub struct Regular {
     pub folder: PathBuf,
     /// How many full exports stay, each with its newest increment.
     pub keep: usize,
+    /// The age recipients that they are encrypted to; none: they are plain.
+    pub recipients: Vec<String>,
 }
 
 /// When an incremental export that names no base becomes a full one.

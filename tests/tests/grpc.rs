@@ -8,7 +8,10 @@ use satchel_proto::v1::{
     export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
     memory_service_client::MemoryServiceClient, plugin_service_client::PluginServiceClient,
 };
-use satchel_tests::daemon::{Daemon, chatgpt_export, chatgpt_fixture};
+use satchel_tests::{
+    daemon::{Daemon, chatgpt_export, chatgpt_fixture},
+    generate,
+};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
@@ -101,6 +104,32 @@ async fn an_ended_job_is_told_in_one_message() -> Result<()> {
         assert_eq!((only.id.as_str(), only.state()), (job.id.as_str(), v1::JobState::Succeeded));
         assert!(answers.message().await?.is_none());
     }
+    daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_of_an_earlier_run_is_told_with_all_its_receipts() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    // Exports of two providers in one folder are two imports of one job; of one of them something is left out.
+    let both = daemon.folder.path().join("both");
+    generate::claude(&both.join("one"), 2_000, 1)?;
+    let conversations = chatgpt_export(&both.join("two"), 3)?.join("conversations.json");
+    let text = std::fs::read_to_string(&conversations)?;
+    std::fs::write(&conversations, text.trim_end().trim_end_matches(']').to_owned() + ",7]")?;
+    let job = daemon.import(&both).await?;
+    ensure!(job.imports.len() == 2 && job.imports.iter().any(|import| !import.skipped.is_empty()), "{job:?}");
+    let daemon = Daemon::start_in(daemon.stop().await?).await?;
+    let mut client = ImportServiceClient::new(daemon.channel.clone());
+    for id in [job.id.clone(), job.imports[0].id.clone()] {
+        let request = v1::WatchImportRequest { id, min_interval: None };
+        let answer = client.watch_import(request).await?.into_inner().message().await?;
+        let told = answer.and_then(|answer| answer.job).context("one message")?;
+        assert_eq!((&told.id, &told.imports), (&job.id, &job.imports));
+    }
+    let request =
+        v1::WatchImportRequest { id: "00000000-0000-4000-8000-000000000000".to_owned(), min_interval: None };
+    assert_eq!(refused(client.watch_import(request).await)?.0, Code::NotFound);
     daemon.stop().await?;
     Ok(())
 }

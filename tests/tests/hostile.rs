@@ -346,7 +346,8 @@ fn a_cached_component_is_the_same_component() {
     let cache_dir = folder.path().join("compiled");
     let wasm = guests::component("good").unwrap();
     for _ in 0..2 {
-        let host = Host::new(HostOptions { cache_dir: Some(cache_dir.clone()) }).unwrap();
+        let host =
+            Host::new(HostOptions { cache_dir: Some(cache_dir.clone()), ..HostOptions::default() }).unwrap();
         let plugin = host.load(&wasm).unwrap();
         drop(host);
         let summary = plugin

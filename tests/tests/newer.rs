@@ -1,7 +1,7 @@
 //! A newer export costs what is new in it: pieces that an earlier import read are not read again, and nobody can tell from
 //! the outcome.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::ingest::{
@@ -149,4 +149,50 @@ fn request(path: &Path, again: bool) -> satchel_daemon::ingest::ImportRequest {
         dry_run: false,
         apply: None,
     }
+}
+
+/// Bytes that all files below `folder` take; sled's are larger than what is written of them.
+fn bytes(folder: &Path) -> Result<u64> {
+    let mut sum = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let about = entry.metadata()?;
+        sum += if about.is_dir() { bytes(&entry.path())? } else { about.blocks() * 512 };
+    }
+    Ok(sum)
+}
+
+/// What the first import takes of the disk: the journal, and all of the data directory.
+#[test]
+fn ten_monthly_versions_of_an_export_take_less_than_twice_the_room_of_the_first() -> Result<()> {
+    const MONTHS: u64 = 10;
+    /// sled grows by pieces of this size, whatever is in them: for a large export a part of a hundredth, for this one more than
+    /// the journal.
+    const PIECE: u64 = 8 << 20;
+    let folder = tempfile::tempdir()?;
+    let (export, data) = (folder.path().join("export"), folder.path().join("data"));
+    let mut first = [0; 2];
+    for month in 0..MONTHS {
+        chatgpt_later(&export, 6_000_000, 8, month)?;
+        let archive = Archive::open(&data)?;
+        let import = only(archive.import(&export)?)?;
+        // Each is another file, and has something new: else nothing would be shown.
+        ensure!(
+            month == 0 || import.conversations.updated > 0 && import.conversations.unchanged > 0,
+            "{import:?}"
+        );
+        archive.close()?;
+        let now = [bytes(&data.join("journal"))?, bytes(&data)?];
+        if month == 0 {
+            first = now;
+        }
+        let [journal, data] = now;
+        ensure!(
+            journal <= 2 * first[0],
+            "month {month}: a journal of {journal} bytes, at first {}",
+            first[0]
+        );
+        ensure!(data <= 2 * first[1] + PIECE, "month {month}: {data} bytes, at first {}", first[1]);
+    }
+    Ok(())
 }

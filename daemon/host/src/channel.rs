@@ -39,7 +39,8 @@ pub struct Closed<T>(pub T);
 
 /// A channel whose queue holds about `bytes`. One item alone may be larger: it is let in when the queue is empty.
 pub fn bounded<T>(bytes: usize) -> (Sender<T>, Receiver<T>) {
-    let queue = Queue { items: VecDeque::new(), weight: 0, sender_gone: false, receiver_gone: false };
+    let items = VecDeque::new();
+    let queue = Queue { items, weight: 0, waiting: false, sender_gone: false, receiver_gone: false };
     let shared = Arc::new(Shared { queue: Mutex::new(queue), changed: Condvar::new(), bytes });
     (Sender(Arc::clone(&shared)), Receiver(shared))
 }
@@ -56,8 +57,17 @@ struct Shared<T> {
 struct Queue<T> {
     items: VecDeque<(usize, T)>,
     weight: usize,
+    /// Whether the other end sleeps. Both never do: one waits for room, the other for an item.
+    waiting: bool,
     sender_gone: bool,
     receiver_gone: bool,
+}
+
+impl<T> Queue<T> {
+    /// Whether nothing is there, and something may come.
+    fn idle(&self) -> bool {
+        self.items.is_empty() && !self.sender_gone
+    }
 }
 
 impl<T> Shared<T> {
@@ -66,8 +76,18 @@ impl<T> Shared<T> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&self, queue: MutexGuard<'a, Queue<T>>) -> MutexGuard<'a, Queue<T>> {
+    fn wait<'a>(&self, mut queue: MutexGuard<'a, Queue<T>>) -> MutexGuard<'a, Queue<T>> {
+        queue.waiting = true;
         self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the queue go, and wakes the other end if it sleeps: to wake nobody costs a system call too.
+    fn wake(&self, mut queue: MutexGuard<'_, Queue<T>>) {
+        let waiting = std::mem::take(&mut queue.waiting);
+        drop(queue);
+        if waiting {
+            self.changed.notify_all();
+        }
     }
 }
 
@@ -94,8 +114,7 @@ impl<T> Sender<T> {
         }
         queue.weight = queue.weight.saturating_add(weight);
         queue.items.push_back((weight, item));
-        drop(queue);
-        self.0.changed.notify_all();
+        self.0.wake(queue);
         Ok(())
     }
 }
@@ -110,16 +129,21 @@ impl<T> Drop for Sender<T> {
 impl<T> Receiver<T> {
     /// The next item, waiting for it; none once the sender is gone and the queue is empty.
     pub fn recv(&self) -> Option<T> {
-        let queue = self.0.lock();
-        let idle = |queue: &mut Queue<T>| queue.items.is_empty() && !queue.sender_gone;
-        let queue = self.0.changed.wait_while(queue, idle).unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.0.lock();
+        while queue.idle() {
+            queue = self.0.wait(queue);
+        }
         self.take(queue)
     }
 
     /// The same, waiting for it so long at most.
     pub fn recv_within(&self, most: Duration) -> Next<T> {
         let queue = self.0.lock();
-        let idle = |queue: &mut Queue<T>| queue.items.is_empty() && !queue.sender_gone;
+        let idle = |queue: &mut Queue<T>| {
+            let idle = queue.idle();
+            queue.waiting |= idle;
+            idle
+        };
         let waited = self.0.changed.wait_timeout_while(queue, most, idle);
         let (queue, waited) = waited.unwrap_or_else(PoisonError::into_inner);
         if waited.timed_out() { Next::Idle } else { self.take(queue).map_or(Next::End, Next::Item) }
@@ -128,8 +152,10 @@ impl<T> Receiver<T> {
     fn take(&self, mut queue: MutexGuard<'_, Queue<T>>) -> Option<T> {
         let (weight, item) = queue.items.pop_front()?;
         queue.weight = queue.weight.saturating_sub(weight);
-        drop(queue);
-        self.0.changed.notify_all();
+        // A sender that waits is woken for a good deal of room, not for each item.
+        if queue.weight <= self.0.bytes / 2 {
+            self.0.wake(queue);
+        }
         Some(item)
     }
 }

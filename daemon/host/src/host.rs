@@ -17,6 +17,7 @@ use crate::{
     bindings::{Importer, ImporterPre},
     error::HostError,
     info, inspect,
+    pace::Pace,
     plugin::Plugin,
     run::{self, State},
     ticker::Ticker,
@@ -33,6 +34,8 @@ pub struct HostOptions {
     /// An absolute path where compiled plugins are kept, made with mode 0700; none: each load compiles. What lies
     /// there runs as native code, so nobody else may write to it.
     pub cache_dir: Option<PathBuf>,
+    /// What makes room for questions while plugins run.
+    pub pace: Pace,
 }
 
 /// The engine. One for a process; plugins that it loaded stay usable after it is dropped.
@@ -42,13 +45,14 @@ pub(crate) struct Inner {
     engine: Engine,
     cache: Option<Cache>,
     linker: Linker<State>,
+    pub(crate) pace: Pace,
     pub(crate) ticker: Ticker,
 }
 
 impl Host {
     /// Starts the engine and its clock.
     pub fn new(options: HostOptions) -> Result<Self, HostError> {
-        let HostOptions { cache_dir } = options;
+        let HostOptions { cache_dir, pace } = options;
         let cache = cache_dir.as_deref().map(open_cache).transpose()?;
         let engine = Engine::new(&config(cache.clone())).map_err(|error| engine_error(&error))?;
         let mut linker = Linker::new(&engine);
@@ -56,7 +60,7 @@ impl Host {
             .map_err(|error| engine_error(&error))?;
         let ticker =
             Ticker::start(engine.clone()).map_err(|error| HostError::Engine { reason: error.to_string() })?;
-        Ok(Self(Arc::new(Inner { engine, cache, linker, ticker })))
+        Ok(Self(Arc::new(Inner { engine, cache, linker, pace, ticker })))
     }
 
     /// Checks and compiles a component, and lets it describe itself. The first time takes up to a second for each

@@ -1,5 +1,7 @@
 //! What earlier runs made of the same bytes.
 
+use std::sync::Arc;
+
 /// What the caller of a run remembers of earlier ones. Asked on the plugin's thread.
 pub trait Memo: Send + Sync {
     /// What is remembered of a piece whose records are all stored; none: the plugin reads it.
@@ -15,22 +17,37 @@ pub struct Remembered {
     pub account: Vec<u8>,
 }
 
-/// What a piece is known by: plugin, format and bytes, so that another version of either reads it anew.
-pub(crate) fn digest_of(software: &str, format: &str, piece: &[u8]) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new();
-    for part in [software.as_bytes(), format.as_bytes(), piece] {
-        hasher.update(&(part.len() as u64).to_be_bytes());
-        hasher.update(part);
-    }
-    hasher.finalize().into()
-}
-
 /// The memo of one run, and the piece that is at hand.
 pub(crate) struct Recalling {
-    pub(crate) memo: std::sync::Arc<dyn Memo>,
-    pub(crate) software: String,
-    pub(crate) format: String,
+    memo: Arc<dyn Memo>,
+    key: [u8; 32],
     pub(crate) piece: Option<Piece>,
+}
+
+impl Recalling {
+    /// For a plugin and a format: another version of either reads a piece anew.
+    pub(crate) fn new(memo: Arc<dyn Memo>, software: &str, format: &str) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        for part in [software, format] {
+            hasher.update(&(part.len() as u64).to_be_bytes());
+            hasher.update(part.as_bytes());
+        }
+        Self { memo, key: hasher.finalize().into(), piece: None }
+    }
+
+    /// What a piece is known by. Nothing stands before its bytes: they would no longer lie at the bounds at which many blocks
+    /// are hashed at once.
+    fn digest_of(&self, piece: &[u8]) -> [u8; 32] {
+        blake3::keyed_hash(&self.key, piece).into()
+    }
+
+    /// Begins a piece, and answers the note that the plugin left on it.
+    pub(crate) fn begin(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let digest = self.digest_of(bytes);
+        let (note, account) = self.memo.recall(&digest).map(|known| (known.note, known.account)).unzip();
+        self.piece = Some(Piece { digest, account });
+        note
+    }
 }
 
 /// A piece on its way through the plugin.
@@ -44,8 +61,19 @@ pub(crate) struct Piece {
 mod tests {
     use super::*;
 
+    struct Nothing;
+
+    impl Memo for Nothing {
+        fn recall(&self, _: &[u8; 32]) -> Option<Remembered> {
+            None
+        }
+    }
+
     #[test]
     fn the_parts_of_a_digest_do_not_run_together() {
+        let digest_of = |software: &str, format: &str, piece: &[u8]| {
+            Recalling::new(Arc::new(Nothing), software, format).digest_of(piece)
+        };
         let all = [digest_of("a", "b", b"c"), digest_of("ab", "", b"c"), digest_of("a", "bc", b"")];
         assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2]);
     }

@@ -123,13 +123,13 @@ fn read_export(
     let limits = job.limits;
     let meter = Meter::new(limits.emitted_budget(library.size()));
     let clock = Clock::start(limits.idle, limits.total);
-    let mut state = State::new(library, clock, limits.memory_bytes, Share::Everything { out, meter, stop });
-    state.recalling = job.memo.clone().map(|(memo, software)| Recalling {
-        memo,
-        software,
-        format: job.format.to_owned(),
-        piece: None,
-    });
+    let mut state = State::new(
+        library,
+        clock,
+        limits.memory_bytes,
+        Share::Everything { out, meter, stop, stride: host.pace.stride() },
+    );
+    state.recalling = job.memo.clone().map(|(memo, software)| Recalling::new(memo, &software, job.format));
     let mut call = Call::start(host, pre, state)?;
     let ran = call.importer.satchel_importer_plugin().call_run(&mut call.store, job.format);
     ran.map_err(|error| call.ended(&error))?.map_err(from_import_error)?;

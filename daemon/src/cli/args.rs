@@ -15,7 +15,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 pub use self::{
-    export::{ExportArgs, ExportSelect, FormatWord},
+    export::{ApplyArgs, ExportArgs, ExportSelect, Exports, FormatWord, VerifyArgs},
     hand::{
         AddArgs, ClearWord, DecayWord, EditArgs, FieldArgs, RelationWord, Relations, StatusArgs,
         TakeBackArgs, VisibilityWord,
@@ -379,21 +379,11 @@ pub struct ShowConversation {
     pub hidden: bool,
 }
 
-/// `exports …`.
-#[derive(Debug, Subcommand)]
-pub enum Exports {
-    /// List exports, newest first
-    #[command(after_help = examples::EXPORTS_LIST)]
-    List(Paging),
-    /// Show one export
-    #[command(after_help = examples::EXPORTS_SHOW)]
-    Show(Id),
-}
-
 /// `doctor`.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct DoctorArgs {
-    /// Mend what can be mended without loss: a database that differs from its journal is built again; no daemon may run
+    /// Mend what can be mended without loss: a database that differs from its journal is built again, and what nothing needs
+    /// any more is removed; no daemon may run
     #[arg(long)]
     pub repair: bool,
 }
@@ -421,44 +411,6 @@ pub struct RestoreArgs {
     pub recovery: bool,
 }
 
-/// `verify`.
-#[derive(Debug, Args)]
-pub struct VerifyArgs {
-    /// A folder, a ZIP, plain or encrypted, or a memory-store.json
-    #[arg(value_hint = ValueHint::AnyPath)]
-    pub path: PathBuf,
-    /// The full bundle that this incremental one adds to; it is checked too
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
-    pub base: Option<PathBuf>,
-    /// Accept only this signer: z6Mk… or did:key:z6Mk…; may be given several times
-    #[arg(long, value_name = "KEY")]
-    pub signer: Vec<String>,
-    /// Refuse a bundle whose signature is absent or of an unknown kind
-    #[arg(long)]
-    pub strict: bool,
-    #[command(flatten)]
-    pub unlock: UnlockArgs,
-}
-
-/// `apply`.
-#[derive(Debug, Args)]
-pub struct ApplyArgs {
-    /// A folder, a ZIP, plain or encrypted, or a memory-store.json
-    #[arg(value_hint = ValueHint::AnyPath)]
-    pub path: PathBuf,
-    /// Show what would change, store nothing
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Take it although it is somebody else's
-    #[arg(long)]
-    pub any_owner: bool,
-    /// Take it although its base is not known here, or its checksum or signature does not hold
-    #[arg(long)]
-    pub force: bool,
-    #[command(flatten)]
-    pub unlock: UnlockArgs,
-}
-
 /// `plugins …`.
 #[derive(Debug, Subcommand)]
 pub enum Plugins {
@@ -477,77 +429,4 @@ pub struct Id {
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    fn walk(command: &clap::Command, check: &mut impl FnMut(&clap::Command)) {
-        check(command);
-        for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
-            walk(inner, check);
-        }
-    }
-
-    #[test]
-    fn the_definition_is_sound() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn every_command_says_what_it_does_with_an_example() {
-        let mut seen = 0;
-        let mut root = Cli::command();
-        root.build();
-        walk(&root, &mut |command| {
-            seen += 1;
-            let help = command.clone().render_long_help().to_string();
-            assert!(
-                command.get_about().is_some_and(|about| about.to_string().len() > 10),
-                "{}",
-                command.get_name()
-            );
-            assert!(help.contains("Example"), "{help}");
-            assert!(help.contains("satchel "), "{help}");
-        });
-        assert!(seen > 20, "{seen} commands");
-    }
-
-    /// The words of a line, as a shell takes them: what stands in quotes is one.
-    fn words(typed: &str) -> Vec<String> {
-        let (mut words, mut quoted) = (vec![String::new()], false);
-        for c in typed.trim().chars() {
-            match (c, words.last_mut()) {
-                ('"', _) => quoted = !quoted,
-                (c, _) if c.is_whitespace() && !quoted => words.push(String::new()),
-                (c, Some(word)) => word.push(c),
-                (_, None) => {}
-            }
-        }
-        words.retain(|word| !word.is_empty());
-        words
-    }
-
-    #[test]
-    fn every_example_can_be_typed() {
-        let mut root = Cli::command();
-        root.build();
-        walk(&root, &mut |command| {
-            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            let examples = help.lines().filter_map(|line| line.strip_prefix("  satchel "));
-            for example in examples {
-                let typed = example.split(['|', '>']).next().unwrap_or_default();
-                let parsed = Cli::try_parse_from(std::iter::once("satchel".to_owned()).chain(words(typed)));
-                assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
-            }
-        });
-    }
-
-    #[test]
-    fn global_options_may_stand_after_the_command() {
-        let cli = Cli::try_parse_from(["satchel", "memories", "list", "--json", "--data-dir", "/d", "-vv"])
-            .unwrap();
-        assert!(cli.global.json);
-        assert_eq!((cli.global.data_dir, cli.global.verbose), (Some("/d".into()), 2));
-    }
-}
+mod tests;

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use clap::Parser;
-use satchel_proto::v1::ListConversationsRequest;
+use satchel_proto::v1::{ListConversationsRequest, ListMemoriesRequest};
 
 use super::{
     Context,
@@ -122,7 +122,38 @@ async fn play(context: &mut Context, daemon: &Link, folder: &Path) -> Result<Exi
             &["export", "--output", "memories.zip"],
         )
         .await?;
-    stage.step(context, "Anybody can check it, without Satchel's data.", &["verify", "memories.zip"]).await
+    stage.step(context, "Anybody can check it, without Satchel's data.", &["verify", "memories.zip"]).await?;
+    changes(context, daemon, &stage).await
+}
+
+/// One memory is changed, and what changed is exported.
+async fn changes(context: &mut Context, daemon: &Link, stage: &Stage<'_>) -> Result<Exit, CliError> {
+    if let Some(id) = newest(daemon).await? {
+        let id = text::short_id(&id);
+        stage
+            .step(context, "What you change stays yours.", &["memories", "edit", &id, "--add-tag", "bees"])
+            .await?;
+    }
+    stage
+        .step(
+            context,
+            "From then on a bundle holds only what changed.",
+            &["export", "--incremental", "--output", "changes.zip"],
+        )
+        .await?;
+    stage
+        .step(
+            context,
+            "The two together are everything.",
+            &["verify", "changes.zip", "--base", "memories.zip"],
+        )
+        .await
+}
+
+async fn newest(daemon: &Link) -> Result<Option<String>, CliError> {
+    let request = ListMemoriesRequest { page_size: 1, ..ListMemoriesRequest::default() };
+    let rows = daemon.memories().list_memories(request).await?.into_inner().memories;
+    Ok(rows.into_iter().next().map(|row| row.id))
 }
 
 async fn longest(daemon: &Link) -> Result<Option<String>, CliError> {
@@ -204,6 +235,11 @@ mod tests {
             "⑂ branch 2 of 2",
             "✓ chatgpt-export  unchanged",
             "✓ exported ",
+            "✓ valid: ",
+            "$ satchel memories edit ",
+            "$ satchel export --incremental --output changes.zip\n",
+            "✓ exported ",
+            "$ satchel verify changes.zip --base memories.zip\n",
             "✓ valid: ",
             "satchel import ~/Downloads/export.zip",
         ];

@@ -1,11 +1,14 @@
 //! `doctor`: does the data directory hold what it should?
 
+mod left;
+
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use satchel_proto::v1::{GetStatusRequest, Problem, StoreCheck, VerifyStoreRequest};
 use satchel_store::{OpenEvent, OpenOptions, Store};
 use serde::Serialize;
 
+use self::left::Left;
 use super::{
     Context,
     args::DoctorArgs,
@@ -23,6 +26,7 @@ use crate::{
     config::Config,
     connect::{ConnectError, connect},
     examine::{self, DATABASE_DIFFERS, Examined, Finding},
+    leftovers,
     plugins::Plugins,
     vault,
 };
@@ -34,6 +38,7 @@ struct Findings {
     /// What was mended.
     repaired: Vec<String>,
     problems: Vec<Problem>,
+    left: Vec<Left>,
 }
 
 /// What `--json` prints.
@@ -43,6 +48,7 @@ struct Diagnosis<'a> {
     checked: &'a [String],
     repaired: &'a [String],
     problems: Vec<ProblemJson<'a>>,
+    leftovers: &'a [Left],
 }
 
 /// Checks everything that can be checked; a running daemon is asked, and keeps its store.
@@ -63,6 +69,7 @@ pub(crate) async fn run(context: &mut Context, args: DoctorArgs) -> Result<Exit,
             checked: &findings.looked_at,
             repaired: &findings.repaired,
             problems,
+            leftovers: &findings.left,
         })?;
     } else {
         context.out.print(&findings.render(context.out.look))?;
@@ -82,7 +89,10 @@ async fn local(
     }
     findings.folder(&config.data_dir)?;
     match connect(&config.data_dir).await {
-        Ok(_) => daemon(context, args, findings).await?,
+        Ok(_) => {
+            daemon(context, args, findings).await?;
+            findings.leftovers(&config.data_dir, &[]);
+        }
         Err(ConnectError::NotRunning { .. }) => {
             let spinner = context.out.spinner("reading every byte of the store");
             let config = config.clone();
@@ -101,6 +111,7 @@ async fn local(
             findings.looked_at.extend(found.looked_at);
             findings.repaired.extend(found.repaired);
             findings.problems.extend(found.problems);
+            findings.left.extend(found.left);
         }
         Err(error) => {
             let problem = text::one_line(&crate::chain(&error));
@@ -122,6 +133,7 @@ async fn daemon(context: &mut Context, args: DoctorArgs, findings: &mut Findings
     let status = link.admin().get_status(GetStatusRequest {}).await?.into_inner();
     findings.looked_at.push(format!("the daemon, process {}: what it reports", status.pid));
     findings.problems.extend(status.problems);
+    let data_dir = status.data_dir;
     let mut answers = link.admin().verify_store(VerifyStoreRequest {}).await?.into_inner();
     let mut steps = Steps::new(&context.out, "reading every byte of the store");
     let mut check = None;
@@ -130,8 +142,9 @@ async fn daemon(context: &mut Context, args: DoctorArgs, findings: &mut Findings
         check = answer.check;
     }
     steps.end();
-    let StoreCheck { frames, records, files, problems } = check.unwrap_or_default();
+    let StoreCheck { frames, records, files, problems, orphans } = check.unwrap_or_default();
     findings.counted(frames, records, files);
+    findings.orphaned(orphans, Path::new(&data_dir));
     // Damage that the daemon knows of since its start is found again.
     findings.problems.retain(|known| known.reason != "STORE_CORRUPT" || problems.is_empty());
     findings.problems.extend(problems);
@@ -168,7 +181,9 @@ impl Findings {
     }
 
     fn store(&mut self, config: &Config, repair: bool) -> Result<(), CliError> {
-        self.leftovers(&config.data_dir);
+        self.unfinished(&config.data_dir);
+        // A database that is set aside from here on is there for a look at what went wrong.
+        let old = if repair { leftovers::find(&config.data_dir).unwrap_or_default() } else { Vec::new() };
         let options = match vault::open_options(config) {
             Ok(options) => options,
             Err(error) => {
@@ -206,12 +221,22 @@ impl Findings {
             examined = examine::examine(&store, &mut |_| {}).map_err(failed)?;
             store.close().map_err(failed)?;
         }
+        let orphans = std::mem::take(&mut examined.orphans);
         self.examined(examined);
+        if repair && !orphans.is_empty() {
+            let options = OpenOptions { rebuild: false, ..options };
+            let store = Store::open(&config.data_dir, options, &mut |_| {}).map_err(failed)?;
+            self.remove_orphans(&store, &orphans).map_err(failed)?;
+            store.close().map_err(failed)?;
+        } else {
+            self.orphaned(orphans.len() as u64, &config.data_dir);
+        }
+        self.leftovers(&config.data_dir, &old);
         Ok(())
     }
 
     /// Unfinished attachments go when the store is opened.
-    fn leftovers(&mut self, dir: &Path) {
+    fn unfinished(&mut self, dir: &Path) {
         let unfinished = fs::read_dir(dir.join("blobs/tmp")).map_or(0, Iterator::count) as u64;
         if unfinished > 0 {
             let files = text::count(unfinished, "unfinished file", "unfinished files");
@@ -245,7 +270,7 @@ impl Findings {
     }
 
     fn examined(&mut self, examined: Examined) {
-        let Examined { frames, records, files, findings } = examined;
+        let Examined { frames, records, files, findings, orphans: _ } = examined;
         self.counted(frames, records, files);
         for Finding { reason, message, fix } in findings {
             self.problem(reason, &message, fix);
@@ -270,6 +295,11 @@ impl Findings {
             let mark = look.paint(super::look::Paint::Good, "+");
             text::append(&mut out, format_args!("{mark} {}\n", text::one_line(line)));
         }
+        for left in &self.left {
+            let bytes = left.bytes.map(|bytes| format!(", {}", text::bytes(bytes))).unwrap_or_default();
+            let (path, what, fix) = (text::one_line(&left.path), &left.what, text::one_line(&left.fix));
+            text::append(&mut out, format_args!("· could go: {path}: {what}{bytes}\n  try: {fix}\n"));
+        }
         for problem in &self.problems {
             out.push_str(&render_problem(problem, look));
         }
@@ -284,7 +314,7 @@ impl Findings {
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     #[test]
@@ -292,13 +322,22 @@ mod tests {
         let mut findings = Findings::default();
         let finding =
             Finding { reason: DATABASE_DIFFERS, message: "memory \"m\" differs".to_owned(), fix: "run it" };
-        findings.examined(Examined { frames: 1_204, records: 12, files: 0, findings: vec![finding] });
+        let findings_of = vec![finding];
+        findings.examined(Examined {
+            frames: 1_204,
+            records: 12,
+            findings: findings_of,
+            ..Examined::default()
+        });
         findings.repaired.push("the end was cut".to_owned());
+        findings.orphaned(2, Path::new("/data"));
         let expected = "\
 ✓ the journal: 1,204 frames
 ✓ the database: 12 records
 ✓ files of attachments: 0
 + the end was cut
+· could go: /data/blobs: 2 files of attachments that no message refers to, as an import leaves them that was killed
+  try: satchel doctor --repair
 ✗ memory \"m\" differs
   try: run it
 
@@ -307,7 +346,7 @@ mod tests {
         assert_eq!(findings.render(Look::plain(80)), expected);
     }
 
-    fn looked(config: &Config, repair: bool) -> Findings {
+    pub(super) fn looked(config: &Config, repair: bool) -> Findings {
         let mut findings = Findings::default();
         findings.store(config, repair).unwrap();
         findings
@@ -337,8 +376,11 @@ mod tests {
         let mended = looked(&config, true);
         assert!(mended.problems.is_empty() && mended.repaired.len() == 1, "{mended:?}");
         assert!(mended.repaired[0].contains("differed from the journal"), "{mended:?}");
+        // What was wrong can be looked at, until the next repair.
+        assert!(mended.left.len() == 1 && mended.left[0].path.contains("db.broken-"), "{mended:?}");
         let well = looked(&config, true);
-        assert!(well.problems.is_empty() && well.repaired.is_empty(), "{well:?}");
+        assert!(well.problems.is_empty() && well.left.is_empty(), "{well:?}");
+        assert!(well.repaired.len() == 1 && well.repaired[0].contains("db.broken-"), "{well:?}");
         let store = Store::open(&config.data_dir, OpenOptions::default(), &mut |_| {}).unwrap();
         assert_eq!(store.memory("m", None).unwrap().unwrap().memory.content, text);
     }

@@ -138,6 +138,13 @@ fn a_schedule_names_its_folder() {
         ("schedule = \"daily\"\nfolder = \"backup\"", "needs a folder"),
         ("schedule = \"often\"\nfolder = \"/backup\"", "is no schedule"),
         ("keep = 0", "[export] keep"),
+        ("folder = \"/backup\"", "[export] folder in the configuration does nothing without a schedule"),
+        ("keep = 2", "[export] keep in the configuration does nothing"),
+        ("encrypt-to = [\"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p\"]", "does nothing"),
+        (
+            "encrypt-to = [\"age1nobody\"]",
+            "[export] encrypt-to in the configuration: \"age1nobody\" is no age recipient",
+        ),
         ("full-after-percent = 101", "full-after-percent"),
     ] {
         let error = parse(&format!("[export]\n{text}\n")).unwrap_err().to_string();

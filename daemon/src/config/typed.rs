@@ -74,6 +74,7 @@ impl ExportSection {
             schedule: regular.map(|regular| regular.schedule.to_string()),
             folder: regular.map(|regular| regular.folder.clone()),
             keep: regular.map(|regular| regular.keep),
+            encrypt_to: regular.map(|regular| regular.recipients.clone()),
             type_registry: type_registry.map(str::to_owned),
         }
     }
@@ -95,6 +96,7 @@ pub(super) struct ExportSection {
     pub(super) schedule: Option<String>,
     pub(super) folder: Option<PathBuf>,
     pub(super) keep: Option<usize>,
+    pub(super) encrypt_to: Option<Vec<String>>,
     pub(super) type_registry: Option<String>,
 }
 

@@ -63,8 +63,8 @@ pub(super) fn choose(
     Ok(Choice::Delta(Box::new(delta)))
 }
 
-/// The newest full export that can be built on, or why a full one is due. A person who asks for changes knows where the base is;
-/// what is made by a schedule must not build on one that is gone.
+/// The newest full export that can be built on, or why a full one is due. A person who asks for changes knows where the base is,
+/// and what opens it.
 fn latest(
     store: &Store,
     request: &ExportRequest,
@@ -77,14 +77,18 @@ fn latest(
             found = Some(Err(
                 "the last incremental export could not say all that happened since its base".into()
             ));
-        } else if unfit(&record, request, revision).is_none()
-            && (!scheduled || Path::new(&record.path).exists())
+        } else if unfit(&record, request, revision).is_none() && (!scheduled || fits_beside(&record, request))
         {
             found = Some(Ok(record));
         }
         found.is_none()
     })?;
     Ok(found.unwrap_or_else(|| Err("there is no full export to build on yet".into())))
+}
+
+/// Whether what a schedule makes can build on an export: it must be there, and open to the same people.
+fn fits_beside(base: &ExportRecord, request: &ExportRequest) -> bool {
+    Path::new(&base.path).exists() && base.encrypted == request.lock.is_some()
 }
 
 /// Why nothing can be built on an export.

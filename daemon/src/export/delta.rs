@@ -13,7 +13,7 @@ use satchel_pam::{
 };
 use satchel_store::{ChangeKind, ChangeOp, ChangePosition, RelationRecord, Revision, Store};
 
-use super::{ExportError, ExportRecord};
+use super::{ExportError, ExportRecord, id::Id};
 
 /// Changes that are read off the feed at once.
 const FEED_PAGE: usize = 1_000;
@@ -29,13 +29,13 @@ pub(super) struct Delta {
     /// PAM `since`.
     pub(super) since: Timestamp,
     /// Memories of every status that may leave.
-    pub(super) memories: BTreeSet<String>,
-    pub(super) conversations: BTreeSet<String>,
-    pub(super) relations: BTreeSet<String>,
+    pub(super) memories: BTreeSet<Id>,
+    pub(super) conversations: BTreeSet<Id>,
+    pub(super) relations: BTreeSet<Id>,
     /// Memories whose vectors changed, or were not to leave before.
-    pub(super) embedded: BTreeSet<String>,
-    pub(super) withdrawn_relations: BTreeSet<String>,
-    pub(super) undone_conversations: BTreeSet<String>,
+    pub(super) embedded: BTreeSet<Id>,
+    pub(super) withdrawn_relations: BTreeSet<Id>,
+    pub(super) undone_conversations: BTreeSet<Id>,
     /// Memories that must not leave.
     pub(super) withheld: u64,
     pub(super) unsaid: Unsaid,
@@ -57,7 +57,7 @@ pub(super) struct Unsaid {
 }
 
 /// The last thing that happened to each record.
-type Last = BTreeMap<(ChangeKind, String), ChangeOp>;
+type Last = BTreeMap<(ChangeKind, Id), ChangeOp>;
 
 impl Delta {
     /// Finds out what changed after `base` up to `to`.
@@ -82,7 +82,7 @@ impl Delta {
         for ((kind, id), op) in feed(store, from, to)? {
             match (kind, op) {
                 (ChangeKind::Memory, op) => {
-                    if let Some(changed) = delta.memory(store, id, op, to)? {
+                    if let Some(changed) = id.text(|id| delta.memory(store, id, op, to))? {
                         first = first.min(changed.saturating_sub(BEFORE));
                     }
                 }
@@ -93,7 +93,7 @@ impl Delta {
                     delta.conversations.insert(id);
                 }
                 (ChangeKind::Relation, ChangeOp::Withdrawn) => {
-                    if relation_leaves(store, &id, to)? {
+                    if id.text(|id| relation_leaves(store, id, to))? {
                         delta.withdrawn_relations.insert(id);
                     }
                 }
@@ -115,12 +115,12 @@ impl Delta {
     fn memory(
         &mut self,
         store: &Store,
-        id: String,
+        id: &str,
         op: ChangeOp,
         to: Revision,
     ) -> Result<Option<i64>, ExportError> {
-        let now = store.memory(&id, Some(to))?.filter(|_| op != ChangeOp::Withdrawn);
-        let before = store.memory(&id, Some(self.from))?.filter(|record| !record.withdrawn);
+        let now = store.memory(id, Some(to))?.filter(|_| op != ChangeOp::Withdrawn);
+        let before = store.memory(id, Some(self.from))?.filter(|record| !record.withdrawn);
         let before = before.map(|record| record.memory);
         let private = before.as_ref().is_some_and(|before| !before.exportable());
         let told = before.filter(Memory::exportable);
@@ -131,12 +131,12 @@ impl Delta {
         };
         if !now.exportable() {
             self.withheld += 1;
-            if told.is_some() || left_since(store, &id, self.from, |_| true)? {
+            if told.is_some() || left_since(store, id, self.from, |_| true)? {
                 self.unsaid.private += 1;
             }
             return Ok(None);
         }
-        let revived = now.status != Status::Retracted && self.told_retracted(store, &id, told.as_ref())?;
+        let revived = now.status != Status::Retracted && self.told_retracted(store, id, told.as_ref())?;
         self.unsaid.revived += u64::from(revived);
         match &told {
             // A retraction counts whenever it was.
@@ -148,16 +148,16 @@ impl Delta {
             Some(_) => {}
             None => {
                 // What hangs on it may have been there before it, and could not leave without it.
-                let edges = store.relations_of(&id, Some(to))?;
+                let edges = store.relations_of(id, Some(to))?;
                 if private {
                     // What it replaces could not name it.
-                    self.memories.extend(replaced(&edges, &id));
+                    self.memories.extend(replaced(&edges, id));
                 }
-                self.relations.extend(edges.into_iter().map(|edge| edge.relation.id));
-                self.embedded.insert(id.clone());
+                self.relations.extend(edges.iter().map(|edge| Id::from(edge.relation.id.as_str())));
+                self.embedded.insert(Id::from(id));
             }
         }
-        self.memories.insert(id);
+        self.memories.insert(Id::from(id));
         Ok(Some(changed_at(&now)))
     }
 
@@ -196,10 +196,10 @@ impl Unsaid {
 }
 
 /// What a memory took the place of.
-fn replaced<'e>(edges: &'e [RelationRecord], id: &'e str) -> impl Iterator<Item = String> + 'e {
+fn replaced<'e>(edges: &'e [RelationRecord], id: &'e str) -> impl Iterator<Item = Id> + 'e {
     let edges = edges.iter().map(|edge| &edge.relation);
     let edges = edges.filter(move |edge| edge.relation_type == RelationType::Supersedes && edge.from == id);
-    edges.map(|edge| edge.to.clone())
+    edges.map(|edge| Id::from(edge.to.as_str()))
 }
 
 /// Whether both ends of a relation may leave: its id is made of theirs, and theirs of what the memories say.
@@ -221,7 +221,7 @@ fn feed(store: &Store, from: Revision, to: Revision) -> Result<Last, ExportError
         let Some(end) = entries.last() else { break };
         after = end.position;
         for entry in entries.into_iter().filter(|entry| entry.position.revision <= to) {
-            last.insert((entry.kind, entry.id), entry.op);
+            last.insert((entry.kind, Id::from(entry.id.as_str())), entry.op);
         }
     }
     Ok(last)

@@ -23,6 +23,8 @@ use crate::{
 };
 
 const KEY_FILE: &str = "signing.json";
+/// How the names of those begin that are to become it.
+const FRESH: &str = ".signing.json.new-";
 /// Longest key file that is read, in bytes: one key and [`rotation::MOST`] records.
 const MAX_KEY_FILE: u64 = 256 << 10;
 /// Microseconds of a second.
@@ -115,12 +117,14 @@ impl Signer {
     }
 }
 
-/// Reads the key of the data directory, or makes one; for the `owner` that the store has already, if it has one.
+/// Reads the key of the data directory, or makes one; for the `owner` that the store has already, if it has one. Nobody else makes
+/// one meanwhile: what a kill left half made is removed.
 pub(super) fn load_or_create(
     keys: &Path,
     now: i64,
     owner: impl FnOnce() -> Result<Option<String>, ExportedError>,
 ) -> Result<Signer, ExportError> {
+    sweep(keys);
     match load(keys)? {
         Some(signer) => Ok(signer),
         None => create(keys, &keys.join(KEY_FILE), now, owner()?),
@@ -159,7 +163,7 @@ pub(super) fn rotate(keys: &Path, signer: &Signer, now: i64) -> Result<Signer, E
     };
     let fresh = write(keys, &path, &file)?;
     let failed = failed(&path);
-    fs::rename(&fresh, &path).map_err(&failed)?;
+    fs::rename(&fresh.0, &path).map_err(&failed)?;
     File::open(keys).and_then(|folder| folder.sync_all()).map_err(&failed)?;
     open(&path, &read(&path).map_err(failed)?)
 }
@@ -208,12 +212,11 @@ fn create(keys: &Path, path: &Path, now: i64, owner: Option<String>) -> Result<S
     };
     let fresh = write(keys, path, &file)?;
     // A link, not a rename: of two that make a key at once, the second finds that of the first.
-    let linked = fs::hard_link(&fresh, path);
-    fs::remove_file(&fresh).map_err(&failed)?;
-    match linked {
+    match fs::hard_link(&fresh.0, path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
         _ => {}
     }
+    drop(fresh);
     File::open(keys).and_then(|folder| folder.sync_all()).map_err(&failed)?;
     open(path, &read(path).map_err(failed)?)
 }
@@ -233,14 +236,41 @@ fn second(now: i64) -> Timestamp {
     Timestamp::saturating(now - now.rem_euclid(SECOND))
 }
 
+/// A key file beside the place of the real one, which is gone in the end, moved or removed: it holds a secret.
+struct Fresh(PathBuf);
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        remove(&self.0);
+    }
+}
+
+/// Removes what was left half made.
+fn sweep(keys: &Path) {
+    for entry in fs::read_dir(keys).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(FRESH) {
+            remove(&entry.path());
+        }
+    }
+}
+
+fn remove(fresh: &Path) {
+    match fs::remove_file(fresh) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(%error, path = ?fresh, "a signing key that was not used stays behind");
+        }
+        _ => {}
+    }
+}
+
 /// Writes a key file beside the place of the real one, durably.
-fn write(keys: &Path, path: &Path, file: &KeyFile) -> Result<PathBuf, ExportError> {
+fn write(keys: &Path, path: &Path, file: &KeyFile) -> Result<Fresh, ExportError> {
     let failed = failed(path);
     let text = serde_json::to_string_pretty(file).map_err(|error| failed(error.into()))?;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(keys).map_err(&failed)?;
-    let fresh = keys.join(format!(".{KEY_FILE}.new-{}", Uuid::new_v4()));
+    let fresh = Fresh(keys.join(format!("{FRESH}{}", Uuid::new_v4())));
     let mut out =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh).map_err(&failed)?;
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh.0).map_err(&failed)?;
     out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(failed)?;
     Ok(fresh)
 }
@@ -262,7 +292,12 @@ mod tests {
         assert_eq!((&third.owner, third.stand_in()), (&first.owner, first.stand_in()));
         assert!(!read(&keys.join(KEY_FILE)).unwrap().contains(&secret));
         assert_eq!(fs::read_dir(&keys).unwrap().count(), 1, "nothing is left beside it");
+        fs::write(keys.join(format!("{FRESH}of a kill")), "secret").unwrap();
         let again = load_or_create(&keys, 0, || Ok(None)).unwrap();
+        assert_eq!(fs::read_dir(&keys).unwrap().count(), 1, "what a kill left is gone");
+        let not_there = keys.join("not there/signing.json");
+        assert!(create(&keys, &not_there, 0, None).is_err());
+        assert_eq!(fs::read_dir(&keys).unwrap().count(), 1, "what failed leaves nothing");
         let key = PublicKey::of(&again.key);
         assert_eq!(key, PublicKey::of(&third.key));
         let before = rotation::predecessors(&again.rotations, &key);

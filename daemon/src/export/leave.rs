@@ -8,7 +8,7 @@ use satchel_pam::{
 use satchel_store::{ConversationQuery, MemoryQuery};
 use serde_json::Value;
 
-use super::{ExportError, bundle::Job, memu, withheld::Texts};
+use super::{ExportError, job::Job, memu, withheld::Texts};
 
 impl Job<'_> {
     /// Whether a memory of this id is in the export.

@@ -18,8 +18,8 @@ use std::{
 use satchel_pam::{hash::Sha256Digest, memory::MemoryType};
 
 use super::{
-    ExportError, ExportRecord, Format,
-    bundle::{Job, PAGE},
+    ExportError, ExportRecord,
+    job::{Job, PAGE},
     pages,
     target::Target,
 };
@@ -66,39 +66,14 @@ pub(super) fn write(job: &Job<'_>) -> Result<ExportRecord, ExportError> {
     }
     index::write(job, &mut target, &places)?;
     let bytes = target.publish()?;
-    Ok(record(job, &places, bytes))
-}
-
-fn record(job: &Job<'_>, places: &Places, bytes: u64) -> ExportRecord {
-    ExportRecord {
-        export_id: job.id.clone(),
-        export_type: super::FULL.into(),
-        format: Format::Markdown,
-        base_export_id: None,
-        since: None,
-        export_date: job.date().to_string(),
-        at_micros: job.now,
+    Ok(ExportRecord {
         memories: places.types.values().sum(),
         relations: places.relations,
         conversations: places.conversations.len() as u64,
         withheld: places.withheld,
-        checksum: String::new(),
-        manifest_sha256: String::new(),
-        signer: String::new(),
-        revision: job.revision.get(),
-        path: job.place(),
         bytes,
-        with_conversations: job.request.conversations,
-        with_attachments: job.request.attachments,
-        base_revision: None,
-        reason: None,
-        warnings: Vec::new(),
-        full_next: false,
-        applied: false,
-        scheduled: false,
-        selection: job.request.selection.said(),
-        encrypted: job.request.lock.is_some(),
-    }
+        ..job.record()
+    })
 }
 
 /// Looks at all memories once: how many of each type leave, and which come from which conversation.

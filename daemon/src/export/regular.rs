@@ -10,7 +10,7 @@ use satchel_pam::time::Timestamp;
 use uuid::Uuid;
 
 use super::{ExportError, ExportRecord, ExportRequest, Exports, Extent, FULL, Format, Selection};
-use crate::{exported, schedule::Regular};
+use crate::{envelope::Lock, exported, schedule::Regular};
 
 impl Exports {
     /// Makes the export of a schedule if one is due, and removes what it no longer needs. None: none is due.
@@ -25,14 +25,15 @@ impl Exports {
         if !plan.schedule.due(last, now) {
             return Ok(None);
         }
+        let lock = Lock::parse(&plan.recipients, None)?;
         let request = ExportRequest {
-            output: plan.folder.join(name(now)),
+            output: plan.folder.join(name(now, lock.is_some())),
             format: Format::Pam,
             conversations: true,
             attachments: false,
             extent: Extent::Incremental { base: None },
             selection: Selection::default(),
-            lock: None,
+            lock,
         };
         let record = self.write(&request, true, &|_| {})?;
         let made: Vec<ExportRecord> = std::iter::once(record.clone()).chain(made).collect();
@@ -55,11 +56,12 @@ impl Exports {
 }
 
 /// A name that sorts by time, and that no two exports share.
-fn name(now: i64) -> String {
+fn name(now: i64, encrypted: bool) -> String {
     let date = Timestamp::saturating(now - now.rem_euclid(1_000_000)).to_string();
     let mut tail = Uuid::new_v4().to_string();
     tail.truncate(4);
-    format!("satchel-{}-{tail}.zip", date.replace(':', "").trim_end_matches('Z'))
+    let end = if encrypted { "zip.age" } else { "zip" };
+    format!("satchel-{}-{tail}.{end}", date.replace(':', "").trim_end_matches('Z'))
 }
 
 /// Removes the file of an export from the folder of the schedule: what was moved elsewhere is the person's.
@@ -106,31 +108,9 @@ mod tests {
         ExportRecord {
             export_id: id.into(),
             export_type: if base.is_some() { INCREMENTAL } else { FULL }.into(),
-            format: Format::Pam,
             base_export_id: base.map(str::to_owned),
-            since: None,
-            export_date: String::new(),
-            at_micros: 0,
-            memories: 0,
-            relations: 0,
-            conversations: 0,
-            withheld: 0,
-            checksum: String::new(),
-            manifest_sha256: String::new(),
-            signer: String::new(),
-            revision: 0,
-            path: String::new(),
-            bytes: 0,
-            with_conversations: true,
-            with_attachments: false,
-            base_revision: None,
-            reason: None,
-            warnings: Vec::new(),
-            full_next: false,
-            applied: false,
             scheduled: true,
-            selection: None,
-            encrypted: false,
+            ..ExportRecord::default()
         }
     }
 

@@ -16,8 +16,14 @@ use satchel_store::points;
 use sha2::{Digest, Sha256};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
-use super::ExportError;
+use super::{
+    ExportError,
+    partial::{self, Partial},
+};
 use crate::envelope::{self, Lock};
+
+/// Bytes that are gathered before they are digested and packed.
+const PIECE: usize = 64 << 10;
 
 /// One file of a bundle as the manifest lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,10 +36,10 @@ pub(super) struct Written {
 /// A bundle that is being written beside its final place.
 pub(super) struct Target {
     output: PathBuf,
-    partial: PathBuf,
+    partial: Partial,
     kind: Kind,
-    pub(super) files: Vec<Written>,
-    finished: bool,
+    files: Vec<Written>,
+    bytes: u64,
 }
 
 enum Kind {
@@ -66,21 +72,23 @@ impl Target {
         let parent =
             output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         fs::create_dir_all(parent).map_err(&failed)?;
-        // Without the output's name: that may be as long as names may be.
-        let partial = parent.join(format!(".satchel-partial-{id}"));
-        let kind = if let Some(lock) = lock {
-            let file = new_file(&partial).map_err(&failed)?;
-            let out = lock.wrap(BufWriter::new(file)).map_err(&failed)?;
-            Kind::Sealed(Box::new(ZipWriter::new_stream(out)))
-        } else if zip {
-            let file = new_file(&partial).map_err(&failed)?;
-            Kind::Zip(Box::new(ZipWriter::new(BufWriter::new(file))))
+        partial::sweep(parent);
+        let (partial, kind) = if zip {
+            let (partial, file) = Partial::file(parent, id).map_err(&failed)?;
+            let out = BufWriter::new(file);
+            let kind = match lock {
+                Some(lock) => {
+                    let out = lock.wrap(out).map_err(&failed)?;
+                    Kind::Sealed(Box::new(ZipWriter::new_stream(out)))
+                }
+                None => Kind::Zip(Box::new(ZipWriter::new(out))),
+            };
+            (partial, kind)
         } else {
-            fs::DirBuilder::new().mode(0o700).create(&partial).map_err(&failed)?;
-            Kind::Folder
+            (Partial::folder(parent, id).map_err(&failed)?, Kind::Folder)
         };
         points::reached("export begun");
-        Ok(Self { output: output.to_owned(), partial, kind, files: Vec::new(), finished: false })
+        Ok(Self { output: output.to_owned(), partial, kind, files: Vec::new(), bytes: 0 })
     }
 
     /// Writes one file by `fill`; `path` is made of safe names only.
@@ -92,14 +100,11 @@ impl Target {
         let failed = ExportError::write(&self.output);
         let written = match &mut self.kind {
             Kind::Folder => {
-                let place = self.partial.join(path);
+                let place = self.partial.path().join(path);
                 if let Some(parent) = place.parent() {
                     fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(&failed)?;
                 }
-                let mut hashing = Hashing::new(BufWriter::new(new_file(&place).map_err(&failed)?));
-                fill(&mut hashing)?;
-                let (written, file) = hashing.finish(path);
-                let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
+                let (written, file) = filled(new_file(&place).map_err(&failed)?, path, &failed, fill)?;
                 file.sync_all().map_err(&failed)?;
                 written
             }
@@ -107,15 +112,21 @@ impl Target {
             Kind::Sealed(zip) => entry(zip, path, &failed, fill)?,
         };
         points::reached("export file written");
+        self.bytes += written.bytes;
         self.files.push(written.clone());
         Ok(written)
+    }
+
+    /// The files that were written since this was asked before.
+    pub(super) fn take_files(&mut self) -> Vec<Written> {
+        std::mem::take(&mut self.files)
     }
 
     /// Makes the bundle durable and puts it in its place in one step.
     pub(super) fn publish(mut self) -> Result<u64, ExportError> {
         let failed = ExportError::write(&self.output);
         match std::mem::replace(&mut self.kind, Kind::Folder) {
-            Kind::Folder => sync_folders(&self.partial).map_err(&failed)?,
+            Kind::Folder => sync_folders(self.partial.path()).map_err(&failed)?,
             Kind::Zip(zip) => {
                 let file = zip.finish().map_err(|error| failed(error.into()))?;
                 let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
@@ -142,12 +153,12 @@ impl Target {
             placed => placed.map_err(&failed)?,
         }
         points::reached("export placed");
-        self.finished = true;
+        self.partial.placed();
         let parent =
             self.output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(parent).and_then(|folder| folder.sync_all()).map_err(&failed)?;
         points::reached("export folder synced");
-        Ok(self.files.iter().map(|file| file.bytes).sum())
+        Ok(self.bytes)
     }
 }
 
@@ -164,23 +175,33 @@ fn entry<W: Write + io::Seek>(
         .large_file(true)
         .last_modified_time(zip::DateTime::default());
     zip.start_file(path, options).map_err(|error| failed(error.into()))?;
-    let mut hashing = Hashing::new(zip);
-    fill(&mut hashing)?;
-    Ok(hashing.finish(path).0)
+    Ok(filled(zip, path, failed, fill)?.0)
+}
+
+/// Writes to `out` by `fill`, in pieces that are worth a call: what packs them clears its buffer at each.
+fn filled<W: Write>(
+    out: W,
+    path: &str,
+    failed: impl Fn(io::Error) -> ExportError,
+    fill: impl FnOnce(&mut dyn Write) -> Result<(), ExportError>,
+) -> Result<(Written, W), ExportError> {
+    let mut out = BufWriter::with_capacity(PIECE, Hashing::new(out));
+    fill(&mut out)?;
+    let hashing = out.into_inner().map_err(|error| failed(error.into_error()))?;
+    Ok(hashing.finish(path))
 }
 
 impl Target {
     /// Renames to the output, which no other export may have made meanwhile.
     fn place(&self) -> io::Result<()> {
         // A folder takes the place of an empty one, never of one with something in it.
-        if self.partial.is_dir() {
-            return fs::rename(&self.partial, &self.output);
+        let partial = self.partial.path();
+        if partial.is_dir() {
+            return fs::rename(partial, &self.output);
         }
-        match renameat_with(CWD, &self.partial, CWD, &self.output, RenameFlags::NOREPLACE) {
+        match renameat_with(CWD, partial, CWD, &self.output, RenameFlags::NOREPLACE) {
             // Some file systems of memory sticks and networks cannot.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                place_reserved(&self.partial, &self.output)
-            }
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => place_reserved(partial, &self.output),
             placed => Ok(placed?),
         }
     }
@@ -189,30 +210,15 @@ impl Target {
 /// As a rename that replaces nothing, in two steps: the first makes an empty file, which only one can.
 fn place_reserved(partial: &Path, output: &Path) -> io::Result<()> {
     new_file(output)?;
-    fs::rename(partial, output)
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        if self.finished {
-            return;
-        }
-        let removed = if self.partial.is_dir() {
-            fs::remove_dir_all(&self.partial)
-        } else {
-            fs::remove_file(&self.partial)
-        };
-        if let Err(error) = removed {
-            tracing::warn!(%error, path = ?self.partial, "an unfinished export stays behind");
-        }
-    }
+    // What was reserved is ours: nothing is left where nothing comes.
+    fs::rename(partial, output).inspect_err(|_| drop(fs::remove_file(output)))
 }
 
 fn empty_folder(path: &Path) -> bool {
     fs::read_dir(path).is_ok_and(|mut children| children.next().is_none())
 }
 
-fn new_file(path: &Path) -> io::Result<File> {
+pub(super) fn new_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
@@ -299,7 +305,7 @@ mod tests {
         let output = folder.path().join("out.zip.age");
         let lock = Lock::parse(&[age::x25519::Identity::generate().to_public().to_string()], None).unwrap();
         let mut target = Target::create(&output, lock.as_ref(), "id").unwrap();
-        let partial = target.partial.clone();
+        let partial = target.partial.path().to_owned();
         let mut noise = vec![0; usize::try_from(PIECE).unwrap()];
         let filled = target.file("noise", |file| {
             for piece in 1..=8 {
@@ -326,5 +332,8 @@ mod tests {
         place_reserved(&one, &output).unwrap();
         assert_eq!(place_reserved(&other, &output).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&output).unwrap(), b"one");
+        let elsewhere = folder.path().join("elsewhere.zip");
+        assert!(place_reserved(&folder.path().join("gone"), &elsewhere).is_err());
+        assert!(!elsewhere.exists(), "a place that was reserved for nothing is free again");
     }
 }

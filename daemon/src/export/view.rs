@@ -6,8 +6,8 @@ use satchel_pam::memory::Status;
 use satchel_store::{ConversationQuery, ConversationRecord, Store};
 
 use super::{
-    ExportError, ExportRecord, Format,
-    bundle::{Job, PAGE},
+    ExportError, ExportRecord,
+    job::{Job, PAGE},
     memu::{self, Lists, Object, Others, Sources},
     pages,
     target::Target,
@@ -41,33 +41,11 @@ pub(super) fn write(job: &Job<'_>) -> Result<ExportRecord, ExportError> {
     }
     let bytes = target.publish()?;
     Ok(ExportRecord {
-        export_id: job.id.clone(),
-        export_type: super::FULL.into(),
-        format: Format::Memu,
-        base_export_id: None,
-        since: None,
-        export_date: job.date().to_string(),
-        at_micros: job.now,
         memories: written.memories,
-        relations: 0,
         conversations: written.conversations,
         withheld: written.withheld,
-        checksum: String::new(),
-        manifest_sha256: String::new(),
-        signer: String::new(),
-        revision: job.revision.get(),
-        path: job.place(),
         bytes,
-        with_conversations: job.request.conversations,
-        with_attachments: false,
-        base_revision: None,
-        reason: None,
-        warnings: Vec::new(),
-        full_next: false,
-        applied: false,
-        scheduled: false,
-        selection: None,
-        encrypted: job.request.lock.is_some(),
+        ..job.record()
     })
 }
 

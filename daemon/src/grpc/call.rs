@@ -47,6 +47,7 @@ impl Core {
         &self,
         work: impl FnOnce(&Self) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Status> {
+        self.plugins.pace().asked();
         let core = self.clone();
         let span = tracing::Span::current();
         let task = tokio::task::spawn_blocking(move || span.in_scope(|| work(&core)));

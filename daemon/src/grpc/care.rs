@@ -95,7 +95,8 @@ pub(super) fn verify(
     answers: &mut Answers<v1::VerifyStoreResponse>,
 ) -> Result<v1::VerifyStoreResponse, Fault> {
     let mut total = 0;
-    let examined = examine::examine(&core.store, &mut |progress| {
+    let idle = || core.imports.active().is_empty();
+    let examined = examine::examine_while(&core.store, &idle, &mut |progress| {
         total = progress.total;
         answers.progress(|| v1::VerifyStoreResponse {
             check: None,
@@ -104,7 +105,7 @@ pub(super) fn verify(
             total_bytes: progress.total,
         });
     })?;
-    let Examined { frames, records, files, findings } = examined;
+    let Examined { frames, records, files, findings, orphans } = examined;
     let problems = findings
         .into_iter()
         .map(|Finding { reason, message, fix }| v1::Problem {
@@ -114,7 +115,7 @@ pub(super) fn verify(
         })
         .collect();
     Ok(v1::VerifyStoreResponse {
-        check: Some(v1::StoreCheck { frames, records, files, problems }),
+        check: Some(v1::StoreCheck { frames, records, files, problems, orphans: orphans.len() as u64 }),
         header: Some(core.header()),
         done_bytes: total,
         total_bytes: total,

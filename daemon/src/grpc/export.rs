@@ -35,13 +35,14 @@ use crate::{
 const CHUNK_BYTES: u64 = 1 << 20;
 /// Pieces that wait for a slow reader.
 const CHUNKS_AHEAD: usize = 2;
-#[derive(Clone)]
-pub(super) struct Bundles(pub(super) Core);
-
 /// Messages of progress that wait for a slow reader; more are left out.
 const TOLD_AHEAD: usize = 4;
 /// Between two messages of progress.
 const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// The service.
+#[derive(Clone)]
+pub(super) struct Bundles(pub(super) Core);
 
 type Download = ReceiverStream<Result<v1::DownloadExportResponse, Status>>;
 type Making = ReceiverStream<Result<v1::MakeExportResponse, Status>>;

@@ -1,14 +1,16 @@
 //! `ImportService`: jobs and receipts.
 
-use std::{pin::Pin, time::Duration};
+mod follow;
+
+use std::pin::Pin;
 
 use satchel_host::CancelToken;
 use satchel_proto::v1::{self, import_service_server::ImportService};
-use tokio::sync::{mpsc, watch};
-use tokio_stream::{Stream, wrappers::ReceiverStream};
+use tokio::sync::watch;
+use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
-use uuid::Uuid;
 
+use self::follow::{interval, job_of, watch};
 use super::{
     Core,
     call::{Paging, bounded, index_cursor, index_of, required},
@@ -24,15 +26,11 @@ use super::{
     },
 };
 use crate::ingest::{
-    Apply, ImportRequest, IngestError, JobView, Phase,
+    Apply, ImportRequest, IngestError,
     receipt::{ImportRecord, ImportStatus},
     undo::{Outcome, Turn, TurnRequest},
 };
 
-/// How often a watcher hears of a job when it does not say.
-const DEFAULT_INTERVAL: Duration = Duration::from_millis(250);
-/// How often a watcher may hear of a job.
-const INTERVALS: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(1);
 /// Longest path that is taken, in bytes; no system takes longer ones.
 pub(super) const MAX_PATH_BYTES: usize = 4_096;
 /// Rows of a page: with the longest path and reason in each, it stays under 4 MiB.
@@ -207,21 +205,6 @@ impl ImportJobs {
     }
 }
 
-/// A job that can be followed, or the end of one that is forgotten.
-enum Followed {
-    Live(watch::Receiver<JobView>),
-    Over(Box<JobView>),
-}
-
-impl Followed {
-    fn now(&self) -> JobView {
-        match self {
-            Self::Live(view) => view.borrow().clone(),
-            Self::Over(view) => (**view).clone(),
-        }
-    }
-}
-
 fn create(core: &Core, request: v1::CreateImportRequest) -> Result<v1::CreateImportResponse, Fault> {
     let v1::CreateImportRequest { path, provider, again, dry_run, apply, unlock } = request;
     let keys = keys_from_wire(unlock)?;
@@ -246,34 +229,6 @@ fn create(core: &Core, request: v1::CreateImportRequest) -> Result<v1::CreateImp
 fn find(core: &Core, id: &str) -> Result<ImportRecord, Fault> {
     required("id", id)?;
     core.imports.get(id)?.ok_or_else(|| Fault::missing(Kind::Import, id))
-}
-
-/// The job with this id, or that of the import with this id.
-fn job_of(core: &Core, id: &str) -> Result<Followed, Fault> {
-    required("id", id)?;
-    let live = |id: &str| core.imports.subscribe(Uuid::parse_str(id).ok()?);
-    if let Some(view) = live(id) {
-        return Ok(Followed::Live(view));
-    }
-    if let Some(view) =
-        core.imports.active().into_iter().find(|view| view.imports.iter().any(|import| import.id == id))
-    {
-        return live(&view.id.to_string())
-            .map(Followed::Live)
-            .ok_or_else(|| Fault::missing(Kind::Import, id));
-    }
-    let record = find(core, id)?;
-    if let Some(view) = live(&record.job) {
-        return Ok(Followed::Live(view));
-    }
-    Ok(Followed::Over(Box::new(JobView {
-        id: Uuid::parse_str(&record.job).map_err(Fault::internal)?,
-        path: record.path.clone().into(),
-        phase: Phase::Ended,
-        done: record.bytes,
-        total: record.bytes,
-        imports: vec![record],
-    })))
 }
 
 fn list(core: &Core, mut request: v1::ListImportsRequest) -> Result<v1::ListImportsResponse, Fault> {
@@ -395,77 +350,3 @@ fn fill_issues(
 
 /// Positions from here on are those of warnings; no import has as many skips.
 const WARNINGS_FROM: usize = 1 << 32;
-
-fn interval(wire: Option<prost_types::Duration>) -> Result<Duration, Fault> {
-    let Some(wire) = wire else { return Ok(DEFAULT_INTERVAL) };
-    let interval = Duration::try_from(wire).ok().filter(|interval| INTERVALS.contains(interval));
-    interval.ok_or_else(|| Fault::field("min_interval", "must lie between 100 ms and 60 s"))
-}
-
-/// The job as it is, its changes, and its end.
-fn watch(
-    core: Core,
-    mut stopping: watch::Receiver<bool>,
-    mut job: Followed,
-    interval: Duration,
-) -> impl Stream<Item = Result<v1::WatchImportResponse, Status>> + Send {
-    let (sender, receiver) = mpsc::channel(1);
-    tokio::spawn(async move {
-        loop {
-            let view = match &mut job {
-                Followed::Live(view) => view.borrow_and_update().clone(),
-                Followed::Over(view) => (**view).clone(),
-            };
-            let ended = view.phase == Phase::Ended;
-            let answer =
-                v1::WatchImportResponse { job: Some(job_to_wire(view)), header: Some(core.header()) };
-            // Nobody listens any more: the job goes on without us.
-            if sender.send(Ok(answer)).await.is_err() || ended {
-                return;
-            }
-            match next(&mut job, &mut stopping, &sender, interval).await {
-                Next::Tell => {}
-                Next::Nothing => return,
-                Next::Stop => {
-                    // Nobody to tell is no matter.
-                    drop(sender.send(Err(Fault::ShuttingDown.into())).await);
-                    return;
-                }
-            }
-        }
-    });
-    ReceiverStream::new(receiver)
-}
-
-/// What a watcher is to be told next.
-enum Next {
-    /// The job has changed.
-    Tell,
-    /// Nothing ever again, or nobody is there to tell it to.
-    Nothing,
-    /// The daemon stops before the job has ended.
-    Stop,
-}
-
-/// Waits until there is something to tell: the end at once, all else not before the interval has passed.
-async fn next<T>(
-    job: &mut Followed,
-    stopping: &mut watch::Receiver<bool>,
-    sender: &mpsc::Sender<T>,
-    interval: Duration,
-) -> Next {
-    let Followed::Live(view) = job else { return Next::Nothing };
-    let seen = |outcome: bool| if outcome { Next::Tell } else { Next::Nothing };
-    let changed = async {
-        tokio::select! {
-            outcome = view.wait_for(|view| view.phase == Phase::Ended) => return seen(outcome.is_ok()),
-            () = tokio::time::sleep(interval) => {}
-        }
-        seen(view.changed().await.is_ok())
-    };
-    tokio::select! {
-        next = changed => next,
-        _ = stopping.wait_for(|stopping| *stopping) => Next::Stop,
-        () = sender.closed() => Next::Nothing,
-    }
-}

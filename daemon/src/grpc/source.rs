@@ -64,25 +64,22 @@ pub(super) fn problems(core: &Core) -> Vec<v1::Problem> {
             .map(|trouble| ("SOURCE_TROUBLE", trouble.message, trouble.fix))
             .chain(failed.map(|(message, fix)| ("SOURCE_FAILED", message, fix)))
     });
-    let silent = core.imports.silent().into_iter().map(|silent| {
-        let (message, fix) = silence(&silent);
-        problem("SOURCE_SILENT", message, fix)
-    });
+    let silent = core.imports.silent();
     refused
-        .chain(silent)
+        .chain(silent.iter().map(silence))
         .chain(troubles.map(|(reason, message, fix)| problem(reason, message, fix)))
         .collect()
 }
 
 /// What to say of a source that does not answer.
-fn silence(silent: &Silent) -> (String, String) {
+fn silence(silent: &Silent) -> v1::Problem {
     let Silent { job, path, time } = silent;
     let (path, seconds) = (shown(path.as_os_str()), time.as_secs());
     let message = format!("{path:?} has not answered for {seconds} seconds; other imports go on");
     let fix = format!(
         "look at its disk or network; it goes on by itself, or `satchel imports cancel {job}` ends it"
     );
-    (message, fix)
+    v1::Problem { reason: "SOURCE_SILENT".to_owned(), message, fix }
 }
 
 /// One problem for all that failed in a folder.
@@ -166,4 +163,25 @@ fn item(watch: &Watch, notice: Notice) -> v1::SourceItem {
 
 fn duration_to_wire(duration: Duration) -> prost_types::Duration {
     prost_types::Duration::try_from(duration).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_source_that_does_not_answer_is_named_with_its_job_and_how_to_end_it() {
+        let job = Uuid::from_u128(7);
+        let path = "/net/dead share\u{1b}[2J/export.zip".into();
+        let v1::Problem { reason, message, fix } =
+            silence(&Silent { job, path, time: Duration::from_millis(31_900) });
+        assert_eq!(reason, "SOURCE_SILENT");
+        assert!(message.contains("dead share") && message.contains("has not answered for 31 seconds"));
+        assert!(!message.contains('\u{1b}'), "it steers a terminal: {message:?}");
+        assert!(fix.contains(&format!("`satchel imports cancel {job}`")), "{fix}");
+    }
 }

@@ -60,7 +60,7 @@ struct Claim {
 /// # Errors
 /// When the importers do not load.
 pub(super) fn detect(
-    plugins: &Plugins,
+    plugins: &Arc<Plugins>,
     bundle: &Bundle,
     only: &[String],
 ) -> Result<(Vec<Found>, Vec<Warning>), PluginsError> {
@@ -77,10 +77,13 @@ pub(super) fn detect(
     let names = bundle.list().iter().map(|entry| &entry.path);
     let rest: Vec<String> = names.filter(|name| !claimed.contains(name.as_str())).cloned().collect();
     let mut notes = Vec::new();
-    if all.is_empty() {
-        all = ask(plugins.all()?, bundle, only, &mut notes);
-    } else if !rest.is_empty() {
-        all.extend(ask(plugins.all()?, &bundle.subset(&rest), only, &mut notes));
+    let rest =
+        if all.is_empty() { Some(bundle.clone()) } else { (!rest.is_empty()).then(|| bundle.subset(&rest)) };
+    // Where nobody waits for the importers any more, nobody waits for an answer either.
+    if let Some(rest) = rest
+        && let Some(plugins) = plugins.all_until(&|| bundle.stopped())?
+    {
+        all.extend(ask(plugins, &rest, only, &mut notes));
     }
     all.sort_by(|one, other| one.files.cmp(&other.files));
     Ok((all, notes))

@@ -6,6 +6,7 @@
 mod act;
 mod draft;
 mod memories;
+mod owed;
 mod relations;
 mod request;
 mod status;
@@ -196,7 +197,9 @@ impl Inner {
         call: &Call,
         work: impl FnOnce(&mut Act<'_>) -> Result<(), HandError>,
     ) -> Result<Done, HandError> {
-        let _turn = self.turn.take(&CancelToken::new());
+        let _pen = self.pen.take(&CancelToken::new());
+        // A disk that was full may have let a change end halfway without an end of the program.
+        self.complete_by_hand()?;
         let now = self.clock.now_micros();
         if let Some(done) = request::answered(&self.store, call, now)? {
             return Ok(done);

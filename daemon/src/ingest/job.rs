@@ -1,9 +1,11 @@
 //! One job: open the source, find the exports in it, import each.
 
+mod told;
+
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicI64, Ordering},
     },
 };
@@ -14,30 +16,21 @@ use satchel_store::{Durability, Origin, points};
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use self::told::{CHANGED, SHOW_EVERY};
 use super::{
     ImportRequest, IngestError, Inner, JobView, OnEnd, Phase, REASON, WatchedImport,
     conclude::{Ended, conclude, unchanged},
     detect::{Found, Reader, detect},
     ledger, leftover, memories, pam,
-    receipt::{Counts, ImportRecord, ImportStatus},
+    receipt::{ImportRecord, ImportStatus},
     run::{Applied, Run, Tail},
     write::{Writer, conversation::import_of},
 };
 use crate::{
-    chain,
     envelope::Keys,
     exported::{self, ExportRecord, INCREMENTAL},
-    intake::{Bundle, IntakeError, Pulse, Source},
+    intake::{Bundle, Pulse, Source},
 };
-
-/// Microseconds between two views of a running job; people do not read faster.
-const SHOW_EVERY: i64 = 100_000;
-
-/// Why an import of a watched file ended when somebody wrote to the file.
-const CHANGED: &str = "the file changed while it was read; it is imported again when it has settled";
-
-/// Why an import ended that was cancelled while nothing came from its disk or share.
-const SILENT: &str = "it was cancelled while its disk or share did not answer; what is stored stays, importing again completes it";
 
 pub(super) struct Task {
     pub(super) inner: Arc<Inner>,
@@ -72,39 +65,6 @@ impl Task {
         self.over();
     }
 
-    /// All of it is over.
-    fn over(&self) {
-        let left = self.left();
-        if !*left {
-            self.show(|view| view.phase = Phase::Ended);
-        }
-    }
-
-    fn cancelled(&self) {
-        self.end(ImportRecord { status: ImportStatus::Cancelled, ..self.blank(&self.name()) });
-    }
-
-    fn fail(&self, error: &IngestError) {
-        let moved =
-            matches!(error, IngestError::Intake(IntakeError::Changed { .. } | IntakeError::Missing { .. }));
-        self.changed.store(moved, Ordering::Relaxed);
-        let mut record = self.blank(&self.request.path.display().to_string());
-        record.status = ImportStatus::Failed;
-        record.reason = Some(chain(error));
-        self.end(record);
-    }
-
-    /// Ends a job whose thread broke off by a bug.
-    pub(super) fn broke_off(&self) {
-        let running = self.view.borrow().imports.iter().find(|import| !import.ended()).cloned();
-        self.show(|view| view.imports.retain(ImportRecord::ended));
-        let mut record = running.unwrap_or_else(|| self.blank(&self.name()));
-        record.status = ImportStatus::Failed;
-        record.reason = Some(chain(&IngestError::Panicked));
-        self.end(record);
-        self.over();
-    }
-
     fn import(&self) -> Result<(), IngestError> {
         if self.cancel.cancelled() {
             self.cancelled();
@@ -119,6 +79,11 @@ impl Task {
         };
         let source = source.telling(self.pulse.clone());
         let bundle = source.open_until(&self.inner.limits(), &self.cancel)?;
+        if self.cancel.cancelled() {
+            // What of it could not be opened may be whole.
+            self.cancelled();
+            return Ok(());
+        }
         for damaged in bundle.unread().iter().filter(|unread| unread.archive) {
             let record = self.blank(&damaged.name);
             self.end(ImportRecord {
@@ -184,6 +149,7 @@ impl Task {
                 view.done += bytes;
                 due
             });
+            points::reached("bytes hashed");
             !self.cancel.cancelled()
         }
     }
@@ -319,8 +285,8 @@ impl Task {
         match &found.reader {
             Reader::Plugin(plugin) => {
                 let (limits, cancel) = (&self.inner.plugin_limits, &self.cancel);
-                let (format, recall) = (&found.format, !self.request.again);
-                let run = Run { store, plugin, bundle: files, format, limits, cancel, dry_run, recall };
+                let (format, pace, recall) = (&found.format, self.inner.plugins.pace(), !self.request.again);
+                let run = Run { store, plugin, bundle: files, format, limits, cancel, dry_run, pace, recall };
                 let (tail, outcome) = run.go(writer, record, &progress)?;
                 Ok((tail, outcome.into()))
             }
@@ -340,156 +306,7 @@ impl Task {
             at_micros: record.started_at,
         };
         let import = import_of(record);
-        let turn = (&self.inner.turn, self.cancel.clone());
-        Writer::new(&self.inner.store, turn, origin, import, self.request.dry_run)
-    }
-
-    fn progress(&self, shown: &AtomicI64, done: u64, total: u64, record: &ImportRecord) {
-        let now = self.inner.clock.now_micros();
-        if now - shown.load(Ordering::Relaxed) < SHOW_EVERY {
-            return;
-        }
-        shown.store(now, Ordering::Relaxed);
-        self.show(|view| {
-            (view.done, view.total) = (done, total);
-            if let Some(last) = view.imports.last_mut() {
-                last.conversations = record.conversations;
-                last.messages = record.messages;
-            }
-        });
-    }
-
-    fn blank(&self, source: &str) -> ImportRecord {
-        ImportRecord {
-            id: Uuid::new_v4().to_string(),
-            job: self.id.to_string(),
-            source: source.to_owned(),
-            path: self.request.path.display().to_string(),
-            source_checksum: None,
-            provider: None,
-            importer: None,
-            plugin: None,
-            status: ImportStatus::Running,
-            reason: None,
-            conversations: Counts::default(),
-            messages: Counts::default(),
-            memories: Counts::default(),
-            same_as: None,
-            attachments: 0,
-            skipped: Vec::new(),
-            warnings: Vec::new(),
-            warnings_found: 0,
-            issue_pages: 0,
-            revisions: None,
-            bytes: 0,
-            started_at: self.inner.clock.now_micros(),
-            finished_at: None,
-            elapsed_ms: 0,
-            dry_run: self.request.dry_run,
-            differences: Vec::new(),
-            differences_found: 0,
-        }
-    }
-
-    fn describe(&self, source: &Source, found: &Found, bytes: u64) -> ImportRecord {
-        ImportRecord {
-            provider: Some(found.reader.platform().to_owned()),
-            importer: Some(found.format.clone()),
-            plugin: Some(found.reader.software()),
-            bytes,
-            ..self.blank(&source.name)
-        }
-    }
-
-    /// Ends the job for all others: it was cancelled, and its source does not answer. Its thread is left behind; when it comes
-    /// back, it finds that all was said.
-    pub(super) fn let_go(&self) {
-        let mut left = self.left();
-        if *left || self.view.borrow().phase == Phase::Ended {
-            return;
-        }
-        let running = self.view.borrow().imports.iter().find(|import| !import.ended()).cloned();
-        let mut record = running.unwrap_or_else(|| self.blank(&self.name()));
-        record.status = ImportStatus::Cancelled;
-        record.reason = Some(SILENT.to_owned());
-        let record = self.put_end(record);
-        self.show(|view| {
-            view.imports.retain(ImportRecord::ended);
-            view.imports.push(record);
-            view.phase = Phase::Ended;
-        });
-        *left = true;
-    }
-
-    /// Tells who wants to hear how it ended, once.
-    pub(super) fn tell_end(&self) {
-        let stopping = self.inner.jobs().stopping;
-        let on_end = self.on_end.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let view = self.view.borrow().clone();
-        // What the end of the daemon broke off was not stopped by a person: it is due again at the next start.
-        let cancelled = |import: &ImportRecord| import.status == ImportStatus::Cancelled;
-        let broken_off = stopping && view.imports.iter().any(cancelled);
-        if let Some(on_end) = on_end.filter(|_| !broken_off) {
-            on_end(&view, self.changed.load(Ordering::Relaxed));
-        }
-    }
-
-    fn left(&self) -> MutexGuard<'_, bool> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Ends an import that wrote no records and shows it.
-    fn end(&self, record: ImportRecord) {
-        let left = self.left();
-        if *left {
-            return;
-        }
-        let record = self.put_end(record);
-        self.show(|view| {
-            view.imports.retain(ImportRecord::ended);
-            view.imports.push(record);
-        });
-    }
-
-    fn put_end(&self, record: ImportRecord) -> ImportRecord {
-        let record = self.finish(record);
-        if self.worth_keeping(&record)
-            && let Err(error) = ledger::put(&self.inner.store, &record, Durability::Now)
-        {
-            tracing::error!(import = record.id, error = chain(&error), "the import is not in the ledger");
-        }
-        record
-    }
-
-    /// A watched folder brings it again when it has settled, so that this end is none.
-    fn will_come_again(&self) -> bool {
-        self.watched.is_some() && self.changed.load(Ordering::Relaxed)
-    }
-
-    /// Whether the history of imports has it: not what came of itself and brought nothing.
-    fn worth_keeping(&self, record: &ImportRecord) -> bool {
-        let nothing = matches!(record.status, ImportStatus::Unrecognized | ImportStatus::Unchanged);
-        let idle = self.watched.is_some() && nothing;
-        !(self.request.dry_run || idle || self.will_come_again())
-    }
-
-    fn finish(&self, mut record: ImportRecord) -> ImportRecord {
-        let now = self.inner.clock.now_micros();
-        record.finished_at = Some(now);
-        record.elapsed_ms = u64::try_from((now - record.started_at) / 1_000).unwrap_or(0);
-        self.replace_last(record.clone());
-        record
-    }
-
-    fn replace_last(&self, record: ImportRecord) {
-        self.show(|view| {
-            if let Some(last) = view.imports.last_mut().filter(|last| last.id == record.id) {
-                *last = record;
-            }
-        });
-    }
-
-    fn show(&self, change: impl FnOnce(&mut JobView)) {
-        self.view.send_modify(change);
+        let pen = (&self.inner.pen, self.cancel.clone(), self.inner.plugins.pace().clone());
+        Writer::new(&self.inner.store, pen, origin, import, self.request.dry_run)
     }
 }

@@ -18,7 +18,8 @@ const LENGTH: usize = 4;
 /// What came of a piece.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Account {
-    /// The import that read it.
+    /// The import that read it; it stands before the text, so that a look-up need not read that.
+    #[serde(skip)]
     pub(super) import: Uuid,
     /// What it said of conversations, one key for each.
     #[serde(with = "hex_keys")]
@@ -74,7 +75,9 @@ fn is_none(count: &u64) -> bool {
 
 impl Account {
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        serde_json::from_slice(bytes).ok()
+        let (import, text) = bytes.split_first_chunk()?;
+        let account: Self = serde_json::from_slice(text).ok()?;
+        Some(Self { import: Uuid::from_bytes(*import), ..account })
     }
 }
 
@@ -87,11 +90,12 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// What stores it: the note with its length before it, then the account.
+    /// What stores it: the note with its length before it, then the account with its import before it.
     pub(super) fn change(&self) -> serde_json::Result<Change> {
         let length = u32::try_from(self.note.len()).unwrap_or(u32::MAX).to_be_bytes();
         let account = serde_json::to_vec(&self.account)?;
-        let value = [length.as_slice(), &self.note, &account].concat();
+        let import = self.account.import.as_bytes();
+        let value = [length.as_slice(), &self.note, import, &account].concat();
         Ok(Change::Ledger(LedgerWrite::Piece { digest: self.digest, value }))
     }
 }
@@ -117,16 +121,17 @@ impl Memo for Stored {
             tracing::warn!(error = crate::chain(&error), "a known piece cannot be looked up");
             None
         });
-        split(&value?).filter(|(_, account)| !self.undone.contains(&account.import)).map(|found| found.0)
+        split(&value?).filter(|(import, _)| !self.undone.contains(import)).map(|found| found.1)
     }
 }
 
-fn split(value: &[u8]) -> Option<(Remembered, Account)> {
+/// The import that read a piece, and what is remembered of it.
+fn split(value: &[u8]) -> Option<(Uuid, Remembered)> {
     let (length, rest) = value.split_at_checked(LENGTH)?;
     let length = usize::try_from(u32::from_be_bytes(length.try_into().ok()?)).ok()?;
     let (note, account) = rest.split_at_checked(length)?;
-    let read = Account::read(account)?;
-    Some((Remembered { note: note.to_vec(), account: account.to_vec() }, read))
+    let import = Uuid::from_bytes(*account.first_chunk()?);
+    Some((import, Remembered { note: note.to_vec(), account: account.to_vec() }))
 }
 
 #[cfg(test)]
@@ -143,11 +148,15 @@ mod tests {
     #[test]
     fn note_and_account_come_back() {
         let (said, evidence) = (vec![[7; 16]], vec![[0; 16], [255; 16]]);
-        let account = Account { messages: 3, said, evidence, ..Account::default() };
+        let account =
+            Account { import: Uuid::from_u128(5), messages: 3, said, evidence, ..Account::default() };
         let known = Known { digest: [1; 32], note: b"note".to_vec(), account: account.clone() };
         let read = value(&known).and_then(|value| split(&value));
-        assert_eq!(read.as_ref().map(|read| read.0.note.as_slice()), Some(b"note".as_slice()));
-        assert_eq!(read.map(|read| read.1), Some(account));
+        assert_eq!(
+            read.as_ref().map(|read| (read.0, read.1.note.as_slice())),
+            Some((account.import, &b"note"[..]))
+        );
+        assert_eq!(read.and_then(|read| Account::read(&read.1.account)), Some(account));
     }
 
     #[test]

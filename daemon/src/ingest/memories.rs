@@ -1,5 +1,6 @@
 //! Brings the store's memories in line with what follows from all evidence in it.
 
+pub(super) mod gone;
 pub(super) mod known;
 pub(super) mod named;
 
@@ -10,6 +11,7 @@ use std::{
 
 use satchel_host::CancelToken;
 use satchel_pam::{
+    embedding::Embedding,
     memory::Memory,
     record::{RecordKind, Skip, Warning},
 };
@@ -23,8 +25,11 @@ use super::{
     write::{Writer, of_the_record},
 };
 use crate::{
-    lineage::{Brought, Counted, Key, Pages, Places, moved, replay_until},
-    plan::evidence::{Derived, Document, Edge, Witness, add_edges, name_successors, outranks},
+    lineage::{
+        Brought, Counted, Key, Pages, Places, moved, replay_until,
+        vectors::{self, Place},
+    },
+    plan::evidence::{Derived, Document, Edge, Named, Vector, Witness, add_edges, name_successors, outranks},
 };
 
 /// Changes of one batch.
@@ -61,6 +66,9 @@ pub(super) fn settle(
     for id in &taken_back {
         derived.relations.remove(id);
     }
+    let mut came = named::named_vectors(embeddings, &keys, record);
+    came.extend(named::told_vectors(store, &derived, vectors, record)?);
+    let vectors = evidence.vectors(store, came)?;
     let touched = std::mem::take(&mut writer.touched);
     let mut batches =
         Batches { by: Some(record.id.clone()), marked: known::marked(store)?, ..Batches::default() };
@@ -74,14 +82,14 @@ pub(super) fn settle(
     for id in taken_back {
         batches.put(Change::WithdrawRelation(id), writer, record)?;
     }
+    writer.wanted()?;
     for change in named::withdrawals(store, &derived, &evidence.documented())? {
         batches.put(change, writer, record)?;
     }
-    let known: BTreeSet<String> = vectors.iter().map(|vector| vector.memory_id.clone()).collect();
-    let known = known.into_iter().filter(|id| derived.memories.contains_key(id)).collect();
     // Moved one by one: an export may bring tens of thousands of memories, and two copies of them would be much.
     let without = Without { evidence: &evidence, derived: OnceCell::new() };
     for (id, memory) in std::mem::take(&mut derived.memories) {
+        writer.wanted()?;
         if let Some(change) = memory_change(store, &id, memory, &touched, &without, record)? {
             batches.put(change, writer, record)?;
         }
@@ -89,10 +97,8 @@ pub(super) fn settle(
     for change in named::relation_changes(store, derived.relations, &replayed, &writer.undone)? {
         batches.put(change, writer, record)?;
     }
-    for change in named::embedding_changes(store, embeddings, &keys, record)? {
-        batches.put(change, writer, record)?;
-    }
-    for change in named::vector_changes(store, &known, vectors, record)? {
+    writer.wanted()?;
+    for change in vectors {
         batches.put(change, writer, record)?;
     }
     if batches.marked {
@@ -115,6 +121,7 @@ fn refuse_documents(
     record: &mut ImportRecord,
 ) -> Result<(), IngestError> {
     for Document { memory, exported } in std::mem::take(&mut writer.documents) {
+        writer.wanted()?;
         let change = Change::Memory(Box::new(memory));
         let refusal = store.accepts(std::slice::from_ref(&change)).err();
         let Change::Memory(memory) = change else { continue };
@@ -170,6 +177,8 @@ struct Evidence {
     documents: Vec<Document>,
     /// Relations that this import names.
     edges: Vec<Edge>,
+    /// Vectors that were stored before it was noted who brought them.
+    found: Vec<EvidenceWrite>,
 }
 
 impl Evidence {
@@ -215,7 +224,7 @@ impl Evidence {
                 document.encode().map_err(|_| IngestError::Unencodable { what: "a memory of a document" })?;
             known.keys.remove(&key_of(&id));
         }
-        Ok(Self { known, fresh, reports, documents, edges: Vec::new() })
+        Ok(Self { known, fresh, reports, documents, edges: Vec::new(), found: Vec::new() })
     }
 
     /// Without the edges that are named.
@@ -242,6 +251,38 @@ impl Evidence {
         let reports = std::mem::take(&mut self.reports).into_iter();
         let unknown = reports.filter(|(key, _)| !self.known.keys.contains(key));
         changes.extend(unknown.map(|(id, json)| Change::Evidence(EvidenceWrite { id, json })));
+        changes.extend(std::mem::take(&mut self.found).into_iter().map(Change::Evidence));
+        Ok(changes)
+    }
+
+    /// Notes the vectors that `came`; answers what shows those that stand, and keeps the others.
+    fn vectors(&mut self, store: &Store, came: Vec<Embedding>) -> Result<Vec<Change>, IngestError> {
+        let mut places: BTreeMap<Place, BTreeMap<String, Embedding>> = BTreeMap::new();
+        for embedding in came {
+            let Named { memory, model, digest, .. } = vectors::name(&embedding)?;
+            places.entry((memory, model)).or_default().insert(digest, embedding);
+        }
+        let known = vectors::standing(&self.known.vectors);
+        let mut changes = Vec::new();
+        for (place, came) in places {
+            let mut all: Vec<Named> = known.get(&place).cloned().into_iter().collect();
+            let stored = store.embedding(&place.0, &place.1)?.map(|stored| stored.embedding);
+            let stored = stored.as_ref().map(vectors::name).transpose()?;
+            for named in came.values().map(vectors::name).collect::<Result<Vec<_>, _>>()? {
+                let (key, json) = encoded(&named, false)?;
+                self.reports.insert(key, json);
+                all.push(named);
+            }
+            if let Some(named) = stored {
+                let [said, found] = [encoded(&named, false)?, encoded(&named, true)?];
+                if [&said, &found].iter().all(|(key, _)| !self.known.keys.contains(key)) {
+                    let (id, json) = found;
+                    self.found.push(EvidenceWrite { id, json });
+                    all.push(named);
+                }
+            }
+            changes.extend(vectors::show(store, &place, all.iter().max(), came)?);
+        }
         Ok(changes)
     }
 
@@ -338,6 +379,12 @@ impl Batches {
     }
 }
 
+fn encoded(named: &Named, found: bool) -> Result<(Key, Vec<u8>), IngestError> {
+    let vector = Vector { named: named.clone(), found };
+    let (id, bytes) = vector.encode().map_err(|_| IngestError::Unencodable { what: "a vector" })?;
+    Ok((key_of(&id), bytes))
+}
+
 /// Bytes of what can be long.
 fn weight(change: &Change) -> usize {
     match change {
@@ -346,3 +393,7 @@ fn weight(change: &Change) -> usize {
         _ => 0,
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests;

@@ -196,8 +196,9 @@ impl Reading<'_, '_, '_> {
         self.undone = undone.into_iter().map(|id| (name.to_owned(), id)).collect();
     }
 
-    /// Tells of the conversations that were taken back there and are shown here. Those whose messages the documents have in
-    /// another conversation have become part of that by now.
+    /// Tells of the conversations that were taken back there and are shown here. They stay: what is shown follows from all that
+    /// imports said, and a document takes back what no import said. Those whose messages the documents have in another conversation
+    /// have become part of that by now.
     fn kept(&mut self) -> Result<(), IngestError> {
         if self.undone.is_empty() {
             return Ok(());
@@ -205,7 +206,7 @@ impl Reading<'_, '_, '_> {
         self.writer.flush(self.record)?;
         for (name, id) in std::mem::take(&mut self.undone) {
             if self.run.store.conversation(&id, None)?.is_some_and(|stored| !stored.withdrawn) {
-                let message = "it was taken back where the export was made; it stays here".to_owned();
+                let message = "it was taken back where the export was made, and stays here; `satchel imports undo ID` of what brought it takes it back here too".to_owned();
                 self.warn(format!("{name}: conversation {id:?}"), message);
             }
         }
@@ -235,16 +236,24 @@ impl Reading<'_, '_, '_> {
         Ok(())
     }
 
-    /// The bytes of a document; why not, for people. A disk that does not answer holds no other import meanwhile.
+    /// The bytes of a document; why not, for people.
     fn read(&mut self, name: &str, limit: u64) -> Result<Result<Vec<u8>, String>, IngestError> {
         let bundle = self.run.bundle;
-        let read = thread::scope(|scope| {
+        let read = self.aside(move || bytes_of(bundle, name, limit))?;
+        self.done += read.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        Ok(read)
+    }
+
+    /// What `work` gives, which reads from the source. A disk that does not answer, or has much to give, holds no other import
+    /// meanwhile. What a cancel cut off is nobody's fault: it is neither a skip nor a failure.
+    fn aside<T: Send>(&mut self, work: impl FnOnce() -> T + Send) -> Result<T, IngestError> {
+        let given = thread::scope(|scope| {
             let (sender, receiver) = mpsc::sync_channel(1);
             // Nobody listens only if this import has failed meanwhile.
-            scope.spawn(move || drop(sender.send(bytes_of(bundle, name, limit))));
+            scope.spawn(move || drop(sender.send(work())));
             loop {
                 match receiver.recv_timeout(IDLE) {
-                    Ok(read) => break Ok(read),
+                    Ok(given) => break Ok(given),
                     Err(RecvTimeoutError::Timeout) => self.writer.let_others(self.record)?,
                     Err(RecvTimeoutError::Disconnected) => {
                         break Err(IngestError::Unencodable { what: "what a reader read" });
@@ -252,8 +261,8 @@ impl Reading<'_, '_, '_> {
                 }
             }
         })?;
-        self.done += read.as_ref().map_or(0, |bytes| bytes.len() as u64);
-        Ok(read)
+        self.writer.wanted()?;
+        Ok(given)
     }
 
     /// Takes an id for a record of this run; why not, if it has been taken.

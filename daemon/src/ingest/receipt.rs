@@ -184,8 +184,25 @@ impl ImportRecord {
         }
     }
 
+    /// Brings this earlier state of the same import up to `record`; what it lists already is not copied again.
+    pub fn keep_up(&mut self, record: &Self) {
+        (self.conversations, self.messages, self.memories) =
+            (record.conversations, record.messages, record.memories);
+        (self.attachments, self.revisions) = (record.attachments, record.revisions);
+        (self.warnings_found, self.issue_pages) = (record.warnings_found, record.issue_pages);
+        self.differences_found = record.differences_found;
+        grow(&mut self.skipped, &record.skipped);
+        grow(&mut self.warnings, &record.warnings);
+        grow(&mut self.differences, &record.differences);
+    }
+
     /// Whether it is over.
     pub fn ended(&self) -> bool {
         self.status != ImportStatus::Running
     }
+}
+
+/// Lists only grow.
+fn grow<T: Clone>(list: &mut Vec<T>, now: &[T]) {
+    list.extend_from_slice(now.get(list.len()..).unwrap_or_default());
 }

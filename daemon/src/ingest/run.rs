@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, thread, time::Duration};
 
 use satchel_host::{
-    CancelToken, Emitted, Files, Limits, Memo, Plugin, RunError, Summary, Verdict,
+    CancelToken, Emitted, Files, Limits, Memo, Pace, Plugin, RunError, Stride, Summary, Verdict,
     channel::{self, Next, Receiver, Sender, Weight},
 };
 use satchel_pam::{
@@ -11,7 +11,7 @@ use satchel_pam::{
     record::{EmbeddingRecord, Evidence, RecordKind, RelationRecord, Skip, Warning},
     relation::Relation,
 };
-use satchel_store::Store;
+use satchel_store::{Store, points};
 
 use super::{
     IngestError,
@@ -31,6 +31,9 @@ use crate::{
 
 /// Encoded records between the second and the third thread.
 const QUEUE_BYTES: usize = 4 << 20;
+/// Why an import ends that cannot count what an earlier one read.
+const UNREAD: &str = "what is known of an earlier import does not read; `satchel doctor` looks at the store, and `--again` \
+                      reads the export anew";
 /// How long a batch is held open for records that do not come.
 pub(super) const IDLE: Duration = Duration::from_millis(500);
 
@@ -43,6 +46,8 @@ pub(super) struct Run<'a> {
     pub(super) limits: &'a Limits,
     pub(super) cancel: &'a CancelToken,
     pub(super) dry_run: bool,
+    /// Makes room for questions.
+    pub(super) pace: &'a Pace,
     /// Whether pieces that an earlier import read need not be read again.
     pub(super) recall: bool,
 }
@@ -129,11 +134,12 @@ impl Run<'_> {
         let purged = Purged::of(self.store)?;
         let memo = if self.recall { Some(memo::of(self.store.clone())?) } else { None };
         let bytes = std::sync::atomic::AtomicU64::new(0);
-        let total = self.bundle.bytes();
+        let (total, mut stride) = (self.bundle.bytes(), self.pace.stride());
         thread::scope(|scope| {
             let shown = &bytes;
             let reading = scope.spawn(move || self.read((&reader, &purged), memo, &sender, shown));
-            let written = write_all(&receiver, writer, record, &|record| {
+            let written = write_all(&receiver, writer, record, &mut |record| {
+                stride.step();
                 progress(bytes.load(std::sync::atomic::Ordering::Relaxed), total, record);
             });
             // With the receiver gone, the reading thread ends at its next record.
@@ -162,6 +168,8 @@ impl Run<'_> {
             undated: Vec::new(),
             natural: BTreeMap::new(),
             piece: None,
+            unread: false,
+            stride: self.pace.stride(),
         };
         let files: Arc<dyn Files> = Arc::new(self.bundle.clone());
         let (plugin, limits) = (self.plugin, self.limits);
@@ -173,6 +181,7 @@ impl Run<'_> {
             if stage.take(emitted) { Verdict::Proceed } else { Verdict::Stop }
         });
         stage.finish();
+        let outcome = if stage.unread { Err(RunError::Host(UNREAD.to_owned())) } else { outcome };
         (stage.tail, outcome)
     }
 }
@@ -181,9 +190,13 @@ fn write_all(
     receiver: &Receiver<Normalised>,
     writer: &mut Writer<'_>,
     record: &mut ImportRecord,
-    progress: &dyn Fn(&ImportRecord),
+    progress: &mut dyn FnMut(&ImportRecord),
 ) -> Result<(), IngestError> {
     loop {
+        if writer.cancel.cancelled() {
+            // What waits in the queue is left: to look all of it up could take seconds.
+            return writer.flush(record);
+        }
         match receiver.recv_within(IDLE) {
             Next::Item(item) => writer.take(item, record)?,
             // Other imports must not wait for a disk that does not answer this one.
@@ -191,6 +204,7 @@ fn write_all(
             Next::End => return writer.flush(record),
         }
         progress(record);
+        points::reached("record taken");
     }
 }
 
@@ -210,11 +224,15 @@ struct Stage<'a> {
     natural: BTreeMap<String, Place>,
     /// What came of the piece at hand, as long as it may be remembered.
     piece: Option<Account>,
+    /// Whether the account of a piece did not read.
+    unread: bool,
+    stride: Stride,
 }
 
 impl Stage<'_> {
     /// False once nobody listens any more.
     fn take(&mut self, emitted: Emitted) -> bool {
+        self.stride.step();
         match emitted {
             Emitted::Conversation(record) => self.conversation(*record),
             Emitted::Evidence(evidence) => {
@@ -251,8 +269,11 @@ impl Stage<'_> {
 
     fn again(&mut self, account: &[u8]) -> bool {
         self.piece = None;
-        // It was read before it was handed to the host.
-        let account = Account::read(account).unwrap_or_default();
+        let Some(account) = Account::read(account) else {
+            // The plugin was told that the piece is known: nobody else reads it.
+            self.unread = true;
+            return false;
+        };
         self.newest = account.newest.map_or(self.newest, |newest| newest.max(self.newest));
         self.send(Normalised::Again(Box::new(account)))
     }

@@ -123,3 +123,17 @@ impl Inner {
         Duration::from_millis(self.patience.load(Ordering::Relaxed))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::{pen, run::IDLE};
+
+    /// The longest ways from a cancel to the end of its job: a source that does not answer is let go at the look after that; who
+    /// waits for the pen, or for records that do not come, looks up in between.
+    #[test]
+    fn a_cancel_takes_effect_within_a_second() {
+        let second = Duration::from_secs(1);
+        assert!(LET_GO + 2 * LOOK < second && pen::LOOK + IDLE < second && crate::plugins::LOOK < second);
+    }
+}

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::{
     IngestError, Inner, UNDONE, ledger,
-    memories::named::relation_changes,
+    memories::{gone::gone, named::relation_changes},
     receipt::{ImportRecord, ImportStatus},
     write::{
         Writer,
@@ -27,10 +27,13 @@ use super::{
     },
 };
 use crate::{
-    lineage::{self, Brought, Counted, Family, Key, Part, UndoRecord, Undone},
+    lineage::{
+        self, Brought, Counted, Family, Key, Part, UndoRecord, Undone,
+        vectors::{self, Place},
+    },
     plan::{
         assemble::{self, Labels},
-        evidence::Derived,
+        evidence::Named,
     },
 };
 
@@ -114,7 +117,7 @@ impl Inner {
             .map_err(|_| IngestError::Unencodable { what: "the id of an import" })?;
         allowed(&self.store, &record, import, request.turn)?;
         // Two at once would each write what the other had just made wrong.
-        let _alone = self.turns.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _alone = self.undoing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let preview = if request.dry_run || request.expected.is_some() {
             Some(Run::new(self, import, &record, request.turn, true, cancel)?.go()?)
         } else {
@@ -231,8 +234,8 @@ impl<'a> Run<'a> {
             reason: UNDONE.to_owned(),
             at_micros: inner.clock.now_micros(),
         };
-        let turn = (&inner.turn, cancel.clone());
-        let writer = Writer::new(&inner.store, turn, origin, import_of(record), dry_run);
+        let pen = (&inner.pen, cancel.clone(), inner.plugins.pace().clone());
+        let writer = Writer::new(&inner.store, pen, origin, import_of(record), dry_run);
         let outcome = Outcome {
             import: record.clone(),
             conversations: Effect::default(),
@@ -255,7 +258,7 @@ impl<'a> Run<'a> {
     }
 
     fn turn(&mut self) -> Result<(), IngestError> {
-        // An import that looked before the undo was noted has committed when the turn is ours; the next one knows of it.
+        // An import that looked before the undo was noted has committed when the pen is ours; the next one knows of it.
         self.writer.hold()?;
         self.writer.flush(&mut self.scratch)?;
         let brought = lineage::brought(&self.inner.store, Brought::Parts, self.import)?;
@@ -372,10 +375,17 @@ impl<'a> Run<'a> {
         let store = &self.inner.store;
         let stop = || self.writer.cancel.cancelled();
         let counted = |undone| Counted::until(store, undone, &stop)?.ok_or(IngestError::Cancelled);
-        let was = counted(&self.before)?.derive();
+        let (was, had) = {
+            let counted = counted(&self.before)?;
+            (counted.derive(), vectors::standing(&counted.vectors))
+        };
         let counted = counted(&self.after)?;
+        let vectors = self.vectors(&had, &vectors::standing(&counted.vectors))?;
         let (now, replayed) = (counted.derive(), counted.replayed());
-        let mut changes = self.withdrawn(&was, &now)?;
+        let mut changes = gone(store, &was, &now)?;
+        let relations = changes.iter().filter(|change| matches!(change, Change::WithdrawRelation(_))).count();
+        self.outcome.relations.withdrawn += relations as u64;
+        self.outcome.memories.withdrawn += (changes.len() - relations) as u64;
         for (id, memory) in now.memories {
             let stored = store.memory(&id, None)?;
             match stored {
@@ -388,6 +398,7 @@ impl<'a> Run<'a> {
         let drawn = relation_changes(store, now.relations, &replayed, &self.after)?;
         self.outcome.relations.restored += drawn.len() as u64;
         changes.extend(drawn);
+        changes.extend(vectors);
         if !self.dry_run {
             let mut rest = changes.into_iter().peekable();
             while rest.peek().is_some() {
@@ -400,23 +411,16 @@ impl<'a> Run<'a> {
         self.writer.flush(&mut self.scratch)
     }
 
-    /// What followed from the evidence before and follows no more.
-    fn withdrawn(&mut self, was: &Derived, now: &Derived) -> Result<Vec<Change>, IngestError> {
-        let store = &self.inner.store;
+    /// What shows the vectors that stand without what the import brought, or with it again.
+    fn vectors(
+        &self,
+        was: &BTreeMap<Place, Named>,
+        now: &BTreeMap<Place, Named>,
+    ) -> Result<Vec<Change>, IngestError> {
         let mut changes = Vec::new();
-        let gone: BTreeSet<&String> =
-            was.relations.keys().filter(|id| !now.relations.contains_key(*id)).collect();
-        for id in gone {
-            if store.relation(id, None)?.is_some_and(|stored| !stored.withdrawn) {
-                self.outcome.relations.withdrawn += 1;
-                changes.push(Change::WithdrawRelation(id.clone()));
-            }
-        }
-        for id in was.memories.keys().filter(|id| !now.memories.contains_key(*id)) {
-            if let Some(stored) = store.memory(id, None)?.filter(|stored| !stored.withdrawn) {
-                self.outcome.memories.withdrawn += 1;
-                changes.push(Change::WithdrawMemory(Box::new(stored.memory)));
-            }
+        let places: BTreeSet<&Place> = was.keys().chain(now.keys()).collect();
+        for place in places.into_iter().filter(|place| was.get(*place) != now.get(*place)) {
+            changes.extend(vectors::show(&self.inner.store, place, now.get(place), BTreeMap::new())?);
         }
         Ok(changes)
     }

@@ -5,7 +5,7 @@ pub(super) mod groups;
 
 use std::collections::BTreeSet;
 
-use satchel_host::CancelToken;
+use satchel_host::{CancelToken, Pace};
 use satchel_pam::{conversation::ImportMetadata, record::Skip};
 use satchel_store::{Batch, Change, MessageWrite, Origin, Store, StoreError};
 
@@ -13,9 +13,9 @@ use super::{
     IngestError,
     memo::{Account, Known},
     memories,
+    pen::{Held, Pen},
     receipt::ImportRecord,
     run::Normalised,
-    turn::{Held, Turns},
 };
 use crate::{
     lineage::{self, Brought, Key, Pages, Undone},
@@ -26,6 +26,8 @@ use crate::{
 const BATCH_BYTES: usize = 8 << 20;
 /// Conversations of one batch.
 const BATCH_CONVERSATIONS: usize = 256;
+/// While somebody asks questions, batches are so many times smaller: the engine lets nobody read while it takes one.
+const WHILE_ASKED: usize = 16;
 /// Pieces that are remembered at once when their evidence is stored.
 const LATE_PIECES: usize = 400;
 
@@ -33,11 +35,13 @@ const LATE_PIECES: usize = 400;
 pub(super) struct Writer<'a> {
     pub(super) store: &'a Store,
     /// Guards the way from a look-up to its commit: two imports may hold the same conversation.
-    turn: &'a Turns,
+    pen: &'a Pen,
     held: Option<Held<'a>>,
     /// Whether anybody still wants it.
     pub(super) cancel: CancelToken,
-    /// The imports whose word does not count, as of the time when the turn was taken.
+    /// Whether somebody asks.
+    pace: Pace,
+    /// The imports whose word does not count, as of the time when the pen was taken.
     pub(super) undone: Undone,
     /// What they alone said of conversations.
     pub(super) left_out: BTreeSet<Key>,
@@ -53,9 +57,9 @@ pub(super) struct Writer<'a> {
     changes: Vec<Change>,
     bytes: usize,
     pending: BTreeSet<String>,
-    /// Messages of the batch that were grouped from rows.
-    rows: BTreeSet<String>,
-    /// Whether some of them may have got another conversation than memories name.
+    /// Conversations of rows that wait for the rest of their kind.
+    waiting: groups::Waiting,
+    /// Whether messages may have got another conversation than memories name.
     moved: bool,
     /// Conversations and messages as a dry run would leave them, so that a record met twice counts once as new.
     pub(super) touched: BTreeSet<String>,
@@ -66,13 +70,15 @@ pub(super) struct Writer<'a> {
     /// Pieces that are remembered when their evidence is stored.
     late: Vec<Change>,
     spilled: Vec<Skip>,
+    /// How many of them are stored already, as the beginning of a page.
+    begun: usize,
     pages: u32,
 }
 
 impl<'a> Writer<'a> {
     pub(super) fn new(
         store: &'a Store,
-        (turn, cancel): (&'a Turns, CancelToken),
+        (pen, cancel, pace): (&'a Pen, CancelToken, Pace),
         origin: Origin,
         import: ImportMetadata,
         dry_run: bool,
@@ -80,9 +86,10 @@ impl<'a> Writer<'a> {
         let said = Pages::new(origin.import.unwrap_or_default(), Brought::Parts);
         Self {
             store,
-            turn,
+            pen,
             held: None,
             cancel,
+            pace,
             undone: Undone::new(),
             left_out: BTreeSet::new(),
             said,
@@ -94,7 +101,7 @@ impl<'a> Writer<'a> {
             changes: Vec::new(),
             bytes: 0,
             pending: BTreeSet::new(),
-            rows: BTreeSet::new(),
+            waiting: groups::Waiting::default(),
             moved: false,
             touched: BTreeSet::new(),
             witnesses: Vec::new(),
@@ -102,6 +109,7 @@ impl<'a> Writer<'a> {
             evidence: 0,
             late: Vec::new(),
             spilled: Vec::new(),
+            begun: 0,
             pages: 0,
         }
     }
@@ -110,7 +118,7 @@ impl<'a> Writer<'a> {
     pub(super) fn take(&mut self, item: Normalised, record: &mut ImportRecord) -> Result<(), IngestError> {
         match item {
             Normalised::Conversation(conversation) if groups::are(&conversation) => {
-                self.groups(*conversation, record)?;
+                self.group(*conversation, record)?;
             }
             Normalised::Conversation(conversation) => self.conversation(*conversation, record)?,
             Normalised::Evidence(witnesses) => self.evidence(witnesses)?,
@@ -130,14 +138,16 @@ impl<'a> Writer<'a> {
             Normalised::Known(known) => self.remember(*known)?,
             Normalised::Again(account) => self.again(*account, record)?,
         }
-        if self.bytes >= BATCH_BYTES || self.pending.len() >= BATCH_CONVERSATIONS {
-            self.flush(record)?;
+        let part = if self.pace.asked_lately() { WHILE_ASKED } else { 1 };
+        if self.bytes >= BATCH_BYTES / part || self.pending.len() >= BATCH_CONVERSATIONS / part {
+            self.store_batch(record)?;
         }
         Ok(())
     }
 
     /// Counts what an earlier import read: all of it is stored, and this import says it too.
     fn again(&mut self, account: Account, record: &mut ImportRecord) -> Result<(), IngestError> {
+        self.piece = None;
         self.hold()?;
         if self.undone.contains(&account.import) {
             return Err(IngestError::UndoneMeanwhile);
@@ -155,7 +165,7 @@ impl<'a> Writer<'a> {
         self.again.extend(evidence);
         for key in said {
             if self.says(key) {
-                self.flush(record)?;
+                self.store_batch(record)?;
                 self.hold()?;
             }
         }
@@ -217,7 +227,7 @@ impl<'a> Writer<'a> {
         self.bytes += weight(&change);
         self.changes.push(change);
         if self.bytes >= BATCH_BYTES {
-            // The turn stays held: the caller is in the middle of what it looked up.
+            // The pen stays held: the caller is in the middle of what it looked up.
             let changes = std::mem::take(&mut self.changes);
             self.bytes = 0;
             self.commit(changes, record)?;
@@ -225,27 +235,37 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Commits the batch. Durable when this returns.
+    /// Commits everything that was taken. Durable when this returns.
     pub(super) fn flush(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
+        self.say_groups(record)?;
+        self.store_batch(record)
+    }
+
+    /// Commits the batch, and gives up the pen.
+    fn store_batch(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
         let page = self.said.rest().filter(|_| !self.dry_run);
         self.changes.extend(page);
+        self.store_changes(record)?;
+        self.held = None;
+        Ok(())
+    }
+
+    /// Commits the batch. The pen stays held.
+    fn store_changes(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
         if std::mem::take(&mut self.moved) {
             self.changes.push(memories::unsettled(&record.id));
         }
         let changes = std::mem::take(&mut self.changes);
         self.bytes = 0;
         self.pending.clear();
-        self.rows.clear();
-        if !changes.is_empty() {
-            self.commit(changes, record)?;
-        }
-        self.held = None;
-        Ok(())
+        if changes.is_empty() { Ok(()) } else { self.commit(changes, record) }
     }
 
-    /// Commits the batch and gives up the turn, if it is held: nothing comes for now.
+    /// Commits the batch and gives up the pen, if it is held: nothing comes for now, and maybe never. What waits for the rest of
+    /// its kind goes on waiting, and holds nobody up.
     pub(super) fn let_others(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
-        if self.held.is_some() { self.flush(record) } else { Ok(()) }
+        self.begin_page(record)?;
+        if self.held.is_some() { self.store_batch(record) } else { Ok(()) }
     }
 
     /// Commits `changes` as they are.
@@ -270,10 +290,10 @@ impl<'a> Writer<'a> {
         if self.cancel.cancelled() { Err(IngestError::Cancelled) } else { Ok(()) }
     }
 
-    /// Takes the turn, if it is not held.
+    /// Takes the pen, if it is not held.
     pub(super) fn hold(&mut self) -> Result<(), IngestError> {
         if self.held.is_none() {
-            self.held = Some(self.turn.take(&self.cancel).ok_or(IngestError::Cancelled)?);
+            self.held = Some(self.pen.take(&self.cancel).ok_or(IngestError::Cancelled)?);
             self.undone = lineage::undone(self.store)?;
             self.left_out = lineage::left_out(self.store, Brought::Parts, &self.undone)?;
         }
@@ -296,6 +316,17 @@ impl<'a> Writer<'a> {
             self.pages += 1;
             record.issue_pages = self.pages;
         }
+        self.begun = 0;
+        Ok(())
+    }
+
+    /// Writes a page of issues as far as it goes; it is written again when it is full.
+    fn begin_page(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
+        if self.spilled.len() > self.begun && !self.dry_run {
+            super::ledger::put_issues(self.store, self.origin.import, self.pages, &self.spilled)?;
+            self.begun = self.spilled.len();
+            record.issue_pages = self.pages + 1;
+        }
         Ok(())
     }
 }
@@ -314,3 +345,6 @@ fn weight(change: &Change) -> usize {
 pub(super) fn of_the_record(error: &StoreError) -> bool {
     matches!(error, StoreError::TooLarge { .. } | StoreError::IdCollision { .. } | StoreError::Twice { .. })
 }
+
+#[cfg(test)]
+mod tests;

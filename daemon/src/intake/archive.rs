@@ -109,13 +109,18 @@ pub(super) enum Listed {
     Unread { name: String, reason: &'static str },
 }
 
-/// Lists the archive in `file`; `path` names it in errors.
-pub(super) fn list(file: SharedFile, path: &Path, limits: &Limits) -> Result<Vec<Listed>, IntakeError> {
+/// Lists the archive in `file`, whose directory `reader` reads; `path` names it in errors.
+pub(super) fn list(
+    file: SharedFile,
+    reader: impl Read + Seek,
+    path: &Path,
+    limits: &Limits,
+) -> Result<Vec<Listed>, IntakeError> {
     let damaged =
         |error: ZipError| IntakeError::DamagedArchive { path: path.to_owned(), problem: error.to_string() };
     let hostile =
         |problem: &str| IntakeError::HostileArchive { path: path.to_owned(), problem: problem.to_owned() };
-    let mut archive = ZipArchive::new(file.clone()).map_err(damaged)?;
+    let mut archive = ZipArchive::new(reader).map_err(damaged)?;
     if archive.len() > limits.entries {
         return Err(IntakeError::TooManyFiles { path: path.to_owned(), limit: limits.entries });
     }
@@ -141,10 +146,7 @@ pub(super) fn list(file: SharedFile, path: &Path, limits: &Limits) -> Result<Vec
     Ok(listed)
 }
 
-fn line(
-    entry: &zip::read::ZipFile<'_, SharedFile>,
-    file: &SharedFile,
-) -> Result<Option<Listed>, IntakeError> {
+fn line(entry: &zip::read::ZipFile<'_, impl Read>, file: &SharedFile) -> Result<Option<Listed>, IntakeError> {
     let name = match entry.name() {
         Ok(name) => name.into_owned(),
         Err(_) => String::from_utf8_lossy(entry.name_raw()).into_owned(),

@@ -134,15 +134,19 @@ impl Files for Bundle {
     }
 
     fn open(&self, path: &str, offset: u64) -> io::Result<Box<dyn Read + Send>> {
-        let _asked = self.pulse.call();
-        let bytes = match self.places.get(path) {
-            Some(Place::Plain(place)) => entry::plain(below::file(&self.base, place)?, offset),
-            Some(Place::Packed(packed)) => entry::packed(packed, offset, &self.limits, &self.unpacked),
+        let asked = self.pulse.call();
+        let (bytes, before) = match self.places.get(path) {
+            Some(Place::Plain(place)) => (entry::plain(below::file(&self.base, place)?, offset)?, 0),
+            Some(Place::Packed(packed)) => (entry::packed(packed, &self.limits, &self.unpacked)?, offset),
             None => {
-                Err(io::Error::new(io::ErrorKind::NotFound, format!("the export holds no file {path:?}")))
+                let problem = format!("the export holds no file {path:?}");
+                return Err(io::Error::new(io::ErrorKind::NotFound, problem));
             }
-        }?;
-        Ok(Box::new(Stoppable { bytes, cancel: self.cancel.clone(), pulse: self.pulse.clone() }))
+        };
+        drop(asked);
+        let mut reader = Stoppable { bytes, cancel: self.cancel.clone(), pulse: self.pulse.clone() };
+        entry::skip(&mut reader, before)?;
+        Ok(Box::new(reader))
     }
 }
 
@@ -207,7 +211,9 @@ impl Builder {
         limits: &Limits,
         outermost: bool,
     ) -> Result<(), IntakeError> {
-        for line in archive::list(file, path, limits)? {
+        let (cancel, pulse) = (self.cancel.clone(), self.pulse.clone());
+        let reader = Stoppable { bytes: file.clone(), cancel, pulse };
+        for line in archive::list(file, reader, path, limits)? {
             match line {
                 Listed::Unread { name, reason } => self.unread(format!("{prefix}{name}"), reason),
                 Listed::File { name, packed } if outermost && category(&name) => {
@@ -285,7 +291,7 @@ fn spill(
     (cancel, pulse): (&CancelToken, &Pulse),
 ) -> io::Result<SharedFile> {
     let mut file = tempfile::tempfile()?;
-    let bytes = entry::packed(packed, 0, limits, &Unpacked::default())?;
+    let bytes = entry::packed(packed, limits, &Unpacked::default())?;
     let (cancel, pulse) = (cancel.clone(), pulse.clone());
     io::copy(&mut Stoppable { bytes, cancel, pulse: pulse.clone() }, &mut file)?;
     pulse.beats();

@@ -40,19 +40,20 @@ impl<R: Read> Read for Stoppable<R> {
     }
 }
 
+impl<R: Seek> Seek for Stoppable<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.bytes.seek(to)
+    }
+}
+
 /// Reads a file of a folder from `offset` on.
 pub(super) fn plain(mut file: File, offset: u64) -> io::Result<Box<dyn Read + Send>> {
     file.seek(SeekFrom::Start(offset))?;
     Ok(Box::new(file))
 }
 
-/// Opens a packed entry at `offset` of its unpacked bytes.
-pub(super) fn packed(
-    entry: &Packed,
-    offset: u64,
-    limits: &Limits,
-    sum: &Unpacked,
-) -> io::Result<Box<dyn Read + Send>> {
+/// Opens a packed entry.
+pub(super) fn packed(entry: &Packed, limits: &Limits, sum: &Unpacked) -> io::Result<Box<dyn Read + Send>> {
     let mut header = [0; LOCAL_HEADER];
     let mut local = entry.file.at(entry.header);
     local.read_exact(&mut header)?;
@@ -61,7 +62,7 @@ pub(super) fn packed(
     let data = entry.file.at(entry.header + LOCAL_HEADER as u64 + name + extra).take(entry.packed);
     let bytes: Box<dyn Read + Send> =
         if entry.deflated { Box::new(DeflateDecoder::new(data)) } else { Box::new(data) };
-    let mut reader = Checked {
+    Ok(Box::new(Checked {
         bytes,
         read: 0,
         hasher: Hasher::new(),
@@ -70,12 +71,11 @@ pub(super) fn packed(
         crc32: entry.crc32,
         limits: limits.clone(),
         sum: sum.clone(),
-    };
-    skip(&mut reader, offset)?;
-    Ok(Box::new(reader))
+    }))
 }
 
-fn skip(reader: &mut dyn Read, mut bytes: u64) -> io::Result<()> {
+/// Reads the bytes before an offset: what is packed has no other way there, and gigabytes may lie before it.
+pub(super) fn skip(reader: &mut dyn Read, mut bytes: u64) -> io::Result<()> {
     let mut chunk = vec![0; SKIP_CHUNK];
     while bytes > 0 {
         let want = usize::try_from(bytes).unwrap_or(SKIP_CHUNK).min(SKIP_CHUNK);

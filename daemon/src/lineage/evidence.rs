@@ -7,7 +7,7 @@ use satchel_store::{Store, erased};
 
 use super::{Brought, Key, LineageError, Places, Purged, Undone, decode, left_out};
 use crate::plan::evidence::{
-    Derived, Document, Edge, Spoken, Witness, Word, add_edges, derive_until, outranks,
+    Derived, Document, Edge, Spoken, Vector, Witness, Word, add_edges, derive_until, outranks,
 };
 
 /// The evidence that counts, all of it in memory.
@@ -19,6 +19,8 @@ pub struct Counted {
     pub documents: Vec<Document>,
     /// Relations that were named.
     pub edges: Vec<Edge>,
+    /// Vectors of memories.
+    pub vectors: Vec<Vector>,
     /// All that the person said by hand.
     pub words: Vec<Word>,
     /// What of it counts.
@@ -64,6 +66,8 @@ impl Counted {
                 counted.documents.extend(Some(document).filter(|document| !erased(&document.memory)));
             } else if Edge::is(&record.json) {
                 counted.edges.push(decode(&record.json, WHAT)?);
+            } else if Vector::is(&record.json) {
+                counted.vectors.push(decode(&record.json, WHAT)?);
             } else if Word::is(&record.json) {
                 counted.words.push(decode(&record.json, WHAT)?);
             } else {

@@ -1,11 +1,14 @@
 //! Which parts may belong together where rows have no conversation's id: those that ever shared a row have one family.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use satchel_store::{Change, Ledger, Store};
+use satchel_store::{Change, Ledger, Store, points};
 
 use super::{Family, LineageError, REST, put};
-use crate::plan::evidence::{Derived, Document, Witness};
+use crate::plan::{
+    evidence::{Derived, Document, Witness},
+    sets::Sets,
+};
 
 /// Families of one row that are looked through: each join makes the smaller one point to the larger, so a way of so many
 /// steps would need more rows than there can be.
@@ -17,6 +20,8 @@ pub struct Clan {
     pub key: String,
     /// The family.
     pub family: Family,
+    /// Those of the conversations asked about that are of these rows.
+    pub said: Vec<usize>,
     /// Families that have become part of it.
     gone: BTreeSet<String>,
     /// Rows that nobody spoke of before.
@@ -24,50 +29,52 @@ pub struct Clan {
 }
 
 impl Clan {
-    /// That of `rows`; a new one is named by the conversation `id` that has them.
+    /// Those of the rows of several conversations, each with its id: every row and every family is looked up once. A new one is
+    /// named by the first conversation that is of its rows.
     ///
     /// # Errors
     /// When the ledger does not read.
-    pub fn of<'a>(
-        store: &Store,
-        id: &str,
-        rows: impl Iterator<Item = &'a str>,
-    ) -> Result<Self, LineageError> {
-        let mut keys = BTreeSet::new();
-        let mut fresh = Vec::new();
-        for row in rows {
-            match store.ledger_get(Ledger::Lineage, &row_name(row))? {
-                Some(entry) => drop(keys.insert(String::from_utf8_lossy(&entry.value).into_owned())),
-                None => fresh.push(row.to_owned()),
+    pub fn all(store: &Store, conversations: &[(&str, Vec<&str>)]) -> Result<Vec<Self>, LineageError> {
+        let (mut families, mut fresh) = (Families::new(store), Vec::new());
+        let mut sets = Sets::new(conversations.len());
+        let mut rows: HashMap<&str, usize> = HashMap::new();
+        let mut owners: HashMap<String, usize> = HashMap::new();
+        for (at, row) in
+            conversations.iter().zip(0..).flat_map(|((_, rows), at)| rows.iter().map(move |row| (at, *row)))
+        {
+            if let Some(other) = rows.insert(row, at) {
+                sets.join(at, other);
+                continue;
+            }
+            match families.of(row)? {
+                Some(key) => {
+                    let owner = *owners.entry(key).or_insert(at);
+                    sets.join(at, owner);
+                }
+                None => fresh.push((at, row.to_owned())),
             }
         }
-        let mut families: Vec<(String, Family)> = Vec::new();
-        for key in keys {
-            let (key, family) = settled(store, key)?;
-            if !families.iter().any(|(known, _)| *known == key) {
-                families.push((key, family));
-            }
+        let mut clans: BTreeMap<usize, Gathered> = BTreeMap::new();
+        for at in 0..conversations.len() {
+            clans.entry(sets.first(at)).or_default().said.push(at);
         }
-        families.sort_by_key(|(_, family)| family.parts.len());
-        let (key, mut family) = families.pop().unwrap_or_else(|| (format!("rows {id}"), Family::default()));
-        let mut gone = BTreeSet::new();
-        for (key, other) in families {
-            family.parts.extend(other.parts);
-            family.show(other.shown);
-            gone.insert(key);
+        for (key, at) in owners {
+            clans.entry(sets.first(at)).or_default().keys.push(key);
         }
-        Ok(Self { key, family, gone, fresh })
+        for (at, row) in fresh {
+            clans.entry(sets.first(at)).or_default().fresh.push(row);
+        }
+        let clans = clans.into_iter().map(|(first, Gathered { said, keys, fresh })| {
+            let name = format!("rows {}", conversations[first].0);
+            Self { said, fresh, ..families.united(name, keys) }
+        });
+        Ok(clans.collect())
     }
 
     /// Whether it is one family that was known before.
     #[must_use]
     pub fn alone(&self) -> bool {
         self.gone.is_empty()
-    }
-
-    /// The keys of all families that it touches.
-    pub fn keys(&self) -> impl Iterator<Item = &String> {
-        std::iter::once(&self.key).chain(&self.gone)
     }
 
     /// What stores it.
@@ -100,17 +107,18 @@ impl Places {
         documents: &[Document],
     ) -> Result<Self, LineageError> {
         let named = documents.iter().filter_map(|document| document.memory.provenance.message_ref.as_deref());
-        let mut families: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+        let mut families = Families::new(store);
+        let mut wanted: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         for row in witnesses.filter_map(|witness| witness.row.as_deref()).chain(named) {
-            if let Some(entry) = store.ledger_get(Ledger::Lineage, &row_name(row))? {
-                let key = String::from_utf8_lossy(&entry.value).into_owned();
-                families.entry(key).or_default().insert(row);
+            if let Some(key) = families.of(row)? {
+                wanted.entry(key).or_default().insert(row);
             }
         }
         let mut places = BTreeMap::new();
-        for (key, rows) in families {
-            for id in settled(store, key)?.1.shown {
-                let shown = store.conversation(&id, None)?.filter(|stored| !stored.withdrawn);
+        for (key, rows) in wanted {
+            for id in families.read.get(&key).iter().flat_map(|family| &family.shown) {
+                points::reached("conversation of a row read");
+                let shown = store.conversation(id, None)?.filter(|stored| !stored.withdrawn);
                 let heads = shown.iter().flat_map(|stored| &stored.heads);
                 let here = heads.filter(|head| rows.contains(head.id.as_str()));
                 places.extend(here.map(|head| (head.id.clone(), id.clone())));
@@ -142,6 +150,60 @@ impl Places {
             Some(Witness { conversation, ..witness.clone() })
         });
         placed.collect()
+    }
+}
+
+/// What is known of a clan before its families are one.
+#[derive(Default)]
+struct Gathered {
+    /// Conversations.
+    said: Vec<usize>,
+    /// Of families.
+    keys: Vec<String>,
+    /// Rows that nobody spoke of before.
+    fresh: Vec<String>,
+}
+
+/// Families of rows, each read once.
+struct Families<'a> {
+    store: &'a Store,
+    /// Under the keys that rows name, the keys where they stand now.
+    settled: HashMap<String, String>,
+    read: HashMap<String, Family>,
+}
+
+impl<'a> Families<'a> {
+    fn new(store: &'a Store) -> Self {
+        Self { store, settled: HashMap::new(), read: HashMap::new() }
+    }
+
+    /// The key of that of `row`; none: nobody spoke of it.
+    fn of(&mut self, row: &str) -> Result<Option<String>, LineageError> {
+        let Some(entry) = self.store.ledger_get(Ledger::Lineage, &row_name(row))? else { return Ok(None) };
+        let named = String::from_utf8_lossy(&entry.value).into_owned();
+        if let Some(key) = self.settled.get(&named) {
+            return Ok(Some(key.clone()));
+        }
+        let (key, family) = settled(self.store, named.clone())?;
+        self.read.insert(key.clone(), family);
+        self.settled.insert(named, key.clone());
+        Ok(Some(key))
+    }
+
+    /// Those under `keys` as one, which stands where the largest stood; a new one is called `name`.
+    fn united(&mut self, name: String, mut keys: Vec<String>) -> Clan {
+        keys.sort_unstable();
+        let all = keys.into_iter().filter_map(|key| Some((self.read.remove(&key)?, key)));
+        let mut families: Vec<(Family, String)> = all.collect();
+        families.sort_by_key(|(family, _)| family.parts.len());
+        let (mut family, key) = families.pop().unwrap_or((Family::default(), name));
+        let mut gone = BTreeSet::new();
+        for (other, key) in families {
+            family.parts.extend(other.parts);
+            family.show(other.shown);
+            gone.insert(key);
+        }
+        Clan { key, family, said: Vec::new(), gone, fresh: Vec::new() }
     }
 }
 

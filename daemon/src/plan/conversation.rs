@@ -3,7 +3,9 @@
 //! Nodes unite by id and never vanish. Of the fields that people change (title, archived, the leaf they look at) the value of
 //! the newest export wins that has one; all other fields keep the richer value.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod union;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_pam::{
     conversation::{ConversationHeader, Participant, Role},
@@ -13,8 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     body::{Body, Digest16, earlier, richer, union_of_raw},
-    tree::{self, Node, TimeSource},
+    tree::TimeSource,
 };
+
+pub use union::{Added, Union, unite, unite_all};
 
 /// When the value of each changeable field was reported, in microseconds of the export's own clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,75 +126,6 @@ pub struct Tally {
     pub unchanged: u64,
 }
 
-/// Unites `report` with what is `known`; `stored` reads the body of a stored message.
-///
-/// # Errors
-/// Those of `stored`.
-pub fn unite<E>(
-    report: Report,
-    nodes: Vec<ReportedNode>,
-    known: Option<Known>,
-    stored: &mut dyn FnMut(&str) -> Result<Body, E>,
-) -> Result<Planned, E> {
-    let mut tally = Tally::default();
-    let before =
-        known.as_ref().map(|known| (known.report.clone(), known.stamps.clone(), parents_of(&known.nodes)));
-    let stamp = report.updated_at.or(report.created_at).unwrap_or(i64::MIN);
-    let alone = known.is_none();
-    let said = (!alone).then(|| Said::of(&report, &nodes));
-    let (report, stamps, held) = match known {
-        Some(Known { report: old, stamps, nodes }) => {
-            let (report, stamps) = unite_reports(old, stamps, report, stamp);
-            (report, stamps, nodes)
-        }
-        None => (report, Stamps::all(stamp), Vec::new()),
-    };
-    let mut all: Vec<(KnownNode, Option<Vec<u8>>)> = held.into_iter().map(|node| (node, None)).collect();
-    let mut index: HashMap<String, usize> =
-        all.iter().enumerate().map(|(at, (node, _))| (node.id.clone(), at)).collect();
-    let mut spare = Vec::new();
-    for node in nodes {
-        if let Some(&at) = index.get(&node.id) {
-            spare.extend(unite_nodes(&mut all[at], node, &mut tally, stored)?);
-        } else {
-            tally.new += 1;
-            index.insert(node.id.clone(), all.len());
-            all.push(fresh(node));
-        }
-    }
-    let after: Vec<_> = all.iter().map(|(node, _)| (node.id.clone(), node.parents.clone())).collect();
-    let same = before.is_some_and(|before| before == (report.clone(), stamps.clone(), after));
-    let changed = !same || tally.new + tally.updated > 0;
-    let sole = alone || said.is_some_and(|said| said.is_all(&report, &stamps, stamp, &all));
-    let nodes = placed(all, report.created_at.or(report.updated_at).unwrap_or(0));
-    Ok(Planned { report, stamps, nodes, messages: tally, changed, sole, spare })
-}
-
-/// Unites all reports of a conversation; every message of the outcome has its body.
-///
-/// # Errors
-/// When bytes are not a body.
-pub fn unite_all(parts: Vec<(Report, Vec<ReportedNode>)>) -> serde_json::Result<Option<Planned>> {
-    let mut bodies: HashMap<String, Vec<u8>> = HashMap::new();
-    let mut outcome: Option<Planned> = None;
-    for (report, nodes) in parts {
-        let known = outcome.take().map(|planned| planned.known());
-        let mut planned = unite(report, nodes, known, &mut |id| {
-            Body::decode(bodies.get(id).map(Vec::as_slice).unwrap_or_default())
-        })?;
-        for node in &mut planned.nodes {
-            if let Some(body) = node.body.take() {
-                bodies.insert(node.known.id.clone(), body);
-            }
-        }
-        outcome = Some(planned);
-    }
-    Ok(outcome.map(|mut planned| {
-        planned.nodes.iter_mut().for_each(|node| node.body = bodies.remove(&node.known.id));
-        planned
-    }))
-}
-
 impl Planned {
     /// What a store that holds it knows.
     #[must_use]
@@ -214,109 +149,9 @@ impl Known {
     }
 }
 
-/// What a report says, to tell it from the union that it became part of.
-struct Said {
-    report: Report,
-    nodes: BTreeMap<String, (Option<String>, Digest16)>,
-}
-
-impl Said {
-    fn of(report: &Report, nodes: &[ReportedNode]) -> Self {
-        let nodes = nodes.iter().map(|node| (node.id.clone(), (node.parent.clone(), node.digest)));
-        Self { report: report.clone(), nodes: nodes.collect() }
-    }
-
-    fn is_all(
-        &self,
-        report: &Report,
-        stamps: &Stamps,
-        stamp: i64,
-        all: &[(KnownNode, Option<Vec<u8>>)],
-    ) -> bool {
-        self.report == *report
-            && *stamps == Stamps::all(stamp)
-            && self.nodes.len() == all.len()
-            && all.iter().all(|(node, _)| {
-                self.nodes.get(&node.id).is_some_and(|(parent, digest)| {
-                    *digest == node.digest && node.parents.as_slice() == parent.as_slice()
-                })
-            })
-    }
-}
-
-fn parents_of(nodes: &[KnownNode]) -> Vec<(String, Vec<String>)> {
-    nodes.iter().map(|node| (node.id.clone(), node.parents.clone())).collect()
-}
-
-fn fresh(node: ReportedNode) -> (KnownNode, Option<Vec<u8>>) {
-    let ReportedNode { id, parent, body, bytes, digest } = node;
-    let known = KnownNode {
-        id,
-        parents: parent.into_iter().collect(),
-        time: body.created_at,
-        role: body.role,
-        hidden: body.hidden(),
-        thought: body.is_thought,
-        digest,
-    };
-    (known, Some(bytes))
-}
-
-fn unite_nodes<E>(
-    held: &mut (KnownNode, Option<Vec<u8>>),
-    node: ReportedNode,
-    tally: &mut Tally,
-    stored: &mut dyn FnMut(&str) -> Result<Body, E>,
-) -> Result<Option<(String, Vec<u8>)>, E> {
-    let mut parents: BTreeSet<String> = held.0.parents.drain(..).collect();
-    parents.extend(node.parent);
-    held.0.parents = parents.into_iter().collect();
-    if node.digest == held.0.digest {
-        tally.unchanged += 1;
-        return Ok(None);
-    }
-    // A body of this very import that is not stored yet can only be met when an export lists a node twice, which the
-    // sandbox refuses; then the stored body is the older report and the union below still holds.
-    let old = match &held.1 {
-        Some(bytes) => Body::decode(bytes).ok(),
-        None => Some(stored(&held.0.id)?),
-    };
-    let Some(old) = old else { return Ok(None) };
-    let union = old.union(&node.body);
-    if union == old {
-        tally.unchanged += 1;
-        return Ok(Some((node.id, node.bytes)));
-    }
-    tally.updated += 1;
-    if let Ok((bytes, digest)) = union.encode() {
-        held.0.time = union.created_at;
-        held.0.role = union.role;
-        held.0.hidden = union.hidden();
-        held.0.thought = union.is_thought;
-        held.0.digest = digest;
-        held.1 = Some(bytes);
-    }
-    Ok((held.0.digest != node.digest).then_some((node.id, node.bytes)))
-}
-
-fn placed(all: Vec<(KnownNode, Option<Vec<u8>>)>, fallback: i64) -> Vec<PlannedNode> {
-    let view: Vec<Node<'_>> =
-        all.iter().map(|(node, _)| Node { id: &node.id, parents: &node.parents, time: node.time }).collect();
-    let places = tree::place(&view, fallback);
-    let ids: Vec<String> = all.iter().map(|(node, _)| node.id.clone()).collect();
-    let mut all: Vec<Option<(KnownNode, Option<Vec<u8>>)>> = all.into_iter().map(Some).collect();
-    places
-        .into_iter()
-        .filter_map(|place| {
-            let (known, body) = all[place.node].take()?;
-            let parent = place.parent.map(|at| ids[at].clone());
-            Some(PlannedNode { known, parent, time: place.time, source: place.source, body })
-        })
-        .collect()
-}
-
 impl Stamps {
-    fn all(stamp: i64) -> Self {
+    /// All of them reported at `stamp`.
+    pub(super) fn all(stamp: i64) -> Self {
         Self {
             title: stamp,
             model: stamp,

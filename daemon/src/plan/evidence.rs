@@ -9,6 +9,7 @@ mod edge;
 mod memory;
 mod sightings;
 mod streams;
+mod vector;
 mod word;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +26,8 @@ use serde::{Deserialize, Serialize};
 use super::body::{Digest16, digest};
 
 pub use document::{Document, Exported};
-pub use edge::{Edge, add_edges};
+pub use edge::{Edge, add_edges, supersedes};
+pub use vector::{Named, Vector};
 pub use word::{Deed, Field, Setting, Spoken, Word, counts, impress, marks, memories_of_act, stamp};
 
 /// A piece of evidence as the store keeps it: keys resolved, times filled in.

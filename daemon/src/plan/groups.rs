@@ -4,25 +4,25 @@
 //! parts, whatever the order in which they came: parts with a message in common unite, and the oldest message names them.
 
 mod grown;
+mod joined;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashSet;
 
 use satchel_pam::{ids, raw::RawObject};
 
 use super::{
-    conversation::{Planned, Report, ReportedNode, unite_all},
+    conversation::{Added, Planned, Report, ReportedNode, Tally, Union},
     tree::{self, Node},
 };
 
 pub use grown::{Titled, grown};
+use joined::{Joined, joined};
+pub use joined::{Outline, Row};
 
 /// The key of `raw_metadata` by which an importer says that it grouped the rows itself; its value says by what.
 const MARK: &str = "grouped_by";
 /// The key of `raw_metadata` by which a conversation that is shown no more names the one that has its messages.
 pub const CONTINUED: &str = "continued_in";
-/// Where rows without a time stand among the others.
-const UNDATED: i64 = i64::MAX;
-
 /// What one export says of a conversation.
 pub type Part = (Report, Vec<ReportedNode>);
 
@@ -31,12 +31,31 @@ pub type Part = (Report, Vec<ReportedNode>);
 pub struct Component {
     /// The id of their conversation.
     pub id: String,
-    /// Their places among the parts that were given.
-    pub parts: Vec<usize>,
+    /// The parts, in the order in which they were given.
+    pub parts: Vec<Place>,
     /// What they come to.
     pub planned: Planned,
     /// Whose title it has.
     pub titled: Titled,
+}
+
+/// What one part was to those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its place among all parts that were given.
+    pub at: usize,
+    /// Of how many conversations it made one with itself.
+    pub joins: usize,
+    /// Its messages.
+    pub messages: Tally,
+    /// Whether the conversation differs by it.
+    pub changed: bool,
+}
+
+impl Place {
+    fn new(at: usize, joins: usize, added: &Added) -> Self {
+        Self { at, joins, messages: added.messages, changed: added.changed || joins > 1 }
+    }
 }
 
 /// Whether the importer put the conversation together, for want of a provider's id.
@@ -71,26 +90,34 @@ fn named(platform: &str, account: Option<&str>, first: &str) -> String {
     ids::conversation_id(platform, account, first).to_string()
 }
 
-/// What `parts` come to, oldest conversation first.
+/// What parts come to of which these are the `outlines`, oldest conversation first; `part` reads one of them, and is asked
+/// once for each.
 ///
 /// An event, which is a hidden message, joins nothing: exports put it to the conversation that goes on around it as far as
 /// they show it. One that stands in several conversations stays in the oldest, which went on before it.
 ///
 /// # Errors
-/// When bytes are not a body.
-pub fn components(platform: &str, parts: Vec<Part>) -> serde_json::Result<Vec<Component>> {
-    let mut sets = joined(&parts);
-    sets.sort_by_cached_key(|set| set.iter().map(|at| begin(&parts[*at])).min());
-    let mut parts: Vec<Option<Part>> = parts.into_iter().map(Some).collect();
+/// Those of `part`.
+pub fn components<E>(
+    platform: &str,
+    outlines: &[Outline],
+    part: &mut dyn FnMut(usize) -> Result<Part, E>,
+) -> Result<Vec<Component>, E> {
+    let Joined { mut sets, joins } = joined(outlines);
+    sets.sort_by_cached_key(|set| set.iter().map(|at| outlines[*at].begin()).min());
     let mut events: HashSet<String> = HashSet::new();
     let mut components = Vec::with_capacity(sets.len());
     for set in sets {
-        let mine: Vec<Part> = set.iter().filter_map(|at| parts[*at].take()).collect();
-        let Some(titled) = mine.iter().map(Titled::of).min() else { continue };
-        if let Some(planned) = united(mine, &mut events)? {
-            let planned = entitled(planned, &titled);
-            components.push(Component { id: name_of(platform, &planned), parts: set, planned, titled });
-        }
+        let Some(titled) = set.iter().map(|at| &outlines[*at].titled).min() else { continue };
+        let (planned, places) = united(&set, part, &mut events)?;
+        let parts = set.iter().zip(&places).map(|(at, added)| Place::new(*at, joins[*at], added)).collect();
+        let planned = entitled(planned, titled);
+        components.push(Component {
+            id: name_of(platform, &planned),
+            parts,
+            planned,
+            titled: titled.clone(),
+        });
     }
     Ok(components)
 }
@@ -100,70 +127,29 @@ fn name_of(platform: &str, planned: &Planned) -> String {
     named(platform, planned.report.account.as_deref(), first.map_or("", |node| &node.known.id))
 }
 
-/// The parts that have a message in common, directly or by others between them.
-fn joined(parts: &[Part]) -> Vec<Vec<usize>> {
-    let mut group: Vec<usize> = (0..parts.len()).collect();
-    let mut owner: HashMap<&str, usize> = HashMap::new();
-    for (at, part) in parts.iter().enumerate() {
-        for node in spoken(part) {
-            let other = *owner.entry(&node.id).or_insert(at);
-            let (one, other) = (root(&mut group, at), root(&mut group, other));
-            group[one.max(other)] = one.min(other);
-        }
-    }
-    let mut sets: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for at in 0..parts.len() {
-        sets.entry(root(&mut group, at)).or_default().push(at);
-    }
-    sets.into_values().collect()
-}
-
-fn root(group: &mut [usize], mut at: usize) -> usize {
-    while group[at] != at {
-        group[at] = group[group[at]];
-        at = group[at];
-    }
-    at
-}
-
-/// The messages of a part in which somebody speaks; all, if nobody does.
-fn spoken(part: &Part) -> impl Iterator<Item = &ReportedNode> {
-    let silent = part.1.iter().all(|node| node.body.hidden());
-    part.1.iter().filter(move |node| silent || !node.body.hidden())
-}
-
-/// When a part begins, and with which message.
-fn begin(part: &Part) -> (i64, &str) {
-    let first = spoken(part).map(|node| (node.body.created_at.unwrap_or(UNDATED), node.id.as_str())).min();
-    first.unwrap_or((UNDATED, ""))
-}
-
-/// Unites parts without the `events` of older conversations, and notes their own.
-fn united(mut parts: Vec<Part>, events: &mut HashSet<String>) -> serde_json::Result<Option<Planned>> {
-    let mut elsewhere = Vec::new();
-    for (_, nodes) in &mut parts {
-        elsewhere.clear();
+/// Unites the parts of a set without the `events` of older conversations, and notes their own.
+fn united<E>(
+    set: &[usize],
+    part: &mut dyn FnMut(usize) -> Result<Part, E>,
+    events: &mut HashSet<String>,
+) -> Result<(Planned, Vec<Added>), E> {
+    let (mut union, mut places, mut own) = (Union::default(), Vec::with_capacity(set.len()), Vec::new());
+    for at in set {
+        let (report, mut nodes) = part(*at)?;
         let stays = |node: &ReportedNode| !(node.body.hidden() && events.contains(&node.id));
         if nodes.iter().any(stays) {
-            let (own, others): (Vec<_>, Vec<_>) = std::mem::take(nodes).into_iter().partition(stays);
-            *nodes = own;
-            elsewhere.extend(others.into_iter().map(|node| (node.id, node.bytes)));
+            nodes.retain(stays);
         }
+        own.extend(nodes.iter().filter(|node| node.body.hidden()).map(|node| node.id.clone()));
+        places.push(union.add(report, nodes, &mut |_| Ok(None))?);
     }
-    let hidden = parts.iter().flat_map(|(_, nodes)| nodes).filter(|node| node.body.hidden());
-    let own: Vec<String> = hidden.map(|node| node.id.clone()).collect();
     events.extend(own);
-    let Some(mut planned) = unite_all(parts)? else { return Ok(None) };
-    planned.sole &= elsewhere.is_empty();
-    // What the last part says beside the union is kept with it.
-    planned.spare.append(&mut elsewhere);
-    Ok(Some(planned))
+    Ok((union.planned(), places))
 }
 
 /// With its title, and the times of its messages.
 fn entitled(mut planned: Planned, titled: &Titled) -> Planned {
     let report = Report { title: titled.title.clone(), ..dated(&planned) };
-    planned.sole &= report == planned.report;
     planned.report = report;
     planned
 }

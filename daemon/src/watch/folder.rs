@@ -6,10 +6,12 @@
 mod book;
 mod course;
 mod ears;
+mod gone;
+mod ready;
 mod view;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet},
     ffi::{OsStr, OsString},
     io,
     path::PathBuf,
@@ -21,6 +23,7 @@ use self::{
     book::Book,
     course::{Busy, FEED, backed_off},
     ears::Ears,
+    ready::Ready,
 };
 use super::{
     disk::{Disk, Sight},
@@ -28,7 +31,7 @@ use super::{
     mailbox::Pending,
     memory::Memory,
     queue::Queue,
-    settle::{Look, Moment, Settle, Stamp, Step},
+    settle::{Look, Moment, Settle, Step},
 };
 
 /// Files whose ends are looked at before the machine looks up.
@@ -89,9 +92,7 @@ pub(super) struct Folder {
     ears: Ears,
     settle: Settle,
     known: Book,
-    ready: VecDeque<(OsString, Stamp)>,
-    /// The names in `ready`.
-    queued: BTreeSet<OsString>,
+    ready: Ready,
     busy: BTreeMap<OsString, Busy>,
     /// When what failed, or is unknown and changes, is looked at again.
     retries: BTreeMap<OsString, Moment>,
@@ -101,6 +102,8 @@ pub(super) struct Folder {
     /// Why the folder itself cannot be watched.
     broken: Option<Trouble>,
     again: BTreeSet<OsString>,
+    /// What left the folder and is still in the store's ledger.
+    gone: BTreeSet<OsString>,
     identity: Option<(u64, u64)>,
     next_scan: Moment,
     next_pulse: Moment,
@@ -119,14 +122,14 @@ impl Folder {
             ears: Ears::Closed,
             settle,
             known: Book::default(),
-            ready: VecDeque::new(),
-            queued: BTreeSet::new(),
+            ready: Ready::default(),
             busy: BTreeMap::new(),
             retries: BTreeMap::new(),
             streaks: BTreeMap::new(),
             troubles: BTreeMap::new(),
             broken: None,
             again: BTreeSet::new(),
+            gone: BTreeSet::new(),
             identity: None,
             next_scan: Moment::ZERO,
             next_pulse: Moment::ZERO,
@@ -163,6 +166,7 @@ impl Folder {
             }
             self.due();
             self.feed();
+            self.give_back();
         }
     }
 
@@ -234,38 +238,6 @@ impl Folder {
         self.next_scan = now + interval.max(now.saturating_sub(begun) * SCAN_SHARE);
     }
 
-    /// Forgets what is there no more. What runs goes on.
-    fn keep_only(&mut self, listed: &[OsString]) {
-        let before = self.known.len();
-        let there = |name: &OsStr| listed.binary_search_by(|one| one.as_os_str().cmp(name)).is_ok();
-        self.settle.keep(there);
-        self.known.keep(there);
-        // What went while nobody looked is found by the first look. A folder that is cut short, or another volume in its place,
-        // says nothing of what is gone.
-        if (!self.scanned || self.known.len() < before)
-            && !self.more
-            && let Some((_, inode)) = self.identity
-        {
-            self.parts.memory.keep_only(inode, &there);
-        }
-        self.ready.retain(|(name, _)| there(name));
-        self.queued.retain(|name| there(name));
-        self.retries.retain(|name, _| there(name));
-        self.streaks.retain(|name, _| there(name));
-        self.troubles.retain(|name, _| there(name));
-        self.ears.keep(there);
-    }
-
-    fn forget(&mut self, name: &OsStr) {
-        self.settle.gone(name);
-        self.known.remove(name);
-        self.retries.remove(name);
-        self.troubles.remove(name);
-        if self.queued.remove(name) {
-            self.ready.retain(|(one, _)| one != name);
-        }
-    }
-
     fn visit(&mut self, name: &OsStr) {
         if self.busy.contains_key(name) {
             // It is looked at when its import has ended.
@@ -288,7 +260,7 @@ impl Folder {
 
     fn seen(&mut self, name: &OsStr, look: Look) {
         let now = self.now();
-        if self.queued.contains(name) {
+        if self.ready.has(name) {
             return;
         }
         if self.done_with(name, look.stamp, now) {

@@ -31,43 +31,64 @@ pub(super) enum Verdict {
     /// Its bytes are in the store.
     Imported,
     /// No importer of those that there were knew it.
-    Unrecognised { importers: String },
-    /// It failed, so many times.
-    Failed { reason: String, tries: u32, importers: String },
+    Unrecognised { importers: Box<str> },
+    /// It failed.
+    Failed(Box<Failure>),
     /// A person stopped it.
     Cancelled,
 }
 
-/// What is known of a path.
+/// How a file failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Failure {
+    pub reason: String,
+    /// How often.
+    pub tries: u32,
+    /// With which importers.
+    pub importers: Box<str>,
+}
+
+/// What is known of a path. One is held in memory for each watched file, so that it has no room for what is seldom asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Known {
     pub stamp: Stamp,
     pub verdict: Verdict,
+}
+
+/// The same as it is kept.
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry {
+    stamp: Stamp,
+    verdict: Verdict,
     /// Microseconds since the Unix epoch.
-    pub at: i64,
+    at: i64,
     /// Where it is kept, so that it can be found again without its path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
+    place: Option<Place>,
 }
 
 /// A name in a watched folder.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
+#[derive(Debug, Serialize, Deserialize)]
+struct Place {
     /// A digest of the folder's path.
-    pub folder: String,
+    folder: String,
     /// The inode of the folder: another volume in its place has another.
-    pub inode: u64,
+    inode: u64,
     /// The name's bytes, in hex.
-    pub name: String,
+    name: String,
 }
 
 /// Where that is kept; the real one is [`Kept`].
 pub(super) trait Memory: Send {
     /// What is known of a name in the folder.
     fn recall(&self, name: &OsStr) -> Option<Known>;
-    /// Keeps it. What cannot be kept is looked at again after a restart, which costs time and nothing else.
-    fn keep(&self, name: &OsStr, known: &Known);
-    /// Forgets all names of the folder with the inode `folder` but those that are `there`.
+    /// Keeps it, with the time in microseconds. What cannot be kept is looked at again after a restart, which costs time and
+    /// nothing else.
+    fn keep(&self, name: &OsStr, known: &Known, at: i64);
+    /// Forgets a name of the folder with the inode `folder`.
+    fn forget(&self, folder: u64, name: &OsStr);
+    /// Forgets all names of the folder with the inode `folder` but those that are `there`. It walks through all that is kept of
+    /// all folders: for the first look, which finds what left while nobody looked.
     fn keep_only(&self, folder: u64, there: &dyn Fn(&OsStr) -> bool);
 }
 
@@ -90,23 +111,28 @@ impl Kept {
 
 impl Memory for Kept {
     fn recall(&self, name: &OsStr) -> Option<Known> {
-        match self.store.ledger_get(Ledger::Source, &self.id(name)) {
-            Ok(entry) => serde_json::from_slice(&entry?.value).ok(),
-            Err(error) => {
-                tracing::warn!(error = crate::chain(&error), "what is known of a file cannot be read");
-                None
-            }
-        }
+        let Entry { stamp, verdict, .. } = self.entry(&self.id(name))?;
+        Some(Known { stamp, verdict })
     }
 
-    fn keep(&self, name: &OsStr, known: &Known) {
-        let mut known = known.clone();
-        known.place = self.place(name);
-        if let Verdict::Failed { reason, .. } = &mut known.verdict {
-            *reason = reason.chars().take(REASON_CHARACTERS).collect();
+    fn keep(&self, name: &OsStr, known: &Known, at: i64) {
+        let Known { stamp, mut verdict } = known.clone();
+        if let Verdict::Failed(failure) = &mut verdict {
+            failure.reason = failure.reason.chars().take(REASON_CHARACTERS).collect();
         }
-        let Ok(value) = serde_json::to_vec(&known) else { return };
-        self.put(self.id(name), known.at, value);
+        let Ok(value) = serde_json::to_vec(&Entry { stamp, verdict, at, place: self.place(name) }) else {
+            return;
+        };
+        self.put(self.id(name), at, value);
+    }
+
+    fn forget(&self, folder: u64, name: &OsStr) {
+        let id = self.id(name);
+        if let Some(Entry { at, place: Some(place), .. }) = self.entry(&id)
+            && place.inode == folder
+        {
+            self.put(id, at, Vec::new());
+        }
     }
 
     fn keep_only(&self, folder: u64, there: &dyn Fn(&OsStr) -> bool) {
@@ -121,7 +147,7 @@ impl Memory for Kept {
                 }
             };
             for entry in page.items.iter().filter(|entry| entry.id.starts_with(PREFIX)) {
-                let Ok(Known { place: Some(place), .. }) = serde_json::from_slice(&entry.value) else {
+                let Ok(Entry { place: Some(place), .. }) = serde_json::from_slice(&entry.value) else {
                     continue;
                 };
                 let ours = place.folder == digest && place.inode == folder;
@@ -141,6 +167,16 @@ impl Memory for Kept {
 }
 
 impl Kept {
+    fn entry(&self, id: &str) -> Option<Entry> {
+        match self.store.ledger_get(Ledger::Source, id) {
+            Ok(entry) => serde_json::from_slice(&entry?.value).ok(),
+            Err(error) => {
+                tracing::warn!(error = crate::chain(&error), "what is known of a file cannot be read");
+                None
+            }
+        }
+    }
+
     fn put(&self, id: String, at_micros: i64, value: Vec<u8>) {
         let write = LedgerWrite::Entry { ledger: Ledger::Source, id, at_micros, value };
         if let Err(error) = self.store.put_ledger(write, Durability::WithNextCommit) {
@@ -193,6 +229,42 @@ mod tests {
 
     use super::*;
 
+    fn known() -> Known {
+        let stamp = Stamp { bytes: 1, modified: 2, inode: 3, below: 0 };
+        Known { stamp, verdict: Verdict::Imported }
+    }
+
+    #[test]
+    fn one_name_is_forgotten_alone_and_only_of_its_own_volume() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("data"), OpenOptions::default(), &mut |_| {}).unwrap();
+        let kept = Kept::new(store.clone(), dir.path());
+        let [goes, stays] = ["goes.zip", "stays.zip"].map(OsStr::new);
+        [goes, stays].into_iter().for_each(|name| kept.keep(name, &known(), 5));
+        let inode = std::fs::metadata(dir.path()).unwrap().ino();
+        kept.forget(inode + 1, goes);
+        assert_eq!(kept.recall(goes), Some(known()));
+        kept.forget(inode, goes);
+        kept.forget(inode, OsStr::new("never.zip"));
+        assert_eq!((kept.recall(goes), kept.recall(stays)), (None, Some(known())));
+        assert_eq!(store.ledger_list(Ledger::Source, None, 10).unwrap().items.len(), 1);
+    }
+
+    /// What earlier versions wrote is read for ever: another form would import ten thousand files again.
+    #[test]
+    fn what_is_kept_has_its_form() {
+        let failure = Failure { reason: "bad".to_owned(), tries: 2, importers: "v1".into() };
+        for (verdict, form) in [
+            (Verdict::Imported, r#""imported""#),
+            (Verdict::Cancelled, r#""cancelled""#),
+            (Verdict::Unrecognised { importers: "v1".into() }, r#"{"unrecognised":{"importers":"v1"}}"#),
+            (Verdict::Failed(Box::new(failure)), r#"{"failed":{"reason":"bad","tries":2,"importers":"v1"}}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&verdict).unwrap(), form);
+            assert_eq!(serde_json::from_str::<Verdict>(form).unwrap(), verdict);
+        }
+    }
+
     #[test]
     fn entries_of_what_is_gone_are_given_back_and_no_others() {
         let dir = tempfile::tempdir().unwrap();
@@ -201,16 +273,11 @@ mod tests {
         let folders = ["one", "two"].map(|name| dir.path().join(name));
         folders.iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
         let [one, two] = folders.clone().map(|folder| Kept::new(store.clone(), &folder));
-        let known = Known {
-            stamp: Stamp { bytes: 1, modified: 2, inode: 3, below: 0 },
-            verdict: Verdict::Imported,
-            at: 5,
-            place: None,
-        };
+        let known = known();
         let names = [OsString::from("stays.zip"), OsString::from_vec(b"go\xffes.zip".to_vec())];
         for name in &names {
-            one.keep(name, &known);
-            two.keep(name, &known);
+            one.keep(name, &known, 5);
+            two.keep(name, &known, 5);
         }
         let inode = std::fs::metadata(&folders[0]).unwrap().ino();
         // Another volume in its place says nothing.
@@ -228,7 +295,7 @@ mod tests {
         let store = Store::open(&data, rebuilt, &mut |_| {}).unwrap();
         assert_eq!(store.ledger_list(Ledger::Source, None, 10).unwrap().items, left);
         let one = Kept::new(store, &folders[0]);
-        one.keep(&names[1], &known);
+        one.keep(&names[1], &known, 5);
         assert!(one.recall(&names[1]).is_some(), "what came back is not kept");
     }
 }

@@ -181,3 +181,28 @@ fn broke_off(root: &Path, next: Moment) -> Trouble {
         next,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder whose look began so long ago.
+    fn looked_at_for(time: Duration) -> Running {
+        let shared = Arc::new(Shared::default());
+        shared.looks(Instant::now().checked_sub(time));
+        Running { mailbox: Arc::default(), shared, root: "/net/dead share".into() }
+    }
+
+    #[test]
+    fn a_look_that_takes_long_is_told_until_it_ends() {
+        assert_eq!(looked_at_for(Duration::ZERO).view().troubles, []);
+        let folder = looked_at_for(LONG_LOOK + Duration::from_secs(5));
+        let troubles = folder.view().troubles;
+        let told = troubles.first().map(|trouble| (trouble.message.as_str(), trouble.fix.as_str()));
+        let (message, fix) = told.unwrap_or_default();
+        assert!(message.contains("\"/net/dead share\" has not answered for 35 seconds"), "{message:?}");
+        assert!(fix.contains("look at its disk or network"), "{fix:?}");
+        folder.shared.looks(None);
+        assert_eq!(folder.view().troubles, []);
+    }
+}

@@ -1,6 +1,7 @@
 //! Attachments by content: one file per SHA-256, durable before the commit that refers to it. Those of one commit are made
 //! durable together: a wait for the disk for each of a thousand pictures would take longer than all else.
 
+mod orphan;
 pub(crate) mod sealed;
 
 use std::{

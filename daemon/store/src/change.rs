@@ -68,6 +68,13 @@ pub enum Change {
     WithdrawRelation(String),
     /// Puts the vector of a memory under a model's name.
     Embedding(Embedding),
+    /// Shows the vector of a memory under a model's name no more. [`Change::Embedding`] shows one again.
+    WithdrawEmbedding {
+        /// The memory's id.
+        memory: String,
+        /// The model.
+        model: String,
+    },
     /// Puts a piece of evidence. Does not raise the revision.
     Evidence(EvidenceWrite),
     /// Puts a ledger entry together with the rest of the commit. Does not raise the revision.
@@ -83,7 +90,8 @@ impl Change {
             | Self::WithdrawConversation(_)
             | Self::Relation(_)
             | Self::WithdrawRelation(_)
-            | Self::Embedding(_) => true,
+            | Self::Embedding(_)
+            | Self::WithdrawEmbedding { .. } => true,
             Self::Evidence(_) | Self::Ledger(_) => false,
         }
     }

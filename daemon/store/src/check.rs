@@ -33,9 +33,22 @@ impl Store {
         deep: bool,
         progress: &mut dyn FnMut(CheckProgress),
     ) -> Result<CheckReport, StoreError> {
+        self.check_seeing(deep, progress, &mut |_| {})
+    }
+
+    /// As [`Store::check`]; `seen` is shown what each frame holds that is read, unpacked and unsealed.
+    ///
+    /// # Errors
+    /// As [`Store::check`].
+    pub fn check_seeing(
+        &self,
+        deep: bool,
+        progress: &mut dyn FnMut(CheckProgress),
+        seen: &mut dyn FnMut(&[u8]),
+    ) -> Result<CheckReport, StoreError> {
         let mut report = CheckReport::default();
         let (position, revision) = self.while_quiet(|meta| (meta.position, meta.revision));
-        let found = self.check_journal(deep, position, revision, progress, &mut report);
+        let found = self.check_journal(deep, (position, revision), progress, seen, &mut report);
         unreadable(found, &mut report)?;
         let found = self.check_sums(&mut report);
         unreadable(found, &mut report)?;
@@ -50,9 +63,9 @@ impl Store {
     fn check_journal(
         &self,
         deep: bool,
-        position: Position,
-        revision: u64,
+        (position, revision): (Position, u64),
         progress: &mut dyn FnMut(CheckProgress),
+        seen: &mut dyn FnMut(&[u8]),
         report: &mut CheckReport,
     ) -> Result<(), StoreError> {
         let home = self.reader().home().clone();
@@ -69,7 +82,7 @@ impl Store {
         let outcome = segments.scan(from, before, acknowledged, &mut |visit| {
             done += visit.header.frame_length();
             progress(CheckProgress { done, total });
-            if deep { comparer.frame(visit) } else { Ok(()) }
+            if deep { comparer.frame(visit, seen) } else { Ok(()) }
         })?;
         comparer.end();
         report.frames = outcome.frames;

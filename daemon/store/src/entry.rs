@@ -12,8 +12,8 @@ use crate::{
 };
 
 pub(crate) use model::{
-    conversation_digest, conversation_header, embedding, facets, json, memory, memory_entry, relation,
-    summary,
+    conversation_digest, conversation_header, embedding, embedding_withdrawn, facets, json, memory,
+    memory_entry, relation, summary,
 };
 
 /// A change whose bodies have their place.
@@ -58,6 +58,7 @@ pub(crate) struct RelationEntry {
 
 #[derive(Clone, Debug)]
 pub(crate) struct EmbeddingEntry {
+    pub(crate) withdrawn: bool,
     pub(crate) memory: String,
     pub(crate) model: String,
     pub(crate) json: Vec<u8>,

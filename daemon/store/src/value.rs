@@ -191,6 +191,11 @@ pub(crate) struct PlainValue {
 }
 
 impl PlainValue {
+    /// Of an embedding: whether it is not shown. The bytes of one that is shown are in the journal.
+    pub(crate) fn withdrawn_embedding(&self) -> bool {
+        self.bytes.is_some()
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = plain();
         self.stored.put(&mut out);

@@ -105,11 +105,14 @@ pub(crate) fn reads(scratch: &Path, bytes: u64) -> Result<()> {
     let busy = runtime.block_on(reading)??;
     drop(daemon);
     say(&format!(
-        "reads of {READERS} clients: p99 {:.1} ms idle, {:.1} ms while {:.0} MB are imported in {seconds:.1} s, ratio {:.1}",
-        p99(&idle),
-        p99(&busy),
+        "reads of {READERS} clients: median and p99 {:.1} and {:.1} ms idle, {:.1} and {:.1} ms while {:.0} MB are imported in \
+         {seconds:.1} s, ratio of p99 {:.1}",
+        percentile(&idle, 50),
+        percentile(&idle, 99),
+        percentile(&busy, 50),
+        percentile(&busy, 99),
         megabytes(&export)?,
-        p99(&busy) / p99(&idle)
+        percentile(&busy, 99) / percentile(&idle, 99)
     ));
     for folder in [stored, export, data] {
         std::fs::remove_dir_all(folder)?;
@@ -152,10 +155,10 @@ async fn client(data: PathBuf, until: Arc<AtomicBool>) -> Result<Vec<f64>> {
     Ok(times)
 }
 
-fn p99(times: &[f64]) -> f64 {
+fn percentile(times: &[f64], percent: usize) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() * 99 / 100).copied().unwrap_or_default()
+    sorted.get(sorted.len() * percent / 100).copied().unwrap_or_default()
 }
 
 /// A daemon is killed with a million messages in its store; how long the next takes to answer.

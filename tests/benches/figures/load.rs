@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use satchel_proto::v1::{ImportJob, ImportPhase, JobState};
 use satchel_tests::generate::{self, Dice};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
@@ -147,7 +147,7 @@ fn others(program: &PathBuf, data: &Path, scratch: &Path, over: &AtomicBool) -> 
             break;
         }
         let (seconds, receipt) = import(program, data, &own(scratch, number)?)?;
-        receipt["conversations"]["new"].as_u64().filter(|new| *new > 0).context("nothing was new")?;
+        ensure!(receipt["conversations"]["new"].as_u64() > Some(0), "nothing was new: {receipt}");
         times.push(seconds);
         thread::sleep(PAUSE);
     }

@@ -2,11 +2,13 @@
 //!
 //! Sizes can be lowered for a quick look: `SATCHEL_BENCH_MB=20 make bench`. The official SDK's `pam` is the peer where it is
 //! installed (`pip install 'portable-ai-memory[cli]'`, or `PAM=/path/to/pam`). `SATCHEL_BENCH_ONLY=always,load` measures these
-//! groups alone: `importers`, `program`, `daily`, `always`, `load`, `sealed`; `SATCHEL=/path/to/satchel` measures another build.
+//! groups alone: `importers`, `program`, `daily`, `reads`, `always`, `load`, `sealed`, `delta`; `SATCHEL=/path/to/satchel` measures
+//! another build.
 
 mod always;
 mod client;
 mod daily;
+mod delta;
 mod load;
 mod native;
 mod plugin;
@@ -34,13 +36,15 @@ fn main() -> Result<()> {
     }
     let folder = tempfile::tempdir()?;
     let (scratch, megabytes) = (folder.path(), number("SATCHEL_BENCH_MB", 100));
-    let groups: [(&str, Group); 6] = [
+    let groups: [(&str, Group); 8] = [
         ("importers", importers),
         ("program", programs),
         ("daily", days),
+        ("reads", reads),
         ("always", always::all),
         ("load", load::all),
         ("sealed", sealed::all),
+        ("delta", delta::all),
     ];
     let only = std::env::var("SATCHEL_BENCH_ONLY").ok();
     for (name, group) in groups {
@@ -79,8 +83,11 @@ fn programs(folder: &Path, megabytes: u64) -> Result<()> {
 fn days(folder: &Path, megabytes: u64) -> Result<()> {
     daily::newer(folder, megabytes * 1_000_000)?;
     daily::newer(folder, megabytes * 5_000_000)?;
-    daily::reads(folder, megabytes * 5_000_000)?;
     daily::reopen(folder, megabytes * 10_000)
+}
+
+fn reads(folder: &Path, megabytes: u64) -> Result<()> {
+    daily::reads(folder, megabytes * 5_000_000)
 }
 
 /// Each importer over its own format, one after the other, so that only one export lies on the disk.

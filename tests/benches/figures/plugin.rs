@@ -44,7 +44,7 @@ pub(crate) fn figures(provider: &str, folder: &Path, cache: &Path) -> Result<()>
 
 /// Runs the importer once and answers the seconds that its records took, the loading of the component left out.
 pub(crate) fn alone(provider: &str, folder: &Path, cache: &Path) -> Result<f64> {
-    let host = Host::new(HostOptions { cache_dir: Some(cache.to_owned()) })?;
+    let host = Host::new(HostOptions { cache_dir: Some(cache.to_owned()), ..HostOptions::default() })?;
     let built_in =
         satchel_plugins::BUILT_IN.iter().find(|one| one.name == provider).context("no such importer")?;
     let plugin = host.load(built_in.wasm)?;

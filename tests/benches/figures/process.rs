@@ -105,6 +105,12 @@ impl Daemon {
     }
 
     fn start_with(program: &PathBuf, data_dir: &Path, arguments: &[&OsStr]) -> Result<Self> {
+        let socket = data_dir.join("satchel.sock");
+        // One that a kill left behind says nothing of the daemon that starts.
+        match std::fs::remove_file(&socket) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
         let child = Command::new(program)
             .arg("--data-dir")
             .arg(data_dir)
@@ -115,12 +121,21 @@ impl Daemon {
             .spawn()?;
         let daemon = Self(child);
         for _ in 0..600 {
-            if data_dir.join("satchel.sock").exists() {
+            if socket.exists() {
                 return Ok(daemon);
             }
             thread::sleep(SAMPLE);
         }
         anyhow::bail!("the daemon did not start")
+    }
+
+    /// Asks it to end, and waits until it has closed its store.
+    pub(crate) fn stop(mut self) -> Result<()> {
+        let id = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(id, rustix::process::Signal::TERM)?;
+        let ended = self.0.wait()?;
+        ensure!(ended.success(), "the daemon ended with {ended}");
+        Ok(())
     }
 
     /// Begins to look at its private memory.

@@ -4,4 +4,6 @@ mod apply;
 mod calls;
 mod history;
 mod laws;
+mod restored;
 mod rules;
+mod taken_back;

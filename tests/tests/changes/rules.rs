@@ -303,7 +303,8 @@ fn the_daemon_exports_by_its_schedule_and_keeps_what_is_needed() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let archive = Archive::open(&folder.path().join("data"))?;
     let backup = folder.path().join("backup");
-    let plan = Regular { schedule: "daily 03:00".parse()?, folder: backup.clone(), keep: 2 };
+    let plan =
+        Regular { schedule: "daily 03:00".parse()?, folder: backup.clone(), keep: 2, recipients: Vec::new() };
     let day = |day: i64| {
         let (renewal, clock) = (Renewal { days: 2, percent: 50 }, Arc::new(Fixed(T + day * DAY)));
         Exports::renewing(archive.store.clone(), clock, folder.path().join("keys"), renewal).regular(&plan)
@@ -334,7 +335,8 @@ fn a_backup_builds_on_nothing_that_is_gone_and_goes_on_after_a_clock_that_ran_ah
     let folder = tempfile::tempdir()?;
     let archive = Archive::open(&folder.path().join("data"))?;
     let backup = folder.path().join("backup");
-    let plan = Regular { schedule: "daily 03:00".parse()?, folder: backup.clone(), keep: 2 };
+    let plan =
+        Regular { schedule: "daily 03:00".parse()?, folder: backup.clone(), keep: 2, recipients: Vec::new() };
     let day = |day: i64| {
         let clock = Arc::new(Fixed(T + day * DAY));
         let keys = folder.path().join("keys");

@@ -40,7 +40,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lets no gate be closed while this is held: whoever comes to a place first would be held, whichever test sent it.
+/// Lets no gate be closed while this is held: whoever comes to a place first would be held, whichever test sent it. Whatever
+/// a test of this process imports, it imports while it holds this or a [`Gate`], be it open.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     lock(&ALONE)
 }

@@ -234,7 +234,7 @@ fn backup_is_whole(archive: &Archive, folder: &Path) -> Result<()> {
 }
 
 /// A folder in memory where there is one: what a killed process has written outlives it there too.
-fn quick() -> Result<TempDir> {
+pub(crate) fn quick() -> Result<TempDir> {
     Ok(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?)
 }
 

@@ -2,8 +2,10 @@
 //!
 //! Each place is tried once here; `SATCHEL_FAULT_ROUNDS=N` tries N more of the times that a process comes to it (`make fault`).
 
+mod changing;
 mod gate;
 mod hanging;
 mod kill;
 mod scenes;
 mod settling;
+mod stages;

@@ -10,7 +10,7 @@ use satchel_daemon::ingest::{
 use satchel_tests::{archive::Archive, generate};
 use tokio::sync::watch;
 
-use crate::gate::Gate;
+use crate::gate::{self, Gate};
 
 pub(crate) fn begin(archive: &Archive, path: &Path) -> Result<(String, watch::Receiver<JobView>)> {
     let path = path.to_owned();
@@ -38,7 +38,9 @@ fn an_import_is_cancelled_while_memories_are_derived() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let export = memories(folder.path())?;
     let whole = Archive::open(&folder.path().join("whole"))?;
+    let alone = gate::alone();
     whole.import(&export)?;
+    drop(alone);
     // Before any of them is stored, and between two batches.
     for place in ["settling begun", "memories stored"] {
         let gate = Gate::at(place, 1);
@@ -49,11 +51,11 @@ fn an_import_is_cancelled_while_memories_are_derived() -> Result<()> {
         gate.open();
         let import = ended(&mut view)?;
         ensure!(import.status == ImportStatus::Cancelled, "{place}: {import:?}");
-        drop(gate);
         ensure!(archive.state()? != whole.state()?, "{place}: it went on");
         let completed = archive.import(&export)?;
         ensure!(completed.iter().all(|import| import.status == ImportStatus::Completed), "{completed:?}");
         ensure!(archive.state()? == whole.state()?, "{place}: the next import does not complete it");
+        drop(gate);
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ mod identifiers;
 mod keys;
 mod killed;
 mod markdown;
+mod regular;
 mod selections;
 
 use std::{

@@ -4,7 +4,7 @@ use crate::{
     bindings::satchel::importer::{memo as wit, sink::Verdict},
     delivery::Delivery,
     limits::KIB,
-    memo::{Piece, digest_of},
+    memo::Piece,
     run::State,
 };
 
@@ -14,18 +14,19 @@ const MAX_NOTE: usize = 64 * KIB;
 impl wit::Host for State {
     fn recall(&mut self, piece: Vec<u8>) -> wasmtime::Result<Option<Vec<u8>>> {
         let Some(recalling) = &mut self.recalling else { return Ok(None) };
-        let digest = digest_of(&recalling.software, &recalling.format, &piece);
-        let known = recalling.memo.recall(&digest);
-        let (note, account) = known.map(|known| (known.note, known.account)).unzip();
-        recalling.piece = Some(Piece { digest, account });
-        self.emit(Delivery::Piece)?;
+        let note = recalling.begin(&piece);
+        // Most known pieces are not read again: their beginning need not be told.
+        self.unsaid = true;
         Ok(note)
     }
 
     fn again(&mut self) -> wasmtime::Result<Verdict> {
         let piece = self.recalling.as_mut().and_then(|recalling| recalling.piece.take());
         match piece.and_then(|piece| piece.account) {
-            Some(account) => self.answer(Delivery::Again(account)),
+            Some(account) => {
+                self.unsaid = false;
+                self.answer(Delivery::Again(account))
+            }
             None => Ok(Verdict::Proceed),
         }
     }

@@ -20,6 +20,7 @@ use crate::{
     imports::Library,
     memo::Recalling,
     memory::MemoryLimiter,
+    pace::Stride,
 };
 
 /// Files that a plugin may hold open: each may cost a descriptor and an unpacker.
@@ -38,6 +39,8 @@ pub(crate) struct State {
     pub(crate) memory_bytes: usize,
     /// What is known of earlier runs, if anything is.
     pub(crate) recalling: Option<Recalling>,
+    /// Whether a piece began that nothing was emitted of.
+    pub(crate) unsaid: bool,
     share: Share,
     asked_at: Option<Instant>,
 }
@@ -54,6 +57,8 @@ pub(crate) enum Share {
         meter: Meter,
         /// Says whether it shall end.
         stop: StopFlag,
+        /// Makes room for others.
+        stride: Stride,
     },
 }
 
@@ -90,6 +95,7 @@ impl State {
             last_words: None,
             memory_bytes,
             recalling: None,
+            unsaid: false,
             share,
             asked_at: None,
         }
@@ -116,7 +122,14 @@ impl State {
 
     /// Sends something on its way, waiting for room, and says whether the plugin shall go on.
     pub(crate) fn emit(&mut self, delivery: Delivery) -> Result<Verdict, RunError> {
-        let Share::Everything { out, meter, stop } = &mut self.share else {
+        if std::mem::take(&mut self.unsaid) && self.send(Delivery::Piece)? == Verdict::Stop {
+            return Ok(Verdict::Stop);
+        }
+        self.send(delivery)
+    }
+
+    fn send(&mut self, delivery: Delivery) -> Result<Verdict, RunError> {
+        let Share::Everything { out, meter, stop, stride } = &mut self.share else {
             // `describe` and `detect` have no sink: nothing may come of what they emit.
             return Ok(Verdict::Stop);
         };
@@ -126,6 +139,7 @@ impl State {
         let weight = delivery.weight();
         meter.charge(weight)?;
         out.send_weighed(delivery, weight).map_err(|_| RunError::Cancelled)?;
+        stride.step();
         self.clock.progress();
         Ok(if stop.asked() { Verdict::Stop } else { Verdict::Proceed })
     }

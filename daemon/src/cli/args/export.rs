@@ -1,10 +1,14 @@
-//! What can be typed after `export`.
+//! What can be typed to write, list, check and merge bundles.
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-use super::{select::TypeWord, unlock::PassphraseArgs};
+use super::{
+    Id, examples,
+    select::{Paging, TypeWord},
+    unlock::{PassphraseArgs, UnlockArgs},
+};
 
 /// `export`.
 #[derive(Debug, Args)]
@@ -73,4 +77,53 @@ pub enum FormatWord {
     Memu,
     /// A readable file for each conversation and each type of memory, with front matter and links, unsigned
     Markdown,
+}
+
+/// `exports …`.
+#[derive(Debug, Subcommand)]
+pub enum Exports {
+    /// List exports, newest first
+    #[command(after_help = examples::EXPORTS_LIST)]
+    List(Paging),
+    /// Show one export
+    #[command(after_help = examples::EXPORTS_SHOW)]
+    Show(Id),
+}
+
+/// `verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// A folder, a ZIP, plain or encrypted, or a memory-store.json
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub path: PathBuf,
+    /// The full bundle that this incremental one adds to; it is checked too
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub base: Option<PathBuf>,
+    /// Accept only this signer: z6Mk… or did:key:z6Mk…; may be given several times
+    #[arg(long, value_name = "KEY")]
+    pub signer: Vec<String>,
+    /// Refuse a bundle whose signature is absent or of an unknown kind
+    #[arg(long)]
+    pub strict: bool,
+    #[command(flatten)]
+    pub unlock: UnlockArgs,
+}
+
+/// `apply`.
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    /// A folder, a ZIP, plain or encrypted, or a memory-store.json
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub path: PathBuf,
+    /// Show what would change, store nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Take it although it is somebody else's
+    #[arg(long)]
+    pub any_owner: bool,
+    /// Take it although its base is not known here, or its checksum or signature does not hold
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub unlock: UnlockArgs,
 }

@@ -1,5 +1,7 @@
 //! What a client reads of each refusal.
 
+use std::io;
+
 use super::*;
 
 const README: &str = include_str!("../../../../proto/README.md");

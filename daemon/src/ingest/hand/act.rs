@@ -3,19 +3,17 @@
 use std::collections::BTreeSet;
 
 use satchel_pam::{
-    ids,
     memory::{Memory, Provenance, Status},
     relation::{Relation, RelationType},
-    time::Timestamp,
 };
 use satchel_store::{Batch, Change, EvidenceWrite, MemoryRecord, Origin, Revision, Store};
 use uuid::Uuid;
 
-use super::{Call, Done, HandError, check, etag, request};
+use super::{Call, Done, HandError, check, etag, owed, request};
 use crate::{
     ingest::memories::known,
     lineage::{self, Counted, Purged},
-    plan::evidence::{Deed, Field, Setting, Spoken, Word, impress, marks},
+    plan::evidence::{Deed, Field, Setting, Spoken, Word, impress, marks, supersedes},
 };
 
 /// Changes of one commit, and bytes of it; the same bounds as an import's.
@@ -118,18 +116,9 @@ impl<'a> Act<'a> {
             }
         }
         let Some(by) = successor else { return Ok(None) };
-        let id = ids::relation_id(by, &memory.id, RelationType::Supersedes).to_string();
-        if self.store.relation(&id, None)?.is_some_and(|record| !record.withdrawn) {
-            return Ok(None);
-        }
-        Ok(Some(Relation {
-            id,
-            from: by.clone(),
-            to: memory.id.clone(),
-            relation_type: RelationType::Supersedes,
-            confidence: None,
-            created_at: Timestamp::saturating(at),
-        }))
+        let drawn = supersedes(by, &memory.id, at);
+        let stands = self.store.relation(&drawn.id, None)?.is_some_and(|record| !record.withdrawn);
+        Ok((!stands).then_some(drawn))
     }
 
     /// Draws a relation of which the words of this act speak.
@@ -162,33 +151,36 @@ impl<'a> Act<'a> {
         Ok(true)
     }
 
-    /// Writes words and changes. Durable when this returns.
+    /// Writes words and changes. Durable when this returns; a kill on the way leaves all or nothing of it, as the next start
+    /// completes what the words say.
     pub(super) fn commit(mut self) -> Result<Done, HandError> {
         self.refuse_erased()?;
-        let mut changes = Vec::with_capacity(self.words.len() + self.changes.len() + 1);
+        let mut words = Vec::with_capacity(self.words.len() + 1);
         let mut at = self.now;
         for word in &self.words {
             at = at.max(word.at);
             let (id, json) = word.encode().map_err(|_| HandError::Unencodable { what: "a change" })?;
-            changes.push(Change::Evidence(EvidenceWrite { id, json }));
+            words.push(Change::Evidence(EvidenceWrite { id, json }));
         }
-        if !changes.is_empty() {
+        if !words.is_empty() {
             self.done.act.clone_from(&self.id);
         }
-        changes.append(&mut self.changes);
+        let changes = std::mem::take(&mut self.changes);
         let origin = Origin {
             import: None,
             actor: self.call.actor.clone(),
             reason: self.call.reason.clone(),
             at_micros: at,
         };
-        let mut batches = self.batches(changes, &origin)?;
+        let mut batches = self.batches(words, changes, &origin)?;
         let raised = batches.iter().filter(|batch| batch.raises_revision()).count() as u64;
         self.done.revision = self.store.revision().get() + raised;
-        if let Some(entry) = request::entry(self.call, self.now, &self.done)? {
-            match batches.last_mut() {
-                Some(last) => last.changes.push(entry),
-                None => batches.push(Batch { origin, changes: vec![entry] }),
+        let entries = request::entries(self.store, self.call, self.now, &self.done)?;
+        if !entries.is_empty() {
+            // With the words: who asks again after a kill gets the same answer.
+            match batches.first_mut() {
+                Some(first) => first.changes.extend(entries),
+                None => batches.push(Batch { origin, changes: entries }),
             }
         }
         if !batches.is_empty() {
@@ -210,26 +202,75 @@ impl<'a> Act<'a> {
         }
     }
 
-    /// What belongs together may need several commits: then a mark says so until the last, and the next import completes it.
-    fn batches(&self, changes: Vec<Change>, origin: &Origin) -> Result<Vec<Batch>, HandError> {
-        let mut batches: Vec<Batch> = Vec::new();
-        let mut bytes = BATCH_BYTES;
-        for change in changes {
-            let weight = weight(&change);
-            let full = batches.last().is_none_or(|last| last.changes.len() >= BATCH_CHANGES);
-            if full || bytes + weight > BATCH_BYTES {
-                batches.push(Batch { origin: origin.clone(), changes: Vec::new() });
-                bytes = 0;
-            }
-            bytes += weight;
-            batches.extend_last(change);
+    /// What belongs together may need several commits: then the first has all words, at most those of [`super::BULK_LIMIT`]
+    /// memories, and a mark says what is owed until the last.
+    fn batches(
+        &self,
+        words: Vec<Change>,
+        changes: Vec<Change>,
+        origin: &Origin,
+    ) -> Result<Vec<Batch>, HandError> {
+        let (count, bytes) =
+            (words.len() + changes.len(), words.iter().chain(&changes).map(weight).sum::<usize>());
+        if count == 0 {
+            return Ok(Vec::new());
         }
+        let mut batches = vec![Batch { origin: origin.clone(), changes: words }];
+        if count <= BATCH_CHANGES && bytes <= BATCH_BYTES {
+            batches[0].changes.extend(changes);
+            return Ok(batches);
+        }
+        batches.extend(split(changes, origin));
         if batches.len() > 1 && !known::marked(self.store)? {
-            batches[0].changes.push(known::mark(&self.id));
+            let mark = owed::mark(&self.id, origin)?;
+            batches[0].changes.push(mark);
             batches.extend_last(known::mark(""));
         }
         Ok(batches)
     }
+
+    /// Writes what an act owes of which only the words are stored, and that nothing is owed any more.
+    pub(super) fn settle(mut self, origin: &Origin) -> Result<(), HandError> {
+        let mut owing = Vec::new();
+        for change in std::mem::take(&mut self.changes) {
+            let stored = match &change {
+                Change::Memory(to) => {
+                    let shown = self.store.memory(&to.id, None)?;
+                    shown.is_some_and(|shown| !shown.withdrawn && shown.memory == **to)
+                }
+                Change::Relation(to) => {
+                    let drawn = self.store.relation(&to.id, None)?;
+                    drawn.is_some_and(|drawn| !drawn.withdrawn && drawn.relation == *to)
+                }
+                _ => false,
+            };
+            owing.extend((!stored).then_some(change));
+        }
+        let mut batches = split(owing, origin);
+        if batches.is_empty() {
+            batches.push(Batch { origin: origin.clone(), changes: Vec::new() });
+        }
+        batches.extend_last(known::mark(""));
+        self.store.commit_group(batches)?;
+        Ok(())
+    }
+}
+
+/// Changes in commits of bounded size.
+fn split(changes: Vec<Change>, origin: &Origin) -> Vec<Batch> {
+    let mut batches: Vec<Batch> = Vec::new();
+    let mut bytes = BATCH_BYTES;
+    for change in changes {
+        let weight = weight(&change);
+        let full = batches.last().is_none_or(|last| last.changes.len() >= BATCH_CHANGES);
+        if full || bytes + weight > BATCH_BYTES {
+            batches.push(Batch { origin: origin.clone(), changes: Vec::new() });
+            bytes = 0;
+        }
+        bytes += weight;
+        batches.extend_last(change);
+    }
+    batches
 }
 
 trait ExtendLast {

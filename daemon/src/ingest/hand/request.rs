@@ -7,6 +7,8 @@ use super::{Call, Done, HandError};
 
 /// How long an answer is kept, in microseconds: a day.
 const KEPT: i64 = 24 * 3_600 * 1_000_000;
+/// Answers that lapsed and go with one call: more than one, so that what a busy day left is worked off.
+const DROPPED_AT_ONCE: usize = 16;
 
 /// The name that a client gave a request, and what the request says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,11 +42,18 @@ pub(super) fn answered(store: &Store, call: &Call, now: i64) -> Result<Option<Do
     }
 }
 
-/// What keeps the answer.
-pub(super) fn entry(call: &Call, now: i64, done: &Done) -> Result<Option<Change>, HandError> {
-    let Some(RequestKey { id, body }) = call.request.clone() else { return Ok(None) };
+/// What keeps the answer, and lets older ones go.
+pub(super) fn entries(store: &Store, call: &Call, now: i64, done: &Done) -> Result<Vec<Change>, HandError> {
+    let Some(RequestKey { id, body }) = call.request.clone() else { return Ok(Vec::new()) };
     let value = serde_json::to_vec(&Answer { body, done: done.clone() })
         .map_err(|_| HandError::Unencodable { what: "the answer to a request" })?;
-    let (ledger, at_micros) = (Ledger::Request, now);
-    Ok(Some(Change::Ledger(LedgerWrite::Entry { ledger, id, at_micros, value })))
+    let entry = |id, at_micros, value| {
+        Change::Ledger(LedgerWrite::Entry { ledger: Ledger::Request, id, at_micros, value })
+    };
+    let lapsed = store.ledger_older(Ledger::Request, now.saturating_sub(KEPT), DROPPED_AT_ONCE)?;
+    // The same name may have lapsed, and is taken anew.
+    let lapsed = lapsed.into_iter().filter(|old| old.id != id);
+    let mut entries: Vec<Change> = lapsed.map(|old| entry(old.id, old.at_micros, Vec::new())).collect();
+    entries.push(entry(id, now, value));
+    Ok(entries)
 }

@@ -1,12 +1,11 @@
 //! Takes an act back, or gives a memory an earlier version's fields back.
 
-use std::collections::BTreeSet;
-
 use satchel_pam::memory::{Memory, Status};
 use satchel_store::Change;
 
 use super::{Act, Call, Done, HandError, Imports, draft::differing};
 use crate::{
+    ingest::memories::gone::gone,
     lineage::{self, Counted},
     plan::evidence::{Deed, Derived, Spoken, Word, counts, memories_of_act},
 };
@@ -125,18 +124,9 @@ impl Act<'_> {
     }
 
     /// Writes where `after` differs from `before`.
-    fn turn(&mut self, before: &Derived, after: Derived) -> Result<(), HandError> {
-        let gone: BTreeSet<&String> =
-            before.relations.keys().filter(|id| !after.relations.contains_key(*id)).collect();
-        for id in gone {
-            if self.store.relation(id, None)?.is_some_and(|stored| !stored.withdrawn) {
-                self.change(Change::WithdrawRelation(id.clone()));
-            }
-        }
-        for id in before.memories.keys().filter(|id| !after.memories.contains_key(*id)) {
-            if let Some(stored) = self.store.memory(id, None)?.filter(|stored| !stored.withdrawn) {
-                self.change(Change::WithdrawMemory(Box::new(stored.memory)));
-            }
+    pub(super) fn turn(&mut self, before: &Derived, after: Derived) -> Result<(), HandError> {
+        for change in gone(self.store, before, &after)? {
+            self.change(change);
         }
         for (id, memory) in after.memories {
             if before.memories.get(&id) != Some(&memory) {

@@ -4,7 +4,7 @@
 //! it was stored too. A mark in the ledger says that it was not: it is set with the first of several batches, and taken away
 //! with the last.
 
-use satchel_store::{Change, Ledger, LedgerWrite, Store};
+use satchel_store::{Change, Ledger, LedgerWrite, Store, StoreError};
 
 use super::Batches;
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     lineage::{Brought, Key, Pages},
 };
 
-/// The mark; its value is the import that set it, or nothing.
+/// The mark; its value is the import that set it, a change by hand, or nothing.
 const SETTLING: &str = "settling memories";
 
 /// Sets the mark, or takes it away.
@@ -23,8 +23,13 @@ pub(in crate::ingest) fn mark(by: &str) -> Change {
 
 /// Whether an import died before all that followed from its evidence was stored.
 pub(in crate::ingest) fn marked(store: &Store) -> Result<bool, IngestError> {
+    Ok(by(store)?.is_some())
+}
+
+/// What set the mark.
+pub(in crate::ingest) fn by(store: &Store) -> Result<Option<Vec<u8>>, StoreError> {
     let mark = store.ledger_get(Ledger::Setting, SETTLING)?;
-    Ok(mark.is_some_and(|mark| !mark.value.is_empty()))
+    Ok(mark.map(|mark| mark.value).filter(|value| !value.is_empty()))
 }
 
 /// Counts what the import says and notes that it does, if all of it is known; else false, and nothing is done.
@@ -42,6 +47,7 @@ pub(super) fn settle(
     }
     let Some(mut keys) = stored_keys(store, writer)? else { return Ok(false) };
     for id in std::mem::take(&mut writer.touched) {
+        writer.wanted()?;
         if store.shows_memory(&id)? {
             record.memories.found += 1;
             record.memories.unchanged += 1;
@@ -68,6 +74,7 @@ pub(super) fn settle(
 fn stored_keys(store: &Store, writer: &Writer<'_>) -> Result<Option<Vec<Key>>, IngestError> {
     let mut keys = Vec::with_capacity(writer.witnesses.len());
     for witness in &writer.witnesses {
+        writer.wanted()?;
         let (key, _) = witness.encode().map_err(|_| IngestError::Unencodable { what: "evidence" })?;
         if !store.has_evidence(key)? {
             return Ok(None);

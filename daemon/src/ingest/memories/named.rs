@@ -10,7 +10,6 @@ use satchel_pam::{
     time::Timestamp,
 };
 use satchel_store::{Change, Store};
-use serde::Serialize;
 
 use crate::{
     ingest::{IngestError, UNDONE, receipt::ImportRecord, write::of_the_record},
@@ -107,13 +106,12 @@ pub(super) fn named_edges(
     edges
 }
 
-/// Embeddings that a run gave by the keys of its items; of what it repeats, the last.
-pub(super) fn embedding_changes(
-    store: &Store,
+/// Vectors that a run gave by the keys of its items; of what it repeats, the last.
+pub(super) fn named_vectors(
     vectors: Vec<EmbeddingRecord>,
     keys: &BTreeMap<String, String>,
     record: &mut ImportRecord,
-) -> Result<Vec<Change>, IngestError> {
+) -> Vec<Embedding> {
     let mut last = BTreeMap::new();
     for vector in vectors {
         match keys.get(&vector.memory) {
@@ -124,14 +122,7 @@ pub(super) fn embedding_changes(
             None => record.warn(unknown_key("embedding", &vector.memory, &vector.model)),
         }
     }
-    let mut changes = Vec::new();
-    for embedding in last.into_values() {
-        let stored = store.embedding(&embedding.memory_id, &embedding.model)?;
-        if stored.is_none_or(|stored| stored.embedding != embedding) {
-            changes.push(Change::Embedding(embedding));
-        }
-    }
-    Ok(changes)
+    last.into_values().collect()
 }
 
 fn unknown_key(kind: &str, one: &str, other: &str) -> Warning {
@@ -195,17 +186,18 @@ pub(super) fn drawn_edges(
     Ok(edges)
 }
 
-/// Vectors of PAM documents, with their ids: of two for one memory and model the later stands.
-pub(super) fn vector_changes(
+/// Vectors of PAM documents, with their ids.
+pub(super) fn told_vectors(
     store: &Store,
-    known: &BTreeSet<String>,
+    derived: &Derived,
     vectors: Vec<Embedding>,
     record: &mut ImportRecord,
-) -> Result<Vec<Change>, IngestError> {
-    let mut changes = BTreeMap::new();
+) -> Result<Vec<Embedding>, IngestError> {
+    let mut told = Vec::with_capacity(vectors.len());
     for vector in vectors {
         let mut refuse = None;
-        if !known.contains(&vector.memory_id) && store.memory(&vector.memory_id, None)?.is_none() {
+        let known = derived.memories.contains_key(&vector.memory_id);
+        if !known && store.memory(&vector.memory_id, None)?.is_none() {
             refuse = Some(format!("no memory {:?} is known", vector.memory_id));
         } else if vector
             .vector
@@ -224,15 +216,9 @@ pub(super) fn vector_changes(
             record.warn(Warning { locator, message: format!("the embedding is left out: {reason}") });
             continue;
         }
-        let place = (vector.memory_id.clone(), vector.model.clone());
-        let stored = store.embedding(&vector.memory_id, &vector.model)?.map(|stored| stored.embedding);
-        let before = changes.get(&place).or(stored.as_ref());
-        let rank = |one: &Embedding| (one.created_at.micros(), text(one));
-        if before.is_none_or(|before| rank(before) < rank(&vector)) {
-            changes.insert(place, vector);
-        }
+        told.push(vector);
     }
-    Ok(changes.into_values().map(Change::Embedding).collect())
+    Ok(told)
 }
 
 /// Why the store would not take a stranger's record.
@@ -242,8 +228,4 @@ fn refusal(store: &Store, change: Change) -> Result<Option<String>, IngestError>
         Err(refusal) if of_the_record(&refusal) => Ok(Some(refusal.to_string())),
         Err(error) => Err(error.into()),
     }
-}
-
-fn text(record: &impl Serialize) -> String {
-    serde_json::to_string(record).unwrap_or_default()
 }

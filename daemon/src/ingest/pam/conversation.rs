@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use satchel_pam::{
-    conversation::{Conversation as Document, Message},
+    conversation::{Attachment, Conversation as Document, Message},
     parse::{self, Remains},
     record::{AttachmentRecord, RecordKind, Source},
 };
@@ -96,15 +96,24 @@ impl Reading<'_, '_, '_> {
 
     /// Stores the files that came with the documents, and lets the messages refer to them as the store does.
     fn attachments(&mut self, name: &str, document: &mut Document) -> Result<(), IngestError> {
-        let keeper = Keeper { store: self.run.store, bundle: self.run.bundle, dry_run: self.run.dry_run };
-        let mut notes = Vec::new();
+        let run = self.run;
+        let mut files: Vec<(&mut Attachment, &str)> = Vec::new();
         for file in document.messages.iter_mut().flat_map(|message| &mut message.attachments) {
-            let found = file.reference.as_deref().and_then(|reference| referred(self.run, name, reference));
-            if let Some(path) = found {
+            let found = file.reference.as_deref().and_then(|reference| referred(run, name, reference));
+            files.extend(found.map(|path| (file, path)));
+        }
+        if files.is_empty() {
+            return Ok(());
+        }
+        let keeper = Keeper { store: run.store, bundle: run.bundle, dry_run: run.dry_run };
+        let notes = self.aside(move || {
+            let mut notes = Vec::new();
+            for (file, path) in files {
                 let source = Some(Source::Path(path.to_owned()));
                 *file = keeper.keep(AttachmentRecord { attachment: file.clone(), source }, name, &mut notes);
             }
-        }
+            notes
+        })?;
         notes.into_iter().try_for_each(|note| self.writer.take(note, self.record))
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     ingest::{
         IngestError,
         write::{
-            conversation::{counted, write_of},
+            conversation::write_of,
             groups::{Step, planned, steps},
         },
     },
@@ -20,9 +20,10 @@ impl Run<'_> {
     pub(super) fn rows(&mut self, key: &str, mut family: Family) -> Result<Vec<Change>, IngestError> {
         let store = &self.inner.store;
         let Some(platform) = platform(store, &family)? else { return Ok(Vec::new()) };
-        let counts = |part: &Part| part.counts(&self.left_out[1]);
-        let parts: Vec<Part> = family.parts.iter().filter(|part| counts(part)).cloned().collect();
-        let components = planned(&platform, counted(store, "", &family, counts)?)?;
+        let parts: Vec<Part> =
+            family.parts.iter().filter(|part| part.counts(&self.left_out[1])).cloned().collect();
+        let known: Vec<&Part> = parts.iter().collect();
+        let components = planned(store, &platform, &known, &[], &self.writer.cancel)?;
         let steps = steps(store, &family, components)?;
         let (mut ids, mut changes) = (Vec::new(), Vec::new());
         for step in steps {
@@ -41,7 +42,7 @@ impl Run<'_> {
                 self.outcome.conversations.restored += 1;
             }
             let Component { id, parts: own, planned, titled: _ } = component;
-            let last = own.last().and_then(|at| parts.get(*at));
+            let last = own.last().and_then(|place| parts.get(place.at));
             let by = last.map(|part| self.brought_by(part)).transpose()?.flatten();
             let import = by.or_else(|| stored.as_ref()?.header.import_metadata.clone()).unwrap_or_default();
             let labels = Labels { id: &id, platform: &platform, fallback: 0, import };

@@ -10,8 +10,8 @@ use satchel_store::{Change, ConversationRecord, MessageWrite, Store, StoreError}
 
 use super::{Writer, of_the_record};
 use crate::{
-    ingest::{IngestError, normalise::Conversation, receipt::ImportRecord, run::Normalised},
-    lineage::{Family, Kept, Part, Said},
+    ingest::{IngestError, normalise::Conversation, receipt::ImportRecord},
+    lineage::{Family, Kept, Part, Reading, Said, shown},
     plan::{
         assemble::{self, Labels},
         body::{Body, Digest16},
@@ -33,7 +33,7 @@ impl Writer<'_> {
     ) -> Result<(), IngestError> {
         let Conversation { id, platform, import, foreign, report, nodes, weight } = conversation;
         if self.pending.contains(&id) {
-            self.flush(record)?;
+            self.store_batch(record)?;
         }
         self.hold()?;
         let stored = self.store.conversation(&id, None)?;
@@ -53,7 +53,7 @@ impl Writer<'_> {
             change = Some(write_of(planned, labels, before.stored.as_ref()));
         }
         if foreign && let Some(refusal) = self.refusal(change.as_ref())? {
-            return self.refuse(&id, found, refusal, record);
+            return self.refuse(&id, found, &refusal, record);
         }
         record.conversations.found += 1;
         record.messages.found += found;
@@ -92,9 +92,10 @@ impl Writer<'_> {
             return unite(report, nodes, shown.map(assemble::known), &mut |message| bodies.get(message));
         }
         // An undo that is not over may have left what is stored as it was.
-        let mut parts = counted(self.store, id, &before.family, |part| part.counts(&self.left_out))?;
-        parts.push((report, nodes));
-        let planned = unite_all(parts).map_err(|_| IngestError::Unencodable { what: "a stored message" })?;
+        let mut reading = Reading::new(self.store);
+        let parts = before.family.parts.iter().filter(|part| part.counts(&self.left_out));
+        let parts = parts.map(|part| Ok(reading.part(id, part)?)).chain([Ok((report, nodes))]);
+        let planned = unite_all::<IngestError>(parts)?;
         let mut planned = planned.ok_or(IngestError::Unencodable { what: "a conversation" })?;
         planned.changed = shown.is_none_or(|shown| !assemble::known(shown).shows(&planned.known()));
         Ok(planned)
@@ -117,7 +118,8 @@ impl Writer<'_> {
         let mut changes = Vec::new();
         if version.is_none() {
             let digest = said.digest.clone();
-            changes.push(Kept::of(said, planned, now)?.change(&digest)?);
+            let spare = planned.spare.iter().map(|(id, bytes)| (id.as_str(), bytes.as_slice())).collect();
+            changes.push(Kept::of(said, &shown(planned), &spare, now)?.change(&digest)?);
         }
         changes.push(family.change(id)?);
         Ok(changes)
@@ -137,13 +139,14 @@ impl Writer<'_> {
         &mut self,
         id: &str,
         messages: u64,
-        refusal: StoreError,
+        refusal: &StoreError,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
         record.messages.found += messages;
         record.messages.skipped += messages;
         let (locator, reason) = (format!("conversation {id:?}"), refusal.to_string());
-        self.take(Normalised::Skip(Skip { kind: RecordKind::Conversation, locator, reason }), record)
+        let skip = record.skip(Skip { kind: RecordKind::Conversation, locator, reason });
+        skip.map_or(Ok(()), |skip| self.spill(skip, record))
     }
 }
 
@@ -154,18 +157,9 @@ pub(in crate::ingest) fn replayed(
     family: &Family,
     counts: impl Fn(&Part) -> bool,
 ) -> Result<Option<Planned>, IngestError> {
-    let parts = counted(store, id, family, counts)?;
-    unite_all(parts).map_err(|_| IngestError::Unencodable { what: "a stored message" })
-}
-
-pub(in crate::ingest) fn counted(
-    store: &Store,
-    id: &str,
-    family: &Family,
-    counts: impl Fn(&Part) -> bool,
-) -> Result<Vec<(Report, Vec<ReportedNode>)>, IngestError> {
+    let mut reading = Reading::new(store);
     let parts = family.parts.iter().filter(|part| counts(part));
-    parts.map(|part| Ok(part.load(store, id)?)).collect()
+    unite_all(parts.map(|part| Ok(reading.part(id, part)?)))
 }
 
 /// The change that shows `planned`. Bodies that the stored version has, shown or not, are not stored twice.

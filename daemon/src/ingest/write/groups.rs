@@ -1,21 +1,43 @@
 //! Conversations grouped from rows without ids: all that was said of the rows decides which conversations they come to.
 
+mod clan;
+
+use std::collections::{HashMap, HashSet};
+
+use satchel_host::CancelToken;
+use satchel_pam::conversation::ImportMetadata;
 use satchel_store::{Change, ConversationRecord, Store};
 
-use super::{
-    Writer,
-    conversation::{StoredBodies, counted, withdrawal_of, write_of},
-    weight,
-};
+use super::{Writer, conversation::withdrawal_of};
 use crate::{
     ingest::{IngestError, normalise::Conversation, receipt::ImportRecord},
-    lineage::{Clan, Family, Kept, Key, Part, Said},
+    lineage::{Clan, Family, Part, Reading},
     plan::{
-        assemble::{self, Labels},
-        conversation::Tally,
-        groups::{self, Component},
+        assemble,
+        groups::{self, Component, Outline},
     },
 };
+
+/// Bytes in memory of conversations that wait. Each family of rows is united once for so much of an export, so that the work
+/// is what the rows are, however many conversations the export makes of them.
+const WAITING_BYTES: usize = 16 << 20;
+/// Unions of one lot that the store may refuse before those of which they are made are left out together.
+const REFUSALS: u32 = 64;
+
+/// Conversations of rows that wait to be said together.
+#[derive(Default)]
+pub(super) struct Waiting {
+    conversations: Vec<Group>,
+    bytes: usize,
+}
+
+/// A conversation of rows, as one export has it.
+pub(super) struct Group {
+    id: String,
+    platform: String,
+    import: Option<ImportMetadata>,
+    part: groups::Part,
+}
 
 /// Whether a conversation is one of rows. One from a document is if its id says so: all others keep theirs.
 pub(super) fn are(conversation: &Conversation) -> bool {
@@ -45,9 +67,12 @@ pub(in crate::ingest) fn steps(
     components: Vec<Component>,
 ) -> Result<Vec<Step>, IngestError> {
     let mut steps = Vec::new();
-    for id in family.shown.iter().filter(|id| components.iter().all(|component| component.id != **id)) {
+    let shown: HashSet<&str> = components.iter().map(|component| component.id.as_str()).collect();
+    let mut places = None;
+    for id in family.shown.iter().filter(|id| !shown.contains(id.as_str())) {
         if let Some(stored) = store.conversation(id, None)?.filter(|stored| !stored.withdrawn) {
-            steps.push(Step::Withdraw(withdrawal_of(pointed(stored, &components))));
+            let places = places.get_or_insert_with(|| index(&components));
+            steps.push(Step::Withdraw(withdrawal_of(pointed(stored, places))));
         }
     }
     for component in components {
@@ -59,200 +84,114 @@ pub(in crate::ingest) fn steps(
     Ok(steps)
 }
 
+/// The component in which each message is.
+fn index(components: &[Component]) -> HashMap<String, String> {
+    let mut index = HashMap::new();
+    for Component { id, planned, .. } in components {
+        index.extend(planned.nodes.iter().map(|node| (node.known.id.clone(), id.clone())));
+    }
+    index
+}
+
 /// The conversation with the id of the one where its first message is now.
-fn pointed(mut stored: ConversationRecord, components: &[Component]) -> ConversationRecord {
-    let first = stored.heads.first().map(|head| head.id.as_str());
-    let has = |component: &&Component| {
-        component.planned.nodes.iter().any(|node| Some(node.known.id.as_str()) == first)
-    };
-    if let Some(component) = components.iter().find(has) {
+fn pointed(mut stored: ConversationRecord, index: &HashMap<String, String>) -> ConversationRecord {
+    if let Some(id) = stored.heads.first().and_then(|head| index.get(&head.id)) {
         let raw = stored.header.raw_metadata.take().unwrap_or_default();
-        stored.header.raw_metadata = Some(raw.with(groups::CONTINUED, &component.id.as_str().into()));
+        stored.header.raw_metadata = Some(raw.with(groups::CONTINUED, &id.as_str().into()));
     }
     stored
 }
 
-/// What an import changes, and counts.
-#[derive(Default)]
-struct Told {
-    /// Of what it says.
-    key: Key,
-    changes: Vec<Change>,
-    messages: Tally,
-    /// Whether nothing was shown of the conversation.
-    fresh: bool,
-    /// Whether messages may have got another conversation.
-    moved: bool,
+/// What the parts of a family that count come to, with `more` that are at hand.
+pub(in crate::ingest) fn planned(
+    store: &Store,
+    platform: &str,
+    known: &[&Part],
+    more: &[&groups::Part],
+    cancel: &CancelToken,
+) -> Result<Vec<Component>, IngestError> {
+    let mut reading = Reading::new(store);
+    let mut outlines = Vec::with_capacity(known.len() + more.len());
+    for part in known {
+        wanted(cancel)?;
+        outlines.push(reading.outline("", part)?);
+    }
+    outlines.extend(more.iter().map(|part| Outline::of_part(part)));
+    groups::components(platform, &outlines, &mut |at| {
+        wanted(cancel)?;
+        match known.get(at) {
+            Some(part) => Ok(reading.part("", part)?),
+            None => Ok(more[at - known.len()].clone()),
+        }
+    })
+}
+
+fn wanted(cancel: &CancelToken) -> Result<(), IngestError> {
+    if cancel.cancelled() { Err(IngestError::Cancelled) } else { Ok(()) }
 }
 
 impl Writer<'_> {
-    pub(super) fn groups(
+    /// Takes a conversation of rows.
+    pub(super) fn group(
         &mut self,
         conversation: Conversation,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
-        let mut clan = self.clan(&conversation, record)?;
-        let id = conversation.id.clone();
-        let rows: Vec<String> = conversation.nodes.iter().map(|node| node.id.clone()).collect();
-        let found = rows.len() as u64;
-        let (told, lineage) = self.told(conversation, &mut clan)?;
-        // What is united may be more than one conversation holds, whoever says it.
-        for change in &told.changes {
-            if let Some(refusal) = self.refusal(Some(change))? {
-                return self.refuse(&id, found, refusal, record);
+        let Conversation { id, platform, import, foreign: _, report, nodes, weight } = conversation;
+        self.waiting.conversations.push(Group { id, platform, import, part: (report, nodes) });
+        self.waiting.bytes += weight;
+        if self.waiting.bytes >= WAITING_BYTES { self.say_groups(record) } else { Ok(()) }
+    }
+
+    /// Says all conversations of rows that wait: those of one family together.
+    pub(super) fn say_groups(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
+        let Waiting { conversations, .. } = std::mem::take(&mut self.waiting);
+        if conversations.is_empty() {
+            return Ok(());
+        }
+        // Nothing of them must wait to be committed when they are looked up.
+        self.store_changes(record)?;
+        self.hold()?;
+        self.say(&conversations.iter().collect::<Vec<_>>(), &mut { REFUSALS }, record)?;
+        self.store_batch(record)
+    }
+
+    /// Says conversations of rows. Where the store refuses what they come to, each half of them is said for itself, `tries`
+    /// times in all.
+    fn say(
+        &mut self,
+        said: &[&Group],
+        tries: &mut u32,
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
+        let rows: Vec<(&str, Vec<&str>)> =
+            said.iter().map(|group| (group.id.as_str(), group.rows())).collect();
+        for mut clan in Clan::all(self.store, &rows)? {
+            self.wanted()?;
+            let mine: Vec<&Group> = clan.said.iter().map(|at| said[*at]).collect();
+            let Err(refusal) = self.clan(&mut clan, &mine, record)? else { continue };
+            if mine.len() == 1 || *tries == 0 {
+                for group in mine {
+                    self.refuse(&group.id, group.part.1.len() as u64, &refusal, record)?;
+                }
+                continue;
             }
-        }
-        let (conversations, messages) = (&mut record.conversations, &mut record.messages);
-        conversations.found += 1;
-        match (told.fresh, told.changes.is_empty()) {
-            (true, _) => conversations.new += 1,
-            (false, false) => conversations.updated += 1,
-            (false, true) => conversations.unchanged += 1,
-        }
-        let Tally { new, updated, unchanged: _ } = told.messages;
-        messages.found += found;
-        messages.new += new;
-        messages.updated += updated;
-        messages.unchanged += found - new - updated;
-        self.says(told.key);
-        if !(self.dry_run || told.changes.is_empty() && lineage.is_empty()) {
-            self.bytes += told.changes.iter().map(weight).sum::<usize>();
-            self.pending.extend(clan.keys().chain(&clan.family.shown).chain([&id]).cloned());
-            self.rows.extend(rows);
-            // The lineage first: a commit is whole, but a reader of it wants to know the conversations before they come.
-            self.changes.extend(lineage.into_iter().chain(told.changes));
-            self.moved |= told.moved;
+            *tries -= 1;
+            let (one, other) = mine.split_at(mine.len() / 2);
+            for half in [one, other] {
+                self.say(half, tries, record)?;
+                // The other half is to find it.
+                self.store_changes(record)?;
+            }
         }
         Ok(())
     }
-
-    /// What is known of the rows of a conversation. The turn is held, and nothing of them waits to be committed.
-    fn clan(&mut self, conversation: &Conversation, record: &mut ImportRecord) -> Result<Clan, IngestError> {
-        let rows = || conversation.nodes.iter().map(|node| node.id.as_str());
-        if self.pending.contains(&conversation.id) || rows().any(|row| self.rows.contains(row)) {
-            self.flush(record)?;
-        }
-        self.hold()?;
-        let clan = Clan::of(self.store, &conversation.id, rows())?;
-        if !clan.keys().any(|key| self.pending.contains(key)) {
-            return Ok(clan);
-        }
-        self.flush(record)?;
-        self.hold()?;
-        Ok(Clan::of(self.store, &conversation.id, rows())?)
-    }
-
-    /// What becomes of what is shown, and of the lineage, when this import says `conversation`.
-    fn told(
-        &mut self,
-        conversation: Conversation,
-        clan: &mut Clan,
-    ) -> Result<(Told, Vec<Change>), IngestError> {
-        let Conversation { id, platform, import, report, nodes, .. } = conversation;
-        let said = Said::of(&id, &report, &nodes)?;
-        let (mut told, mut lineage) = (Told { key: said.key(), ..Told::default() }, Vec::new());
-        let known = clan.family.parts.iter().any(|part| part.digest == said.digest);
-        if known && !clan.family.has_left_out(&self.left_out) {
-            return Ok((told, lineage));
-        }
-        let mut said = (!known).then_some(said);
-        let import = import.unwrap_or_else(|| self.import.clone());
-        let (components, last) = self.come_to(&platform, clan, (report, nodes))?;
-        // An event may have gone from one to the other.
-        told.moved = components.len() > 1;
-        clan.family.titled = match components.as_slice() {
-            [only] => Some(only.titled.clone()),
-            _ => None,
-        };
-        for step in steps(self.store, &clan.family, components)? {
-            let (component, stored, changed) = match step {
-                Step::Withdraw(change) => {
-                    told.changes.push(change);
-                    told.moved = true;
-                    continue;
-                }
-                Step::Show { component, stored, changed } => (component, stored, changed),
-            };
-            clan.family.show([component.id.clone()]);
-            if component.parts.contains(&last) {
-                told.messages = component.planned.messages;
-                let shown = stored.as_ref().is_some_and(|stored| !stored.withdrawn);
-                told.fresh = component.parts.len() == 1 && !shown;
-                if let Some(said) = said.take() {
-                    let now = stored.as_ref().map_or(0, |stored| stored.version) + u32::from(changed);
-                    lineage.extend(noted(&mut clan.family, said, &component, now)?);
-                }
-            }
-            if changed {
-                let Component { id, planned, .. } = *component;
-                let labels = Labels { id: &id, platform: &platform, fallback: 0, import: import.clone() };
-                told.changes.push(write_of(planned, labels, stored.as_deref()));
-            }
-        }
-        lineage.extend(clan.changes()?);
-        Ok((told, lineage))
-    }
-
-    /// The conversations of a clan of which `part` is said, too, and the place of that among their parts.
-    fn come_to(
-        &self,
-        platform: &str,
-        clan: &Clan,
-        part: groups::Part,
-    ) -> Result<(Vec<Component>, usize), IngestError> {
-        if let Some(component) = self.grown(platform, clan, &part)? {
-            let last = component.parts.len() - 1;
-            return Ok((vec![component], last));
-        }
-        let mut parts = counted(self.store, "", &clan.family, |part| part.counts(&self.left_out))?;
-        parts.push(part);
-        let last = parts.len() - 1;
-        Ok((planned(platform, parts)?, last))
-    }
-
-    /// The only conversation of a clan, grown by `part`.
-    fn grown(
-        &self,
-        platform: &str,
-        clan: &Clan,
-        part: &groups::Part,
-    ) -> Result<Option<Component>, IngestError> {
-        let Some(titled) = clan.family.titled.as_ref().filter(|_| clan.alone()) else { return Ok(None) };
-        if clan.family.has_left_out(&self.left_out) {
-            return Ok(None);
-        }
-        let mut shown = Vec::new();
-        for id in &clan.family.shown {
-            shown.extend(self.store.conversation(id, None)?.filter(|stored| !stored.withdrawn));
-        }
-        let [stored] = shown.as_slice() else { return Ok(None) };
-        let mut bodies = StoredBodies::of(self.store, Some(stored));
-        groups::grown(platform, assemble::known(stored), titled, part, &mut |message| bodies.get(message))
-    }
 }
 
-/// Notes what was `said` with the version of the component that has it; what no version has is kept apart.
-fn noted(
-    family: &mut Family,
-    said: Said,
-    component: &Component,
-    now: u32,
-) -> Result<Option<Change>, IngestError> {
-    let (digest, home) = (said.digest.clone(), Some(component.id.clone()));
-    let version = component.planned.sole.then_some(now);
-    family.parts.push(Part { digest: digest.clone(), version, home });
-    if version.is_some() {
-        return Ok(None);
+impl Group {
+    fn rows(&self) -> Vec<&str> {
+        self.part.1.iter().map(|node| node.id.as_str()).collect()
     }
-    Ok(Some(Kept::of(said, &component.planned, now)?.change(&digest)?))
-}
-
-/// What `parts` come to.
-pub(in crate::ingest) fn planned(
-    platform: &str,
-    parts: Vec<groups::Part>,
-) -> Result<Vec<Component>, IngestError> {
-    groups::components(platform, parts).map_err(|_| IngestError::Unencodable { what: "a stored message" })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use std::convert::Infallible;
+use std::{collections::HashMap, convert::Infallible};
 
 use proptest::prelude::*;
 use satchel_pam::conversation::Content;

@@ -2,7 +2,12 @@
 //!
 //! What follows from the evidence on memories stands as it follows; of two reports of one edge the later stands.
 
-use satchel_pam::{hash::Sha256Digest, ids, relation::Relation};
+use satchel_pam::{
+    hash::Sha256Digest,
+    ids,
+    relation::{Relation, RelationType},
+    time::Timestamp,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{Derived, word};
@@ -35,6 +40,19 @@ impl Edge {
         let bytes = serde_json::to_vec(self)?;
         let report = Sha256Digest::of(&bytes).to_hex();
         Ok((ids::evidence_id(KIND, Some(&self.relation.id), &report).to_string(), bytes))
+    }
+}
+
+/// The relation that says which memory took the place of another, and since when, in microseconds.
+#[must_use]
+pub fn supersedes(newer: &str, older: &str, at: i64) -> Relation {
+    Relation {
+        id: ids::relation_id(newer, older, RelationType::Supersedes).to_string(),
+        from: newer.to_owned(),
+        to: older.to_owned(),
+        relation_type: RelationType::Supersedes,
+        confidence: None,
+        created_at: Timestamp::saturating(at),
     }
 }
 

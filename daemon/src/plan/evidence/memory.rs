@@ -4,15 +4,14 @@ use std::collections::BTreeSet;
 
 use satchel_pam::{
     hash::ContentHash,
-    ids,
     memory::{Access, Confidence, ExtractionMethod, Memory, MemoryType, Provenance, Status, Temporal},
     record::Item,
-    relation::{Relation, RelationType},
+    relation::Relation,
     time::Timestamp,
 };
 use serde_json::{Map, Value};
 
-use super::{Derived, Fate, Said, Witness, sightings};
+use super::{Derived, Fate, Said, Witness, edge::supersedes, sightings};
 
 /// Each further piece of evidence takes this share of the doubt away.
 const REINFORCEMENT: f64 = 0.1;
@@ -102,17 +101,6 @@ fn fate(group: &[Said<'_>], known: &BTreeSet<String>) -> (Status, Option<String>
         }
         Some(Fate::Stated(status)) => (*status, None, None),
         Some(Fate::Stands) | None => (Status::Active, None, None),
-    }
-}
-
-fn supersedes(newer: &str, older: &str, at: i64) -> Relation {
-    Relation {
-        id: ids::relation_id(newer, older, RelationType::Supersedes).to_string(),
-        from: newer.to_owned(),
-        to: older.to_owned(),
-        relation_type: RelationType::Supersedes,
-        confidence: None,
-        created_at: Timestamp::saturating(at),
     }
 }
 

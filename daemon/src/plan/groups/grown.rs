@@ -1,14 +1,18 @@
 //! A conversation of rows that an export goes on with: it grows by what is new, so that an import costs what the conversation
 //! is long, and not what all exports ever said of it.
 
-use std::{cmp::Reverse, collections::HashSet};
+use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Component, Part, begin, entitled, name_of};
+use super::{
+    Component, Part, Place, entitled,
+    joined::{Joined, Outline, Row, joined},
+    name_of,
+};
 use crate::plan::{
     body::Body,
-    conversation::{Known, ReportedNode, unite},
+    conversation::{Added, Known, Report, Union},
 };
 
 /// By what the title of a conversation was chosen; the least counts: that of the part that begins first, as importers make
@@ -29,16 +33,23 @@ pub struct Titled {
 }
 
 impl Titled {
-    pub(super) fn of(part: &Part) -> Self {
-        let (begin, first) = begin(part);
-        let title = part.0.title.clone();
-        let updated = Reverse(part.0.updated_at.or(part.0.created_at));
+    /// By the title of a part that begins with `first`.
+    pub(super) fn of(report: &Report, (begin, first): (i64, &str)) -> Self {
+        let title = report.title.clone();
+        let updated = Reverse(report.updated_at.or(report.created_at));
         Self { none: title.is_none(), begin, first: first.to_owned(), updated, title }
+    }
+
+    /// When the part begins, and with which message.
+    pub(super) fn begin(&self) -> (i64, &str) {
+        (self.begin, &self.first)
     }
 }
 
-/// What the conversation that is `known` comes to with `part`; none: all parts have to be looked at. So it is with events,
+/// What the conversation that is `known` comes to with `parts`; none: all parts have to be looked at. So it is with events,
 /// which may belong to another conversation, with a part that shares no row, and with one that gives it another name.
+///
+/// The conversation itself is the first of the parts of the outcome.
 ///
 /// # Errors
 /// Those of `stored`, which reads the body of a stored message.
@@ -46,24 +57,32 @@ pub fn grown<E>(
     platform: &str,
     known: Known,
     titled: &Titled,
-    part: &Part,
+    parts: &[&Part],
     stored: &mut dyn FnMut(&str) -> Result<Body, E>,
 ) -> Result<Option<Component>, E> {
-    if !goes_on(&known, &part.1) {
+    if known.nodes.iter().any(|node| node.hidden) {
+        return Ok(None);
+    }
+    let rows = known.nodes.iter().map(|node| Row { id: &node.id, hidden: false, time: node.time });
+    let mut outlines = vec![Outline::of(&known.report, rows)];
+    outlines.extend(parts.iter().map(|part| Outline::of_part(part)));
+    let Joined { sets, joins } = joined(&outlines);
+    if sets.len() > 1 || outlines.iter().any(|outline| outline.events) {
         return Ok(None);
     }
     let before = known.nodes.first().map(|node| node.id.clone());
-    let titled = Titled::of(part).min(titled.clone());
-    let (report, nodes) = part.clone();
-    let planned = entitled(unite(report, nodes, Some(known), stored)?, &titled);
+    let mut union = Union::of(known);
+    let mut places = vec![Place::new(0, joins[0], &Added::default())];
+    for (part, at) in parts.iter().zip(1..) {
+        let (report, nodes) = (*part).clone();
+        let added = union.add(report, nodes, &mut |id| stored(id).map(Some))?;
+        places.push(Place::new(at, joins[at], &added));
+    }
+    let titled = outlines.drain(1..).map(|outline| outline.titled).chain([titled.clone()]).min();
+    let Some(titled) = titled else { return Ok(None) };
+    let planned = entitled(union.planned(), &titled);
     if planned.nodes.first().map(|node| &node.known.id) != before.as_ref() {
         return Ok(None);
     }
-    Ok(Some(Component { id: name_of(platform, &planned), parts: vec![0, 1], planned, titled }))
-}
-
-fn goes_on(known: &Known, nodes: &[ReportedNode]) -> bool {
-    let ids: HashSet<&str> = known.nodes.iter().map(|node| node.id.as_str()).collect();
-    let events = known.nodes.iter().any(|node| node.hidden) || nodes.iter().any(|node| node.body.hidden());
-    !events && nodes.iter().any(|node| ids.contains(node.id.as_str()))
+    Ok(Some(Component { id: name_of(platform, &planned), parts: places, planned, titled }))
 }

@@ -1,5 +1,7 @@
 //! Parts of a list of rows, in any order.
 
+use std::{collections::HashMap, convert::Infallible};
+
 use satchel_pam::conversation::{Content, Role};
 
 use super::*;
@@ -43,11 +45,16 @@ fn part(minutes: &[i64]) -> Part {
     (report, nodes)
 }
 
+fn components(platform: &str, parts: &[Part]) -> Vec<Component> {
+    let outlines: Vec<Outline> = parts.iter().map(Outline::of_part).collect();
+    super::components(platform, &outlines, &mut |at| Ok::<_, Infallible>(parts[at].clone())).unwrap()
+}
+
 /// Id, title, first minute, messages.
 type Shown = (String, Option<String>, Option<i64>, Vec<String>);
 
 fn shown(parts: Vec<Part>) -> Vec<Shown> {
-    let components = components("p", parts).unwrap();
+    let components = components("p", &parts);
     let shown = components.into_iter().map(|Component { id, planned, .. }| {
         let nodes = planned.nodes.iter().map(|node| node.known.id.clone()).collect();
         (id, planned.report.title.clone(), planned.report.created_at.map(|at| at / MINUTE), nodes)
@@ -85,9 +92,9 @@ fn an_event_joins_nothing_and_stays_in_the_older_conversation() {
 
 #[test]
 fn a_part_alone_is_what_the_store_then_holds() {
-    let components = components("p", vec![part(&[1, -2, 3])]).unwrap();
-    assert!(components[0].planned.sole);
+    let components = components("p", &[part(&[1, -2, 3])]);
     let (report, nodes) = part(&[1, -2, 3]);
+    assert!(components[0].planned.is(&report, &nodes));
     assert_eq!(components[0].planned.report, report);
     assert_eq!(components[0].id, id_of("p", None, &nodes));
 }
@@ -112,18 +119,18 @@ fn after(before: &Component, part: &Part) -> Option<Component> {
         .iter()
         .filter_map(|node| Some((node.known.id.as_str(), node.body.as_ref()?)))
         .collect();
-    grown("p", before.planned.known(), &before.titled, part, &mut |id| Body::decode(bodies[id])).unwrap()
+    grown("p", before.planned.known(), &before.titled, &[part], &mut |id| Body::decode(bodies[id])).unwrap()
 }
 
 #[test]
 fn a_conversation_that_grows_is_what_all_its_parts_come_to() {
     let mut said: Vec<Part> = vec![part(&[1, 2, 3])];
     for minutes in [&[2, 3, 4, 5][..], &[5, 6], &[1, 2, 3], &[4, 9]] {
-        let before = components("p", said.clone()).unwrap().remove(0);
+        let before = components("p", &said).remove(0);
         let part = part(minutes);
         let grown = after(&before, &part).unwrap();
         said.push(part);
-        let all = components("p", said.clone()).unwrap().remove(0);
+        let all = components("p", &said).remove(0);
         assert_eq!((&grown.id, &grown.titled), (&all.id, &all.titled));
         assert!(grown.planned.known().shows(&all.planned.known()), "{minutes:?}");
     }
@@ -131,7 +138,7 @@ fn a_conversation_that_grows_is_what_all_its_parts_come_to() {
 
 #[test]
 fn a_part_that_may_change_more_than_one_conversation_is_not_simply_added() {
-    let before = components("p", vec![part(&[5, 6, 7])]).unwrap().remove(0);
+    let before = components("p", &[part(&[5, 6, 7])]).remove(0);
     for (minutes, why) in
         [(&[1, 5][..], "another name"), (&[8, 9], "no row in common"), (&[7, -8], "an event")]
     {

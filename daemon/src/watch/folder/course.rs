@@ -7,7 +7,7 @@ use std::{
 
 use super::Folder;
 use crate::watch::{
-    memory::{Known, Verdict},
+    memory::{Failure, Known, Verdict},
     names,
     queue::{Outcome, Refused},
     settle::{Moment, Stamp},
@@ -38,24 +38,24 @@ impl Folder {
         let same = known.stamp == stamp;
         match &known.verdict {
             Verdict::Imported | Verdict::Cancelled => same,
-            Verdict::Unrecognised { importers: those } if same => *those == importers,
+            Verdict::Unrecognised { importers: those } if same => **those == *importers,
             Verdict::Unrecognised { .. } => self.retries.get(name).is_some_and(|at| *at > now),
-            Verdict::Failed { importers: those, tries, .. } if same && *those == importers => {
-                let tries = *tries;
+            Verdict::Failed(failure) if same && *failure.importers == *importers => {
+                let tries = failure.tries;
                 if tries >= MAX_TRIES {
                     return true;
                 }
                 let delay = self.retry_delay(tries);
                 *self.retries.entry(name.to_owned()).or_insert(now + delay) > now
             }
-            Verdict::Failed { .. } => false,
+            Verdict::Failed(_) => false,
         }
     }
 
     pub(super) fn known_of(&mut self, name: &OsStr) -> Option<&Known> {
         if self.known.get(name).is_none() {
             let known = self.parts.memory.recall(name)?;
-            self.known.insert(name.to_owned(), known);
+            self.known.insert(name, known);
         }
         self.known.get(name)
     }
@@ -63,9 +63,7 @@ impl Folder {
     pub(super) fn is_ready(&mut self, name: &OsStr, stamp: Stamp) {
         self.troubles.remove(name);
         self.retries.remove(name);
-        if self.queued.insert(name.to_owned()) {
-            self.ready.push_back((name.to_owned(), stamp));
-        }
+        self.ready.push(name, stamp);
     }
 
     /// The time of a file that failed, or was not known, has come.
@@ -74,7 +72,7 @@ impl Folder {
         let look = self.parts.disk.look(name).ok().and_then(|sight| sight.look);
         match (look, self.known.get(name)) {
             // It had settled, and nobody wrote to it since.
-            (Some(look), Some(Known { stamp, verdict: Verdict::Failed { .. }, .. }))
+            (Some(look), Some(Known { stamp, verdict: Verdict::Failed(_) }))
                 if look.stamp == *stamp && !self.busy.contains_key(name) =>
             {
                 self.is_ready(name, look.stamp);
@@ -91,9 +89,8 @@ impl Folder {
         }
         while self.busy.len() < FEED
             && !(self.parts.stopping)()
-            && let Some((name, stamp)) = self.ready.pop_front()
+            && let Some((name, stamp)) = self.ready.pop()
         {
-            self.queued.remove(&name);
             let look = self.parts.disk.look(&name).ok().and_then(|sight| sight.look);
             if look.is_none_or(|look| look.stamp != stamp) {
                 self.again.insert(name);
@@ -104,8 +101,7 @@ impl Folder {
                     self.busy.insert(name, Busy { stamp, job });
                 }
                 Err(Refused::Busy) => {
-                    self.queued.insert(name.clone());
-                    self.ready.push_front((name, stamp));
+                    self.ready.put_back(name, stamp);
                     self.next_feed = now + BUSY;
                     return;
                 }
@@ -134,7 +130,7 @@ impl Folder {
                 *streak = (*streak + 1).min(MAX_STREAK);
                 let rest = self.parts.pace.quiet * 2_u32.pow(*streak);
                 self.retries.insert(name.to_owned(), now + rest);
-                Verdict::Unrecognised { importers }
+                Verdict::Unrecognised { importers: importers.into() }
             }
             Outcome::Failed(reason) => {
                 let tries = self.tries(name, stamp, &importers) + 1;
@@ -143,23 +139,25 @@ impl Folder {
                 }
                 let (file, why) = (names::shown(name), &reason);
                 tracing::warn!(file, why, tries, "a watched file could not be imported");
-                Verdict::Failed { reason, tries, importers }
+                Verdict::Failed(Box::new(Failure { reason, tries, importers: importers.into() }))
             }
         };
         if !matches!(verdict, Verdict::Unrecognised { .. }) {
             self.streaks.remove(name);
         }
-        let known = Known { stamp, verdict, at: (self.parts.wall)(), place: None };
-        self.parts.memory.keep(name, &known);
-        self.known.insert(name.to_owned(), known);
+        let known = Known { stamp, verdict };
+        self.parts.memory.keep(name, &known, (self.parts.wall)());
+        self.known.insert(name, known);
     }
 
     /// How often the file failed as it stands.
     pub(super) fn tries(&mut self, name: &OsStr, stamp: Stamp, importers: &str) -> u32 {
         match self.known_of(name) {
-            Some(Known {
-                stamp: before, verdict: Verdict::Failed { tries, importers: those, .. }, ..
-            }) if *before == stamp && those == importers => *tries,
+            Some(Known { stamp: before, verdict: Verdict::Failed(failure) })
+                if *before == stamp && *failure.importers == *importers =>
+            {
+                failure.tries
+            }
             _ => 0,
         }
     }

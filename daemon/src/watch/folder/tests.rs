@@ -273,7 +273,7 @@ fn at_rest_it_looks_at_each_file_once_in_ten_minutes() {
     (0..10_000).for_each(|at| play.put(&format!("{at:05}.zip"), 1));
     let files = play.world().files.clone();
     for (name, File { stamp, .. }) in files {
-        play.world().kept.insert(name, Known { stamp, verdict: Verdict::Imported, at: 0, place: None });
+        play.world().kept.insert(name, Known { stamp, verdict: Verdict::Imported });
     }
     play.seconds(5);
     let before = play.world().looks;

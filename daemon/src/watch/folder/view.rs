@@ -151,11 +151,11 @@ impl Folder {
         (view.imported, view.unrecognised) = (self.known.imported(), self.known.unrecognised());
         for (name, known) in self.known.failed().filter(|(name, _)| !self.busy.contains_key(*name)) {
             view.failed_total += 1;
-            if let Verdict::Failed { reason, tries, .. } = &known.verdict
+            if let Verdict::Failed(failure) = &known.verdict
                 && view.failed.len() < NAMED
             {
-                let again = (*tries < MAX_TRIES).then(|| self.retries.get(name).copied()).flatten();
-                view.failed.push(Notice { again, ..notice(name, reason, None) });
+                let again = (failure.tries < MAX_TRIES).then(|| self.retries.get(name).copied()).flatten();
+                view.failed.push(Notice { again, ..notice(name, &failure.reason, None) });
             }
         }
         let deaf = match &self.ears {

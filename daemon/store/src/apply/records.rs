@@ -174,22 +174,26 @@ impl Applier {
         entry: EmbeddingEntry,
         by: Written<'_>,
     ) -> Result<Changes, StoreError> {
-        let EmbeddingEntry { memory, model, json } = entry;
+        let EmbeddingEntry { withdrawn, memory, model, json } = entry;
         let key = keys::pair(keys::EMBEDDING, keys::id16(&memory), self.engine.blind(&model));
-        let old =
-            self.read(&key, || format!("embedding of {memory:?}"), PlainValue::take)?.map(|old| old.stored);
-        if self.stands(ChangeKind::Embedding, &memory, old.as_ref(), false, by) {
+        let old = self.read(&key, || format!("embedding of {memory:?}"), PlainValue::take)?;
+        let stood = old.as_ref().is_some_and(|old| !old.withdrawn_embedding());
+        let old = old.map(|old| old.stored);
+        if self.stands(ChangeKind::Embedding, &memory, old.as_ref(), withdrawn, by) {
             return Ok(Changes::default());
         }
-        let share = content_digest(keys::EMBEDDING, memory.as_bytes(), &[model.as_bytes(), &json]);
-        if old.is_none() {
-            self.meta.count(counter::EMBEDDINGS, "", 1, false);
+        let share = shown(withdrawn, || {
+            content_digest(keys::EMBEDDING, memory.as_bytes(), &[model.as_bytes(), &json])
+        });
+        if stood == withdrawn {
+            self.meta.count(counter::EMBEDDINGS, "", 1, withdrawn);
         }
         self.share(&key, old.as_ref().map(|old| &old.share), &share);
-        let stored = self.next(ChangeKind::Embedding, &memory, old.as_ref(), by, share, false);
+        let stored = self.next(ChangeKind::Embedding, &memory, old.as_ref(), by, share, withdrawn);
         let mut changes = Changes::default();
         // A vector is some 30 KiB of JSON and read rarely: it stays in the journal.
-        changes.put(key, PlainValue { stored, bytes: None }.encode());
+        let bytes = withdrawn.then(Vec::new);
+        changes.put(key, PlainValue { stored, bytes }.encode());
         Ok(changes)
     }
 

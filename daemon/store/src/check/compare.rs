@@ -51,7 +51,7 @@ impl<'a> Comparer<'a> {
         }
     }
 
-    pub(super) fn frame(&mut self, visit: &Visit<'_>) -> Result<(), StoreError> {
+    pub(super) fn frame(&mut self, visit: &Visit<'_>, seen: &mut dyn FnMut(&[u8])) -> Result<(), StoreError> {
         let (segment, offset) = (visit.start.segment, visit.start.offset);
         let what = || format!("the frame at byte {offset} of segment {segment}");
         let revision = visit.header.revision;
@@ -65,6 +65,7 @@ impl<'a> Comparer<'a> {
                 return Ok(());
             }
         };
+        seen(&payload);
         if visit.header.kind == Kind::Body {
             self.bodies.insert((segment, offset), payload.len());
             return Ok(());

@@ -21,6 +21,7 @@ const ISSUES: u8 = 8;
 const WITHDRAW_MEMORY: u8 = 9;
 const WITHDRAW_CONVERSATION: u8 = 10;
 const PIECE: u8 = 11;
+const WITHDRAW_EMBEDDING: u8 = 12;
 
 /// Writes the payload of one commit.
 pub(crate) fn encode(origin: &Origin, entries: &[Entry], out: &mut Vec<u8>) -> Result<(), Malformed> {
@@ -142,7 +143,13 @@ fn tag(entry: &Entry) -> u8 {
         }
         Entry::Relation(_) => RELATION,
         Entry::Withdraw(_) => WITHDRAW,
-        Entry::Embedding(_) => EMBEDDING,
+        Entry::Embedding(embedding) => {
+            if embedding.withdrawn {
+                WITHDRAW_EMBEDDING
+            } else {
+                EMBEDDING
+            }
+        }
         Entry::Evidence(_) => EVIDENCE,
         Entry::Ledger(LedgerWrite::Entry { .. }) => LEDGER,
         Entry::Ledger(LedgerWrite::Issues { .. }) => ISSUES,
@@ -198,7 +205,9 @@ fn take_content(tag: u8, content: &[u8]) -> Result<Entry, Malformed> {
         }
         RELATION => Entry::Relation(entry::relation(content)?),
         WITHDRAW => Entry::Withdraw(entry::relation(content)?),
-        EMBEDDING => Entry::Embedding(entry::embedding(content)?),
+        EMBEDDING | WITHDRAW_EMBEDDING => {
+            Entry::Embedding(entry::embedding(content, tag == WITHDRAW_EMBEDDING)?)
+        }
         EVIDENCE => Entry::Evidence(EvidenceWrite { id: take.array()?, json: take.0.to_vec() }),
         LEDGER => {
             let ledger = Ledger::from_code(take.u8()?).ok_or(Malformed("names an unknown ledger"))?;

@@ -94,15 +94,36 @@ impl TryFrom<&Embedding> for EmbeddingEntry {
 
     fn try_from(embedding: &Embedding) -> Result<Self, StoreError> {
         let json = json(embedding, || format!("embedding {:?}", embedding.id))?;
-        Ok(Self { memory: embedding.memory_id.clone(), model: embedding.model.clone(), json })
+        let (memory, model) = (embedding.memory_id.clone(), embedding.model.clone());
+        Ok(Self { withdrawn: false, memory, model, json })
     }
 }
 
+/// What names an embedding; one that is withdrawn says no more.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct EmbeddingName {
+    memory_id: String,
+    model: String,
+}
+
+/// Makes the entry of an embedding that is not shown from now on.
+pub(crate) fn embedding_withdrawn(memory: String, model: String) -> Result<EmbeddingEntry, StoreError> {
+    let name = EmbeddingName { memory_id: memory, model };
+    let json = json(&name, || format!("embedding of {:?}", name.memory_id))?;
+    let EmbeddingName { memory_id: memory, model } = name;
+    Ok(EmbeddingEntry { withdrawn: true, memory, model, json })
+}
+
 /// Reads the entry of an embedding in the journal.
-pub(crate) fn embedding(bytes: &[u8]) -> Result<EmbeddingEntry, Malformed> {
-    let embedding: Embedding =
-        serde_json::from_slice(bytes).map_err(|_| Malformed("has an embedding that does not read"))?;
-    Ok(EmbeddingEntry { memory: embedding.memory_id, model: embedding.model, json: bytes.to_vec() })
+pub(crate) fn embedding(bytes: &[u8], withdrawn: bool) -> Result<EmbeddingEntry, Malformed> {
+    let name = if withdrawn {
+        serde_json::from_slice(bytes).ok()
+    } else {
+        let whole = serde_json::from_slice::<Embedding>(bytes).ok();
+        whole.map(|Embedding { memory_id, model, .. }| EmbeddingName { memory_id, model })
+    };
+    let EmbeddingName { memory_id, model } = name.ok_or(Malformed("has an embedding that does not read"))?;
+    Ok(EmbeddingEntry { withdrawn, memory: memory_id, model, json: bytes.to_vec() })
 }
 
 pub(crate) fn json(value: &impl serde::Serialize, what: impl Fn() -> String) -> Result<Vec<u8>, StoreError> {

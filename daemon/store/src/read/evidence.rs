@@ -44,7 +44,7 @@ impl Store {
     pub fn embedding(&self, memory: &str, model: &str) -> Result<Option<EmbeddingRecord>, StoreError> {
         let key = keys::pair(keys::EMBEDDING, keys::id16(memory), self.engine().blind(model));
         let value = self.engine().get(&key)?;
-        value.map(|value| self.embedding_record(&value)).transpose()
+        value.map_or(Ok(None), |value| self.embedding_record(&value))
     }
 
     /// Returns a page of vectors, by memory, in a fixed order. Vectors have no history: the newest of each is shown.
@@ -59,7 +59,7 @@ impl Store {
         let mut rows = Rows::new(limit);
         let after = after.map(Cursor::as_bytes);
         engine::walk::<StoreError>(self.engine(), &[keys::EMBEDDING], after, |key, value| {
-            Ok(rows.push(key, self.embedding_record(value)?))
+            Ok(self.embedding_record(value)?.is_none_or(|record| rows.push(key, record)))
         })?;
         Ok(rows.page())
     }
@@ -72,19 +72,25 @@ impl Store {
         let mut found = Vec::new();
         let prefix = keys::object(keys::EMBEDDING, keys::id16(memory));
         engine::walk::<StoreError>(self.engine(), &prefix, None, |_, value| {
-            found.push(self.embedding_record(value)?);
+            found.extend(self.embedding_record(value)?);
             Ok(true)
         })?;
         Ok(found)
     }
 
-    fn embedding_record(&self, value: &[u8]) -> Result<EmbeddingRecord, StoreError> {
+    /// None: it is not shown.
+    fn embedding_record(&self, value: &[u8]) -> Result<Option<EmbeddingRecord>, StoreError> {
         let what = "an embedding";
-        let stored = read(value, what, PlainValue::take)?.stored;
+        let value = read(value, what, PlainValue::take)?;
+        if value.withdrawn_embedding() {
+            return Ok(None);
+        }
+        let stored = value.stored;
         let (_, _, Entry::Embedding(entry)) = self.change(stored.place, what)? else {
             return Err(wrong_kind(what));
         };
-        Ok(EmbeddingRecord { embedding: parse(&entry.json, what)?, revision: Revision::new(stored.revision) })
+        let embedding = parse(&entry.json, what)?;
+        Ok(Some(EmbeddingRecord { embedding, revision: Revision::new(stored.revision) }))
     }
 
     fn evidence_record(&self, id: [u8; 16], value: &[u8]) -> Result<EvidenceRecord, StoreError> {

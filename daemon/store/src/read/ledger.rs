@@ -50,6 +50,21 @@ impl Store {
         Ok(rows.page())
     }
 
+    /// Returns up to `limit` entries of before a time, in microseconds since the Unix epoch, newest first.
+    ///
+    /// # Errors
+    /// What engine or journal refuse.
+    pub fn ledger_older(
+        &self,
+        ledger: Ledger,
+        than_micros: i64,
+        limit: usize,
+    ) -> Result<Vec<LedgerEntry>, StoreError> {
+        // The last key of that time: what comes after it is older.
+        let after = Cursor(keys::ledger_time(ledger, than_micros, [u8::MAX; 16]));
+        Ok(self.ledger_list(ledger, Some(&after), limit)?.items)
+    }
+
     /// Returns one page of an import's issues, as it was put.
     ///
     /// # Errors

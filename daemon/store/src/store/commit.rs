@@ -211,6 +211,9 @@ impl Group<'_> {
                 Entry::Withdraw(read::relation_entry(self.inner.engine.as_ref(), id)?)
             }
             Change::Embedding(embedding) => Entry::Embedding((&embedding).try_into()?),
+            Change::WithdrawEmbedding { memory, model } => {
+                Entry::Embedding(entry::embedding_withdrawn(memory, model)?)
+            }
             Change::Evidence(evidence) => Entry::Evidence(evidence),
             Change::Ledger(write) => Entry::Ledger(write),
         })
@@ -332,6 +335,9 @@ fn identity(change: &Change) -> Option<(u8, &'static str, Id16, String)> {
         Change::WithdrawRelation(id) => named(keys::RELATION, "relation", id),
         Change::Embedding(embedding) => {
             named(keys::EMBEDDING, "embedding", &format!("{}\n{}", embedding.memory_id, embedding.model))
+        }
+        Change::WithdrawEmbedding { memory, model } => {
+            named(keys::EMBEDDING, "embedding", &format!("{memory}\n{model}"))
         }
         Change::Evidence(evidence) => Some((keys::EVIDENCE, "piece of evidence", evidence.id, String::new())),
         Change::Ledger(LedgerWrite::Entry { ledger, id, .. }) => {

@@ -159,6 +159,10 @@ impl Model {
                 6 if self.relations.contains_key(&id("relation", n)) => {
                     changes.insert(format!("r{n}"), Change::WithdrawRelation(id("relation", n)));
                 }
+                7 if self.embeddings.contains_key(&id("memory", n)) && dice.roll(2) == 0 => {
+                    let (memory, model) = (id("memory", n), "toy".to_owned());
+                    changes.insert(format!("e{n}"), Change::WithdrawEmbedding { memory, model });
+                }
                 6 | 7 => drop(changes.insert(format!("e{n}"), Change::Embedding(embedding(n, dice)))),
                 8 => drop(changes.insert(format!("m{n}"), Change::WithdrawMemory(Box::new(memory(n, dice))))),
                 9 => {
@@ -243,6 +247,7 @@ impl Model {
                     self.embeddings
                         .insert(embedding.memory_id.clone(), serde_json::to_string(embedding).unwrap());
                 }
+                Change::WithdrawEmbedding { memory, .. } => drop(self.embeddings.remove(memory)),
                 Change::Evidence(evidence) => drop(self.evidence.insert(evidence.id, evidence.json.clone())),
                 Change::Ledger(LedgerWrite::Entry { id, at_micros, value, .. }) => {
                     if value.is_empty() {

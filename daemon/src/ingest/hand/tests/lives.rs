@@ -1,5 +1,7 @@
 //! Single lives: transitions, edits over later exports, retractions, undo, repeated calls.
 
+use std::collections::BTreeSet;
+
 use satchel_pam::{
     lifecycle::allowed,
     memory::{Access, Visibility},
@@ -221,6 +223,31 @@ fn a_call_that_is_repeated_gets_the_same_answer_also_after_a_restart() {
     // A day later the name is free.
     desk.clock.0.fetch_add(25 * 3_600 * SECOND, Ordering::Relaxed);
     assert!(!desk.imports.add_memory(&named("y"), &content("Keeps geese")).unwrap().existed);
+}
+
+#[test]
+fn answers_that_nobody_may_ask_for_any_more_are_not_kept() {
+    let desk = Desk::new();
+    let named = |number: usize| Call {
+        request: Some(RequestKey { id: format!("request-{number}"), body: number.to_string() }),
+        ..call("")
+    };
+    let add =
+        |number: usize| desk.imports.add_memory(&named(number), &content(&format!("Fact {number}"))).unwrap();
+    let kept = || desk.store.ledger_list(satchel_store::Ledger::Request, None, 100).unwrap().items;
+    (0..40).for_each(|number| drop(add(number)));
+    assert_eq!(kept().len(), 40);
+    desk.clock.0.fetch_add(23 * 3_600 * SECOND, Ordering::Relaxed);
+    add(40);
+    assert_eq!(kept().len(), 41, "a day has not gone by");
+    desk.clock.0.fetch_add(3_600 * SECOND, Ordering::Relaxed);
+    (41..44).for_each(|number| drop(add(number)));
+    let names: BTreeSet<String> = kept().into_iter().map(|entry| entry.id).collect();
+    assert_eq!(names, (40..44).map(|number| format!("request-{number}")).collect());
+    // A name that lapsed can be taken again, and is kept then.
+    let again = add(3);
+    assert!(again.existed, "the memory is there, the answer was not");
+    assert_eq!(add(3), again);
 }
 
 #[test]

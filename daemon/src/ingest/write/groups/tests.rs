@@ -1,8 +1,10 @@
 //! Memories name the conversation that has their row, whatever becomes of it.
 
+mod many;
+
 use std::{path::Path, sync::Arc};
 
-use satchel_host::CancelToken;
+use satchel_host::{CancelToken, Pace};
 use satchel_pam::{
     conversation::ImportMetadata,
     memory::Memory,
@@ -19,8 +21,8 @@ use crate::{
     ingest::{
         Imports, ledger, memories,
         normalise::{Place, Reader},
+        pen::Pen,
         run::{Normalised, Tail},
-        turn::Turns,
         undo::{Turn, TurnRequest},
     },
     intake::Limits,
@@ -32,7 +34,7 @@ const MINUTE: i64 = 60_000_000;
 struct Shelf {
     store: Store,
     imports: Imports,
-    turn: Turns,
+    pen: Pen,
 }
 
 /// What an export holds: conversations of messages at these minutes, and the minute of one that is remembered.
@@ -44,11 +46,21 @@ impl Shelf {
         let (plugins, clock) = (Arc::new(Plugins::built_in(None)), Arc::new(SystemClock));
         let limits = satchel_host::Limits::default();
         let imports = Imports::new(store.clone(), plugins, clock, Limits::default(), limits).unwrap();
-        Self { store, imports, turn: Turns::default() }
+        Self { store, imports, pen: Pen::default() }
     }
 
     /// Imports; `settled`: it lives until memories follow.
     fn import(&self, (conversations, remembered): Export<'_>, settled: bool) -> ImportRecord {
+        self.import_remembering(conversations, remembered.as_slice(), settled)
+    }
+
+    /// Imports; something is remembered at each of these minutes.
+    fn import_remembering(
+        &self,
+        conversations: &[&[i64]],
+        remembered: &[i64],
+        settled: bool,
+    ) -> ImportRecord {
         let reader = Reader { platform: "p".to_owned(), extractor: "p/1.0.0".to_owned() };
         let mut record = receipt(Uuid::new_v4());
         let origin = Origin {
@@ -57,14 +69,14 @@ impl Shelf {
             reason: "import".to_owned(),
             at_micros: 1,
         };
-        let turn = (&self.turn, CancelToken::new());
-        let mut writer = Writer::new(&self.store, turn, origin, ImportMetadata::default(), false);
+        let pen = (&self.pen, CancelToken::new(), Pace::default());
+        let mut writer = Writer::new(&self.store, pen, origin, ImportMetadata::default(), false);
         for minutes in conversations {
             let conversation = reader.conversation(rows(minutes), &mut |file| file.attachment).unwrap();
             let place = Place::of(&conversation);
             writer.take(Normalised::Conversation(Box::new(conversation)), &mut record).unwrap();
-            if let Some(minute) = remembered.filter(|minute| minutes.contains(minute)) {
-                let witness = reader.evidence(evidence(minute), 0, &place);
+            for minute in remembered.iter().filter(|minute| minutes.contains(minute)) {
+                let witness = reader.evidence(evidence(*minute), 0, &place);
                 writer.take(Normalised::Evidence(vec![witness]), &mut record).unwrap();
             }
         }
@@ -113,11 +125,13 @@ fn receipt(id: Uuid) -> ImportRecord {
     .unwrap()
 }
 
+/// Messages at these minutes; a negative one is an event.
 fn rows(minutes: &[i64]) -> ConversationRecord {
     let message = |minute: &i64| -> MessageRecord {
+        let (at, raw) = (minute.abs(), if *minute < 0 { json!({"hidden": true}) } else { json!({}) });
         serde_json::from_value(
-            json!({"id": format!("m{minute}"), "role": "user", "created_at": minute * MINUTE,
-            "content": {"type": "text", "text": format!("at {minute}")}}),
+            json!({"id": format!("m{at}"), "role": "user", "created_at": at * MINUTE, "raw_metadata": raw,
+            "content": {"type": "text", "text": format!("at {at}")}}),
         )
         .unwrap()
     };
@@ -133,7 +147,7 @@ fn rows(minutes: &[i64]) -> ConversationRecord {
 
 fn evidence(minute: i64) -> Evidence {
     serde_json::from_value(json!({
-        "id": "e", "at": minute * MINUTE, "conversation": "?", "message": format!("m{minute}"),
+        "id": format!("e{minute}"), "at": minute * MINUTE, "conversation": "?", "message": format!("m{minute}"),
         "extraction_method": "explicit_user_input",
         "claim": {"statement": {"content": "Likes rye bread", "memory_type": "preference"}},
     }))

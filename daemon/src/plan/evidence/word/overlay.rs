@@ -3,14 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_pam::{
-    ids,
     memory::{Memory, Status},
     relation::{Relation, RelationType},
-    time::Timestamp,
 };
 
 use super::{
-    super::Derived,
+    super::{Derived, edge::supersedes},
     Field, Setting, Spoken,
     impress::{copy, mark, marks, stamp},
 };
@@ -167,15 +165,4 @@ fn leads(next: &BTreeMap<String, String>, from: &str, to: &str) -> bool {
         }
     }
     false
-}
-
-fn supersedes(newer: &str, older: &str, at: i64) -> Relation {
-    Relation {
-        id: ids::relation_id(newer, older, RelationType::Supersedes).to_string(),
-        from: newer.to_owned(),
-        to: older.to_owned(),
-        relation_type: RelationType::Supersedes,
-        confidence: None,
-        created_at: Timestamp::saturating(at),
-    }
 }

@@ -71,6 +71,52 @@ fn what_left_the_folder_is_forgotten_for_good_and_comes_again_as_new() {
     assert_eq!((kept(&again), again.started()), (vec![OsString::from("a.zip")], Vec::new()));
 }
 
+/// A poll, or an event, finds them gone one after another: a walk through all that is kept for each would never end.
+#[test]
+fn ten_thousand_files_that_leave_one_by_one_cost_one_step_each() {
+    const FILES: usize = 10_000;
+    for told in [true, false] {
+        let mut play = Play::new();
+        (0..FILES).for_each(|at| play.put(&format!("{at:05}.zip"), 1));
+        let files = play.world().files.clone();
+        for (name, File { stamp, .. }) in files.clone() {
+            let mut world = play.world();
+            world.kept_on.insert(name.clone(), 0);
+            world.kept.insert(name, Known { stamp, verdict: Verdict::Imported });
+        }
+        play.seconds(5);
+        let batch = if told { 1 } else { 500 };
+        for names in files.keys().collect::<Vec<_>>().chunks(batch) {
+            names.iter().for_each(|name| drop(play.world().files.remove(*name)));
+            if told {
+                play.told(&names[0].to_string_lossy());
+            } else {
+                play.folder.step(Pending { all: true, ..Pending::default() });
+            }
+        }
+        let world = play.world();
+        assert_eq!((world.forgotten, world.walks, world.kept.len()), (FILES, 1, 0), "told: {told}");
+    }
+}
+
+#[test]
+fn files_that_leave_while_they_wait_their_turn_are_not_handed_on() {
+    let mut play = Play::new();
+    (0..1_000).for_each(|at| play.put(&format!("{at:04}.zip"), 1));
+    play.seconds(10);
+    let started = play.started();
+    for at in 0..1_000 {
+        let name = format!("{at:04}.zip");
+        if !started.contains(&name) && at % 100 != 0 {
+            play.world().files.remove(OsStr::new(&name));
+            play.told(&name);
+        }
+    }
+    assert_eq!(play.folder.view().queued, 9);
+    started.iter().for_each(|name| play.ended(name, Outcome::Imported));
+    assert!(play.started().iter().all(|name| name.ends_with("00.zip")));
+}
+
 #[test]
 fn a_name_that_the_server_lost_is_a_problem_and_holds_no_other() {
     let mut play = Play::new();

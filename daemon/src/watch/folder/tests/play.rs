@@ -11,7 +11,7 @@ use crate::watch::{
     events::{Deaf, Hints},
     memory::Known,
     queue::{Outcome, Refused},
-    settle::Hold,
+    settle::{Hold, Stamp},
 };
 
 /// All that the machine sees, in the hands of a test.
@@ -34,6 +34,10 @@ pub(super) struct World {
     pub(super) stale: BTreeSet<OsString>,
     pub(super) importers: String,
     pub(super) looks: usize,
+    /// Names that were given back one by one.
+    pub(super) forgotten: usize,
+    /// Walks through all that is kept.
+    pub(super) walks: usize,
 }
 
 #[derive(Clone)]
@@ -129,15 +133,24 @@ impl Memory for Shared {
         self.world().kept.get(name).cloned()
     }
 
-    fn keep(&self, name: &OsStr, known: &Known) {
+    fn keep(&self, name: &OsStr, known: &Known, _: i64) {
         let mut world = self.world();
         let volume = world.volume;
         world.kept.insert(name.to_owned(), known.clone());
         world.kept_on.insert(name.to_owned(), volume);
     }
 
+    fn forget(&self, folder: u64, name: &OsStr) {
+        let mut world = self.world();
+        world.forgotten += 1;
+        if world.kept_on.get(name) == Some(&folder) {
+            world.kept.remove(name);
+        }
+    }
+
     fn keep_only(&self, folder: u64, there: &dyn Fn(&OsStr) -> bool) {
-        let World { kept, kept_on, .. } = &mut *self.world();
+        let World { kept, kept_on, walks, .. } = &mut *self.world();
+        *walks += 1;
         kept.retain(|name, _| kept_on.get(name) != Some(&folder) || there(name));
     }
 }

@@ -1,0 +1,74 @@
+//! The definition holds, and so do its examples.
+
+use clap::CommandFactory;
+
+use super::*;
+
+fn walk(command: &clap::Command, check: &mut impl FnMut(&clap::Command)) {
+    check(command);
+    for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
+        walk(inner, check);
+    }
+}
+
+#[test]
+fn the_definition_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_command_says_what_it_does_with_an_example() {
+    let mut seen = 0;
+    let mut root = Cli::command();
+    root.build();
+    walk(&root, &mut |command| {
+        seen += 1;
+        let help = command.clone().render_long_help().to_string();
+        assert!(
+            command.get_about().is_some_and(|about| about.to_string().len() > 10),
+            "{}",
+            command.get_name()
+        );
+        assert!(help.contains("Example"), "{help}");
+        assert!(help.contains("satchel "), "{help}");
+    });
+    assert!(seen > 20, "{seen} commands");
+}
+
+/// The words of a line, as a shell takes them: what stands in quotes is one.
+fn words(typed: &str) -> Vec<String> {
+    let (mut words, mut quoted) = (vec![String::new()], false);
+    for c in typed.trim().chars() {
+        match (c, words.last_mut()) {
+            ('"', _) => quoted = !quoted,
+            (c, _) if c.is_whitespace() && !quoted => words.push(String::new()),
+            (c, Some(word)) => word.push(c),
+            (_, None) => {}
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[test]
+fn every_example_can_be_typed() {
+    let mut root = Cli::command();
+    root.build();
+    walk(&root, &mut |command| {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let examples = help.lines().filter_map(|line| line.strip_prefix("  satchel "));
+        for example in examples {
+            let typed = example.split(['|', '>']).next().unwrap_or_default();
+            let parsed = Cli::try_parse_from(std::iter::once("satchel".to_owned()).chain(words(typed)));
+            assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
+        }
+    });
+}
+
+#[test]
+fn global_options_may_stand_after_the_command() {
+    let cli =
+        Cli::try_parse_from(["satchel", "memories", "list", "--json", "--data-dir", "/d", "-vv"]).unwrap();
+    assert!(cli.global.json);
+    assert_eq!((cli.global.data_dir, cli.global.verbose), (Some("/d".into()), 2));
+}

@@ -1,0 +1,178 @@
+//! What could go from a data directory and harms nobody: told, and removed where that is asked for.
+
+use std::path::Path;
+
+use satchel_store::{Store, StoreError};
+use serde::Serialize;
+
+use super::Findings;
+use crate::{
+    cli::{exports::quoted, text},
+    leftovers::{self, Leftover},
+};
+
+/// What could go, and harms nobody.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Left {
+    pub(super) path: String,
+    pub(super) what: String,
+    /// That it takes; none: not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) bytes: Option<u64>,
+    /// What removes it.
+    pub(super) fix: String,
+}
+
+/// What removes most of it.
+const REPAIR: &str = "satchel doctor --repair";
+
+impl Findings {
+    /// Tells of files of attachments that no message refers to.
+    pub(super) fn orphaned(&mut self, many: u64, data_dir: &Path) {
+        if many > 0 {
+            self.left.push(Left {
+                path: data_dir.join("blobs").display().to_string(),
+                what: orphans(many),
+                bytes: None,
+                fix: REPAIR.to_owned(),
+            });
+        }
+    }
+
+    /// Removes them. Nobody else has the store.
+    pub(super) fn remove_orphans(&mut self, store: &Store, hashes: &[[u8; 32]]) -> Result<(), StoreError> {
+        let mut bytes = 0;
+        for hash in hashes {
+            bytes += store.blob_remove(hash)?;
+        }
+        let (what, bytes) = (orphans(hashes.len() as u64), text::bytes(bytes));
+        self.repaired.push(format!("{what}: removed, {bytes}"));
+        Ok(())
+    }
+
+    /// Tells what work that was cut off left behind, and removes those of `old` that may go. Nobody else has the data directory
+    /// then.
+    pub(super) fn leftovers(&mut self, data_dir: &Path, old: &[Leftover]) {
+        let found = match leftovers::find(data_dir) {
+            Ok(found) => found,
+            Err(error) => {
+                let message = format!("the data directory cannot be listed: {error}");
+                return self.problem("LEFTOVERS", &message, "give your user the right to read it");
+            }
+        };
+        let claim = if old.is_empty() { None } else { satchel_store::claim(data_dir).ok() };
+        for leftover in found {
+            let shown = leftover.path.display().to_string();
+            let mut fix = REPAIR.to_owned();
+            if !leftover.removable {
+                fix = format!("rm -r {}", quoted(&shown));
+            } else if claim.is_some() && old.contains(&leftover) {
+                match leftovers::remove(&leftover) {
+                    Ok(()) => {
+                        let bytes = text::bytes(leftover.bytes);
+                        self.repaired.push(format!("{shown}, {}: removed, {bytes}", leftover.what));
+                        continue;
+                    }
+                    Err(error) => fix = format!("remove it yourself: {error}"),
+                }
+            }
+            let (what, bytes) = (leftover.what.to_owned(), Some(leftover.bytes));
+            self.left.push(Left { path: shown, what, bytes, fix });
+        }
+    }
+}
+
+fn orphans(many: u64) -> String {
+    format!(
+        "{} that no message refers to, as an import leaves them that was killed",
+        text::count(many, "file of an attachment", "files of attachments")
+    )
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::fs;
+
+    use satchel_pam::conversation::Role;
+    use satchel_store::{Batch, Change, ConversationWrite, MessageHead, MessageWrite, OpenOptions};
+
+    use super::*;
+    use crate::{cli::doctor::tests::looked, config::Config};
+
+    /// A store with two attachments, of which one is mentioned by an older version of a conversation only.
+    fn store_with_an_orphan(config: &Config) -> [[u8; 32]; 2] {
+        let store = Store::open(&config.data_dir, OpenOptions::default(), &mut |_| {}).unwrap();
+        let kept = store.blob_put(&mut &b"kept"[..]).unwrap();
+        let orphan = store.blob_put(&mut &b"orphan"[..]).unwrap();
+        let said = |digest: u8, attachments: serde_json::Value| {
+            let header = serde_json::json!({
+                "id": "c", "provider": {"name": "chatgpt"}, "temporal": {"created_at": "2026-01-02T03:04:05Z"},
+            });
+            let head = MessageHead {
+                id: "m".to_owned(),
+                parent: None,
+                role: Role::User,
+                created_at_micros: 0,
+                hidden: false,
+                thought: false,
+                digest: [digest; 16],
+                opaque: Vec::new(),
+            };
+            let body = serde_json::to_vec(&serde_json::json!({"attachments": attachments})).unwrap();
+            ConversationWrite {
+                header: serde_json::from_value(header).unwrap(),
+                current: None,
+                opaque: Vec::new(),
+                messages: vec![MessageWrite::Put { head, body }],
+            }
+        };
+        let with = serde_json::json!([{"type": "image", "ref": format!("attachments/{kept}")}]);
+        for (digest, attachments) in [(1, with), (2, serde_json::json!([]))] {
+            let change = Change::Conversation(Box::new(said(digest, attachments)));
+            store.commit(Batch { changes: vec![change], ..Batch::default() }).unwrap();
+        }
+        store.close().unwrap();
+        [kept.sha256, orphan.sha256]
+    }
+
+    #[test]
+    fn a_file_that_nothing_refers_to_is_told_and_removed_when_that_is_asked_for() {
+        let home = tempfile::tempdir().unwrap();
+        let config = Config::new(home.path().join("data"), home.path().to_owned());
+        let [kept, orphan] = store_with_an_orphan(&config);
+        for _ in 0..2 {
+            let found = looked(&config, false);
+            assert!(found.problems.is_empty() && found.repaired.is_empty(), "{found:?}");
+            assert_eq!(found.left.len(), 1, "{found:?}");
+            assert!(found.left[0].what.starts_with("1 file of an attachment") && found.left[0].fix == REPAIR);
+        }
+        let mended = looked(&config, true);
+        assert!(mended.problems.is_empty() && mended.left.is_empty(), "{mended:?}");
+        assert!(mended.repaired[0].contains("removed, 6 B"), "{mended:?}");
+        let well = looked(&config, true);
+        assert!(well.repaired.is_empty() && well.left.is_empty(), "{well:?}");
+        let store = Store::open(&config.data_dir, OpenOptions::default(), &mut |_| {}).unwrap();
+        assert!(store.blob_open(&kept).unwrap().is_some() && store.blob_open(&orphan).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_was_cut_off_is_told_and_removed_when_that_is_asked_for() {
+        let home = tempfile::tempdir().unwrap();
+        let config = Config::new(home.path().join("data"), home.path().to_owned());
+        Store::open(&config.data_dir, OpenOptions::default(), &mut |_| {}).unwrap().close().unwrap();
+        let aside = config.data_dir.join("db.broken-7");
+        fs::create_dir_all(config.data_dir.join("encrypting/journal")).unwrap();
+        fs::create_dir(&aside).unwrap();
+        fs::write(aside.join("db"), "old").unwrap();
+        let found = looked(&config, false);
+        assert!(found.problems.is_empty() && found.repaired.is_empty(), "{found:?}");
+        let paths: Vec<&str> = found.left.iter().map(|left| left.path.rsplit('/').next().unwrap()).collect();
+        assert_eq!(paths, ["db.broken-7", "encrypting"]);
+        assert_eq!(found.left[0].bytes, Some(3));
+        let mended = looked(&config, true);
+        assert_eq!((mended.repaired.len(), mended.left.len(), aside.exists()), (2, 0, false), "{mended:?}");
+        let well = looked(&config, true);
+        assert!(well.repaired.is_empty() && well.left.is_empty() && well.problems.is_empty(), "{well:?}");
+    }
+}

@@ -1,0 +1,67 @@
+//! Which files of attachments no message refers to: neither one that is shown nor an older version, nor one that was taken back.
+
+use std::collections::BTreeSet;
+
+use satchel_pam::hash::Sha256Digest;
+use satchel_store::{Store, StoreError};
+
+/// How a message refers to a file; 64 hex digits follow.
+const BEFORE: &[u8] = b"attachments/";
+/// Digits of a hash.
+const DIGITS: usize = 64;
+
+/// The files that were there at the beginning and have not been met yet.
+pub(super) struct Search(BTreeSet<[u8; 32]>);
+
+impl Search {
+    /// Begins before the journal is read: whatever is put later is not looked for. While somebody imports nothing is.
+    pub(super) fn begin(store: &Store, idle: &dyn Fn() -> bool) -> Result<Self, StoreError> {
+        if !idle() {
+            return Ok(Self(BTreeSet::new()));
+        }
+        let there = store.blobs()?.into_iter().collect();
+        // One that began in between may have put some of them.
+        Ok(Self(if idle() { there } else { BTreeSet::new() }))
+    }
+
+    /// What a frame of the journal holds. A mention in any text counts: rather a file too many is kept.
+    pub(super) fn see(&mut self, payload: &[u8]) {
+        if self.0.is_empty() {
+            return;
+        }
+        let slashes = payload.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        for (at, _) in slashes {
+            let (before, after) = payload.split_at(at + 1);
+            if before.ends_with(BEFORE)
+                && let Some(hash) = after.get(..DIGITS).and_then(hash)
+            {
+                self.0.remove(&hash);
+            }
+        }
+    }
+
+    pub(super) fn end(self) -> Vec<[u8; 32]> {
+        self.0.into_iter().collect()
+    }
+}
+
+fn hash(digits: &[u8]) -> Option<[u8; 32]> {
+    let digest: Sha256Digest = format!("sha256:{}", std::str::from_utf8(digits).ok()?).parse().ok()?;
+    Some(*digest.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mention_is_found_wherever_it_stands() {
+        let hashes = [Sha256Digest::of(b"one"), Sha256Digest::of(b"two"), Sha256Digest::of(b"three")];
+        let mut search = Search(hashes.iter().map(|hash| *hash.as_bytes()).collect());
+        let [one, two, three] = hashes.map(|hash| hash.to_hex());
+        search.see(format!("attachments/{}attachments/{one}", &one[1..]).as_bytes());
+        search.see(format!("a/b/attachments/{two}/").as_bytes());
+        search.see(format!("attachments {three} attachments/{}", &three[..63]).as_bytes());
+        assert_eq!(search.end(), [*Sha256Digest::of(b"three").as_bytes()]);
+    }
+}

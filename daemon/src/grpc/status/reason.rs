@@ -1,0 +1,191 @@
+//! The words by which programs tell refusals apart, and the codes that go with them.
+
+use tonic::Code;
+
+/// `ErrorInfo.reason`: stable words for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    FieldInvalid,
+    PageTokenInvalid,
+    RequestIdReused,
+    MemoryNotFound,
+    RelationNotFound,
+    ChangeNotFound,
+    ConversationNotFound,
+    MessageNotFound,
+    ImportNotFound,
+    ExportNotFound,
+    SourceNotFound,
+    PathNotFound,
+    ImportState,
+    OutputExists,
+    OutputRefused,
+    SourceRefused,
+    MemoryState,
+    IllegalTransition,
+    EtagMismatch,
+    MatchCountChanged,
+    BundleGone,
+    BundleUnreadable,
+    OffsetPastEnd,
+    NotOwner,
+    LimitExceeded,
+    DiskFull,
+    Deadline,
+    StoreCorrupt,
+    StoreStopped,
+    ShuttingDown,
+    Internal,
+}
+
+impl Reason {
+    /// All of them, in the order of the table.
+    pub const ALL: [Self; 31] = [
+        Self::FieldInvalid,
+        Self::PageTokenInvalid,
+        Self::RequestIdReused,
+        Self::MemoryNotFound,
+        Self::RelationNotFound,
+        Self::ChangeNotFound,
+        Self::ConversationNotFound,
+        Self::MessageNotFound,
+        Self::ImportNotFound,
+        Self::ExportNotFound,
+        Self::SourceNotFound,
+        Self::PathNotFound,
+        Self::ImportState,
+        Self::OutputExists,
+        Self::OutputRefused,
+        Self::SourceRefused,
+        Self::MemoryState,
+        Self::IllegalTransition,
+        Self::EtagMismatch,
+        Self::MatchCountChanged,
+        Self::BundleGone,
+        Self::BundleUnreadable,
+        Self::OffsetPastEnd,
+        Self::NotOwner,
+        Self::LimitExceeded,
+        Self::DiskFull,
+        Self::Deadline,
+        Self::StoreCorrupt,
+        Self::StoreStopped,
+        Self::ShuttingDown,
+        Self::Internal,
+    ];
+
+    /// Returns the word on the wire.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::FieldInvalid => "FIELD_INVALID",
+            Self::PageTokenInvalid => "PAGE_TOKEN_INVALID",
+            Self::RequestIdReused => "REQUEST_ID_REUSED",
+            Self::MemoryNotFound => "MEMORY_NOT_FOUND",
+            Self::RelationNotFound => "RELATION_NOT_FOUND",
+            Self::ChangeNotFound => "CHANGE_NOT_FOUND",
+            Self::MemoryState => "MEMORY_STATE",
+            Self::IllegalTransition => "ILLEGAL_TRANSITION",
+            Self::EtagMismatch => "ETAG_MISMATCH",
+            Self::MatchCountChanged => "MATCH_COUNT_CHANGED",
+            Self::ConversationNotFound => "CONVERSATION_NOT_FOUND",
+            Self::MessageNotFound => "MESSAGE_NOT_FOUND",
+            Self::ImportNotFound => "IMPORT_NOT_FOUND",
+            Self::ExportNotFound => "EXPORT_NOT_FOUND",
+            Self::SourceNotFound => "SOURCE_NOT_FOUND",
+            Self::SourceRefused => "SOURCE_REFUSED",
+            Self::PathNotFound => "PATH_NOT_FOUND",
+            Self::ImportState => "IMPORT_STATE",
+            Self::OutputExists => "OUTPUT_EXISTS",
+            Self::OutputRefused => "OUTPUT_REFUSED",
+            Self::BundleGone => "BUNDLE_GONE",
+            Self::BundleUnreadable => "BUNDLE_UNREADABLE",
+            Self::OffsetPastEnd => "OFFSET_PAST_END",
+            Self::NotOwner => "NOT_OWNER",
+            Self::LimitExceeded => "LIMIT_EXCEEDED",
+            Self::DiskFull => "DISK_FULL",
+            Self::Deadline => "DEADLINE",
+            Self::StoreCorrupt => "STORE_CORRUPT",
+            Self::StoreStopped => "STORE_STOPPED",
+            Self::ShuttingDown => "SHUTTING_DOWN",
+            Self::Internal => "INTERNAL",
+        }
+    }
+
+    /// Returns the code that goes with it.
+    #[must_use]
+    pub fn code(self) -> Code {
+        match self {
+            Self::FieldInvalid | Self::PageTokenInvalid | Self::RequestIdReused => Code::InvalidArgument,
+            Self::EtagMismatch | Self::MatchCountChanged => Code::Aborted,
+            Self::MemoryNotFound
+            | Self::RelationNotFound
+            | Self::ChangeNotFound
+            | Self::ConversationNotFound
+            | Self::MessageNotFound
+            | Self::ImportNotFound
+            | Self::ExportNotFound
+            | Self::SourceNotFound
+            | Self::PathNotFound => Code::NotFound,
+            Self::ImportState
+            | Self::OutputExists
+            | Self::OutputRefused
+            | Self::SourceRefused
+            | Self::MemoryState
+            | Self::IllegalTransition
+            | Self::BundleGone
+            | Self::BundleUnreadable => Code::FailedPrecondition,
+            Self::OffsetPastEnd => Code::OutOfRange,
+            Self::NotOwner => Code::PermissionDenied,
+            Self::LimitExceeded | Self::DiskFull => Code::ResourceExhausted,
+            Self::Deadline => Code::DeadlineExceeded,
+            Self::StoreCorrupt => Code::DataLoss,
+            Self::StoreStopped | Self::ShuttingDown => Code::Unavailable,
+            Self::Internal => Code::Internal,
+        }
+    }
+}
+
+/// What a thing that is not there would have been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Memory,
+    Relation,
+    Change,
+    Conversation,
+    Message,
+    Import,
+    Export,
+    Source,
+    Path,
+}
+
+impl Kind {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Relation => "relation",
+            Self::Change => "change",
+            Self::Conversation => "conversation",
+            Self::Message => "message",
+            Self::Import => "import",
+            Self::Export => "export",
+            Self::Source => "source",
+            Self::Path => "path",
+        }
+    }
+
+    pub(super) fn reason(self) -> Reason {
+        match self {
+            Self::Memory => Reason::MemoryNotFound,
+            Self::Relation => Reason::RelationNotFound,
+            Self::Change => Reason::ChangeNotFound,
+            Self::Conversation => Reason::ConversationNotFound,
+            Self::Message => Reason::MessageNotFound,
+            Self::Import => Reason::ImportNotFound,
+            Self::Export => Reason::ExportNotFound,
+            Self::Source => Reason::SourceNotFound,
+            Self::Path => Reason::PathNotFound,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What each room below refuses, as a [`Fault`].
+
+use std::io;
+
+use super::{Fault, Kind};
+use crate::{
+    backup::create::BackupError, export::ExportError, exported::ExportedError, ingest::IngestError,
+    intake::IntakeError, plugins::PluginsError, verify::VerifyError, watch::WatchError,
+};
+
+impl From<IngestError> for Fault {
+    fn from(error: IngestError) -> Self {
+        match error {
+            IngestError::Store(error) | IngestError::Exported(ExportedError::Store(error)) => {
+                Self::Store(error)
+            }
+            IngestError::UnknownProvider { .. } => Self::field("provider", format!("is not known: {error}")),
+            IngestError::Busy => Self::Busy(error.to_string()),
+            IngestError::Stopping => Self::ShuttingDown,
+            IngestError::Refused(problem) => Self::ImportState { id: String::new(), problem },
+            IngestError::UndoneMeanwhile => {
+                Self::ImportState { id: String::new(), problem: error.to_string() }
+            }
+            IngestError::Plugins(_)
+            | IngestError::Intake(_)
+            | IngestError::Exported(_)
+            | IngestError::Unencodable { .. }
+            | IngestError::Cancelled
+            | IngestError::Panicked => Self::internal(error),
+        }
+    }
+}
+
+impl From<WatchError> for Fault {
+    fn from(error: WatchError) -> Self {
+        let problem = error.to_string();
+        match error {
+            WatchError::Spec(_) => Self::field("path", format!("cannot be watched: {problem}")),
+            WatchError::Overlap { path, .. } | WatchError::Fixed { path, .. } => {
+                Self::SourceRefused { path: path.to_string_lossy().into_owned(), problem }
+            }
+            WatchError::TooMany => Self::Busy(problem),
+            WatchError::Unknown { path } => Self::missing(Kind::Source, path.to_string_lossy()),
+            WatchError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl From<PluginsError> for Fault {
+    fn from(error: PluginsError) -> Self {
+        Self::internal(error)
+    }
+}
+
+impl Fault {
+    /// Why the bundle at `path` could not be checked.
+    pub(in crate::grpc) fn unverified(path: &str, error: &VerifyError) -> Self {
+        match error {
+            VerifyError::Intake(IntakeError::Missing { .. }) => Self::missing(Kind::Path, path),
+            VerifyError::BadSigner { .. } => Self::field("signer", format!("is not a key: {error}")),
+            VerifyError::Intake(_)
+            | VerifyError::NoBundle { .. }
+            | VerifyError::Read { .. }
+            | VerifyError::TooLarge { .. } => {
+                Self::BundleUnreadable { path: path.to_owned(), problem: crate::chain(error) }
+            }
+        }
+    }
+}
+
+impl From<BackupError> for Fault {
+    fn from(error: BackupError) -> Self {
+        match error {
+            BackupError::Store(error) => Self::Store(error),
+            BackupError::Occupied { path } => {
+                Self::OutputExists { path: path.to_string_lossy().into_owned() }
+            }
+            BackupError::BadOutput { .. } => Self::field("output", "must name a file"),
+            BackupError::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Self::DiskFull
+            }
+            BackupError::Write { path, source } => {
+                Self::OutputRefused { path: path.to_string_lossy().into_owned(), problem: source.to_string() }
+            }
+            BackupError::Cancelled => Self::ShuttingDown,
+        }
+    }
+}
+
+impl From<ExportError> for Fault {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Store(error) | ExportError::Ledger(ExportedError::Store(error)) => {
+                Self::Store(error)
+            }
+            ExportError::Occupied { path } => {
+                Self::OutputExists { path: path.to_string_lossy().into_owned() }
+            }
+            ExportError::BadOutput { .. } => Self::field("output", "must name a file or folder"),
+            ExportError::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Self::DiskFull
+            }
+            ExportError::Write { path, source } => {
+                Self::OutputRefused { path: path.to_string_lossy().into_owned(), problem: source.to_string() }
+            }
+            ExportError::UnknownBase { id } => Self::missing(Kind::Export, id),
+            ExportError::UnfitBase { id, problem } => {
+                Self::field("base_export_id", format!("names {id:?}, which {problem}"))
+            }
+            ExportError::NoIncrement => {
+                Self::field("type", "must be full in this format: only PAM knows incremental exports")
+            }
+            ExportError::NotSealed { .. } => {
+                Self::field("output", "must end in .age, as the export is encrypted: it is one file")
+            }
+            ExportError::NoLock { .. } => {
+                Self::field("output", "must not end in .age without age_recipients or a passphrase")
+            }
+            ExportError::PartialIncrement => Self::field(
+                "type",
+                "must be full with a filter or strip_identifiers: changes are of the whole store",
+            ),
+            ExportError::WholeOnly => {
+                Self::field("format", "must be PAM or Markdown with a filter or strip_identifiers")
+            }
+            ExportError::NotOurs { .. } => Self::field("id", error.to_string()),
+            ExportError::Lock(_) => Self::field("age_recipients", error.to_string()),
+            ExportError::Gone { path, .. } => Self::BundleGone { path: path.to_string_lossy().into_owned() },
+            ExportError::Key { .. } | ExportError::Ledger(_) | ExportError::Unencodable { .. } => {
+                Self::internal(error)
+            }
+        }
+    }
+}

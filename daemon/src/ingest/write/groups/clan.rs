@@ -1,0 +1,238 @@
+//! What becomes of one family of rows when an export says several conversations of them: united once, written once.
+
+use std::collections::{HashMap, HashSet};
+
+use satchel_pam::conversation::ImportMetadata;
+use satchel_store::{Change, StoreError};
+
+use super::{Group, Step, planned, steps};
+use crate::{
+    ingest::{
+        IngestError,
+        receipt::{Counts, ImportRecord},
+        write::{
+            BATCH_BYTES, Writer,
+            conversation::{StoredBodies, write_of},
+            weight,
+        },
+    },
+    lineage::{Clan, Family, Kept, Part, Said, shown},
+    plan::{
+        assemble::{self, Labels},
+        conversation::Tally,
+        groups::{self, Component, Place},
+    },
+};
+
+/// What an import changes.
+#[derive(Default)]
+struct Told {
+    changes: Vec<Change>,
+    lineage: Vec<Change>,
+    /// Whether messages may have got another conversation.
+    moved: bool,
+}
+
+/// What one conversation of the import is, and what it was to what is known.
+struct Heard<'a> {
+    group: &'a Group,
+    said: Said,
+    /// Whether it is looked at: nobody said it before, or what was said has to be looked at anew.
+    new: bool,
+    /// Whether it is noted that it was said.
+    noted: bool,
+    becomes: Becomes,
+    messages: Tally,
+}
+
+/// What becomes of a conversation of rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Becomes {
+    /// Nothing was shown of it.
+    New,
+    Updated,
+    Unchanged,
+}
+
+impl Writer<'_> {
+    /// Takes what becomes of the rows of a clan into the batch, and counts it. The pen is held. An error within is about what
+    /// is said: the store takes no conversation of it, and nothing has been done.
+    pub(super) fn clan(
+        &mut self,
+        clan: &mut Clan,
+        groups: &[&Group],
+        record: &mut ImportRecord,
+    ) -> Result<Result<(), StoreError>, IngestError> {
+        let mut heard = self.heard(&clan.family, groups)?;
+        let told = self.told(clan, &mut heard)?;
+        // What is united may be more than one conversation holds, whoever says it.
+        for change in &told.changes {
+            if let Some(refusal) = self.refusal(Some(change))? {
+                return Ok(Err(refusal));
+            }
+        }
+        for heard in heard {
+            heard.count(&mut record.conversations, &mut record.messages);
+            self.says(heard.said.key());
+        }
+        if !self.dry_run {
+            self.bytes += told.changes.iter().map(weight).sum::<usize>();
+            // The lineage first: a commit is whole, but a reader of it wants to know the conversations before they come.
+            self.changes.extend(told.lineage.into_iter().chain(told.changes));
+            self.moved |= told.moved;
+            if self.bytes >= BATCH_BYTES {
+                self.store_changes(record)?;
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// What is said, against what was said before.
+    fn heard<'a>(&self, family: &Family, groups: &[&'a Group]) -> Result<Vec<Heard<'a>>, IngestError> {
+        let mut known: HashSet<String> = family.parts.iter().map(|part| part.digest.clone()).collect();
+        let (again, mut now) = (family.has_left_out(&self.left_out), HashSet::new());
+        let mut all = Vec::with_capacity(groups.len());
+        for group in groups {
+            let said = Said::of(&group.id, &group.part.0, &group.part.1)?;
+            let noted = known.insert(said.digest.clone());
+            let new = now.insert(said.digest.clone()) && (noted || again);
+            let messages = Tally { unchanged: group.part.1.len() as u64, ..Tally::default() };
+            all.push(Heard { group, said, new, noted, becomes: Becomes::Unchanged, messages });
+        }
+        Ok(all)
+    }
+
+    /// What becomes of what is shown, and of the lineage, when this import says what is `heard`.
+    fn told(&self, clan: &mut Clan, heard: &mut [Heard<'_>]) -> Result<Told, IngestError> {
+        let mut told = Told::default();
+        let new: Vec<usize> = (0..heard.len()).filter(|at| heard[*at].new).collect();
+        let Some(last) = new.last().copied() else { return Ok(told) };
+        let platform = &heard[last].group.platform;
+        let parts: Vec<&groups::Part> = new.iter().map(|at| &heard[*at].group.part).collect();
+        let (components, first) = self.come_to(platform, clan, &parts)?;
+        // An event may have gone from one to the other.
+        told.moved = components.len() > 1;
+        clan.family.titled = match components.as_slice() {
+            [only] => Some(only.titled.clone()),
+            _ => None,
+        };
+        for step in steps(self.store, &clan.family, components)? {
+            let (component, stored, changed) = match step {
+                Step::Withdraw(change) => {
+                    told.changes.push(change);
+                    told.moved = true;
+                    continue;
+                }
+                Step::Show { component, stored, changed } => (component, stored, changed),
+            };
+            clan.family.show([component.id.clone()]);
+            let shown = stored.as_ref().is_some_and(|stored| !stored.withdrawn);
+            let now = stored.as_ref().map_or(0, |stored| stored.version) + u32::from(changed);
+            let own: Vec<(usize, Place)> = component
+                .parts
+                .iter()
+                .filter_map(|place| Some((*new.get(place.at.checked_sub(first)?)?, *place)))
+                .collect();
+            for (at, place) in &own {
+                let alone = component.parts.len() == 1;
+                heard[*at].becomes = if place.joins == 0 && !(alone && shown) {
+                    Becomes::New
+                } else if alone && changed || !alone && place.changed {
+                    Becomes::Updated
+                } else {
+                    Becomes::Unchanged
+                };
+                heard[*at].messages = place.messages;
+            }
+            let noted = own.iter().map(|(at, _)| &heard[*at]).filter(|heard| heard.noted);
+            told.lineage.extend(note(&mut clan.family, &component, now, noted)?);
+            if changed {
+                let import = self.import_of(&heard[own.last().map_or(last, |(at, _)| *at)]);
+                let Component { id, planned, .. } = *component;
+                let labels = Labels { id: &id, platform, fallback: 0, import };
+                told.changes.push(write_of(planned, labels, stored.as_deref()));
+            }
+        }
+        told.lineage.extend(clan.changes()?);
+        Ok(told)
+    }
+
+    fn import_of(&self, heard: &Heard<'_>) -> ImportMetadata {
+        heard.group.import.clone().unwrap_or_else(|| self.import.clone())
+    }
+
+    /// The conversations of a clan of which `parts` are said, too, and the place of the first of these among all parts.
+    fn come_to(
+        &self,
+        platform: &str,
+        clan: &Clan,
+        parts: &[&groups::Part],
+    ) -> Result<(Vec<Component>, usize), IngestError> {
+        if let Some(component) = self.grown(platform, clan, parts)? {
+            return Ok((vec![component], 1));
+        }
+        let known = clan.family.parts.iter().filter(|part| part.counts(&self.left_out));
+        let known: Vec<&Part> = known.collect();
+        Ok((planned(self.store, platform, &known, parts, &self.cancel)?, known.len()))
+    }
+
+    /// The only conversation of a clan, grown by `parts`.
+    fn grown(
+        &self,
+        platform: &str,
+        clan: &Clan,
+        parts: &[&groups::Part],
+    ) -> Result<Option<Component>, IngestError> {
+        let Some(titled) = clan.family.titled.as_ref().filter(|_| clan.alone()) else { return Ok(None) };
+        if clan.family.has_left_out(&self.left_out) {
+            return Ok(None);
+        }
+        let mut shown = Vec::new();
+        for id in &clan.family.shown {
+            shown.extend(self.store.conversation(id, None)?.filter(|stored| !stored.withdrawn));
+        }
+        let [stored] = shown.as_slice() else { return Ok(None) };
+        let mut bodies = StoredBodies::of(self.store, Some(stored));
+        let known = assemble::known(stored);
+        groups::grown(platform, known, titled, parts, &mut |message| bodies.get(message))
+    }
+}
+
+impl Heard<'_> {
+    fn count(&self, conversations: &mut Counts, messages: &mut Counts) {
+        conversations.found += 1;
+        match self.becomes {
+            Becomes::New => conversations.new += 1,
+            Becomes::Updated => conversations.updated += 1,
+            Becomes::Unchanged => conversations.unchanged += 1,
+        }
+        let Tally { new, updated, unchanged: _ } = self.messages;
+        let found = self.group.part.1.len() as u64;
+        messages.found += found;
+        messages.new += new;
+        messages.updated += updated;
+        messages.unchanged += found - new - updated;
+    }
+}
+
+/// Notes what was said with the version of the component that is it and nothing else; what no version is, is kept apart.
+fn note<'a>(
+    family: &mut Family,
+    component: &Component,
+    now: u32,
+    said: impl Iterator<Item = &'a Heard<'a>>,
+) -> Result<Vec<Change>, IngestError> {
+    let (mut changes, digests) = (Vec::new(), shown(&component.planned));
+    for Heard { group, said, .. } in said {
+        let (report, nodes) = &group.part;
+        let (digest, home) = (said.digest.clone(), Some(component.id.clone()));
+        let version = component.planned.is(report, nodes).then_some(now);
+        family.parts.push(Part { digest: digest.clone(), version, home });
+        if version.is_none() {
+            let own: HashMap<&str, &[u8]> =
+                nodes.iter().map(|node| (node.id.as_str(), node.bytes.as_slice())).collect();
+            changes.push(Kept::of(said.clone(), &digests, &own, now)?.change(&digest)?);
+        }
+    }
+    Ok(changes)
+}

@@ -1,0 +1,226 @@
+//! One export makes thousands of conversations of the rows of which another makes one: the work is what the rows are.
+
+use std::cell::Cell;
+
+use satchel_store::points;
+
+use super::*;
+use crate::plan::conversation as plan;
+
+thread_local! {
+    static READ: Cell<u64> = const { Cell::new(0) };
+    static LOOKED_AT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts what this thread reads from now on.
+fn count() {
+    points::listen(|name| match name {
+        "version of a conversation read" => READ.set(READ.get() + 1),
+        "conversation of a row read" => LOOKED_AT.set(LOOKED_AT.get() + 1),
+        _ => {}
+    });
+}
+
+/// What an import cost.
+#[derive(Clone, Copy, Debug)]
+struct Cost {
+    revisions: u64,
+    journal: u64,
+    /// Older versions of conversations that were read.
+    read: u64,
+}
+
+/// How the second export has the rows of the first.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    /// Rows of one of its conversations.
+    rows: i64,
+    /// Whether each of them has an event of its own.
+    events: bool,
+    /// Whether each shares a row with the next: then nothing else joins them.
+    chained: bool,
+    /// Whether the newest comes first.
+    backwards: bool,
+}
+
+const PARTED: Shape = Shape { rows: 4, events: false, chained: false, backwards: false };
+
+impl Shape {
+    /// `groups` conversations of consecutive rows.
+    fn parts(self, groups: i64) -> Vec<Vec<i64>> {
+        let part = |at: i64| -> Vec<i64> {
+            let first = 1 + at * self.rows;
+            let mut part: Vec<i64> = (first..first + self.rows + i64::from(self.chained)).collect();
+            if self.events {
+                part.insert(1, -(1_000_000 + at));
+            }
+            part
+        };
+        let mut parts: Vec<Vec<i64>> = (0..groups).map(part).collect();
+        if self.backwards {
+            parts.reverse();
+        }
+        parts
+    }
+
+    /// What it costs to import `groups` of them after one conversation that has all, if one comes `before`.
+    fn cost(self, groups: i64, before: bool) -> Cost {
+        let dir = tempfile::tempdir().unwrap();
+        let shelf = Shelf::open(dir.path());
+        let parts = self.parts(groups);
+        let parts: Vec<&[i64]> = parts.iter().map(Vec::as_slice).collect();
+        let whole: Vec<i64> = (1..=groups * self.rows + 1).collect();
+        if before {
+            shelf.import((&[&whole], None), true);
+        }
+        let now = || Cost {
+            revisions: shelf.store.revision().get(),
+            journal: journal(dir.path()),
+            read: READ.get(),
+        };
+        let then = now();
+        let import = shelf.import((&parts, None), true);
+        assert_eq!(import.conversations.found, parts.len() as u64);
+        assert_eq!(shelf.messages(), whole.len() + if self.events { parts.len() } else { 0 });
+        let now = now();
+        Cost {
+            revisions: now.revisions - then.revisions,
+            journal: now.journal - then.journal,
+            read: now.read - then.read,
+        }
+    }
+}
+
+impl Shelf {
+    /// Messages that are shown.
+    fn messages(&self) -> usize {
+        let (query, mut all) = (satchel_store::ConversationQuery::default(), 0);
+        let mut after = None;
+        loop {
+            let page = self.store.conversations(&query, after.as_ref(), 100, self.store.revision()).unwrap();
+            all += page.items.iter().map(|shown| shown.messages as usize).sum::<usize>();
+            after = page.next;
+            if after.is_none() {
+                return all;
+            }
+        }
+    }
+}
+
+fn journal(dir: &Path) -> u64 {
+    let files = std::fs::read_dir(dir.join("journal")).unwrap();
+    // One that is made ready on the way is gone before it is looked at.
+    files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len())).sum()
+}
+
+/// Whether four times as much costs some four times as much, in whatever way the export has it.
+fn grows_with_the_rows(shape: Shape, before: bool) {
+    count();
+    let [some, more] = [60, 240].map(|groups| shape.cost(groups, before));
+    assert!(more.journal < 6 * some.journal, "{some:?}, {more:?}");
+    assert!(some.revisions == more.revisions && more.revisions <= 2, "{some:?}, {more:?}");
+    assert!(more.read <= 2 && some.read <= 2, "{some:?}, {more:?}");
+}
+
+#[test]
+fn conversations_that_another_export_has_as_one_cost_what_they_hold() {
+    grows_with_the_rows(PARTED, true);
+}
+
+#[test]
+fn conversations_with_events_cost_what_they_hold() {
+    grows_with_the_rows(Shape { events: true, ..PARTED }, true);
+}
+
+#[test]
+fn conversations_that_join_one_by_one_cost_what_they_hold() {
+    for backwards in [false, true] {
+        grows_with_the_rows(Shape { chained: true, backwards, ..PARTED }, false);
+        grows_with_the_rows(Shape { chained: true, backwards, ..PARTED }, true);
+    }
+}
+
+#[test]
+fn memories_that_follow_their_rows_look_once_at_each_conversation() {
+    count();
+    let dir = tempfile::tempdir().unwrap();
+    let shelf = Shelf::open(dir.path());
+    let parts = PARTED.parts(40);
+    let parts: Vec<&[i64]> = parts.iter().map(Vec::as_slice).collect();
+    let remembered: Vec<i64> = parts.iter().map(|part| part[1]).collect();
+    shelf.import_remembering(&parts, &remembered, true);
+    let whole: Vec<i64> = (1..=160).collect();
+    for whole in [&whole[..], &whole[..159]] {
+        LOOKED_AT.set(0);
+        shelf.import_remembering(&[whole], &[], true);
+        // Those that have become part of the one are looked at, too.
+        assert!(LOOKED_AT.get() <= 2 * 40, "{}", LOOKED_AT.get());
+    }
+    let evidence = shelf.memory().metadata["satchel"]["evidence"].as_array().unwrap().len();
+    assert_eq!(evidence, 40);
+    assert_eq!(shelf.around(), whole);
+}
+
+/// What a store shows: id, title, messages of each conversation.
+type Shown = Vec<(String, Option<String>, Vec<plan::KnownNode>)>;
+
+impl Shelf {
+    fn shown(&self) -> Shown {
+        let query = satchel_store::ConversationQuery::default();
+        let page = self.store.conversations(&query, None, 100, self.store.revision()).unwrap();
+        let mut all: Shown = Vec::new();
+        for shown in page.items {
+            let stored = self.store.conversation(&shown.id, None).unwrap().unwrap();
+            let plan::Known { report, nodes, .. } = assemble::known(&stored);
+            all.push((shown.id, report.title, nodes));
+        }
+        all.sort_by(|one, other| one.0.cmp(&other.0));
+        all
+    }
+}
+
+#[test]
+fn said_together_they_are_what_they_are_one_by_one() {
+    for (events, chained, backwards) in [
+        (false, false, false),
+        (true, false, true),
+        (false, true, true),
+        (true, true, false),
+        (false, true, false),
+    ] {
+        let shape = Shape { rows: 3, events, chained, backwards };
+        let parts = shape.parts(9);
+        let parts: Vec<&[i64]> = parts.iter().map(Vec::as_slice).collect();
+        // It has the rows of the middle, so that some stay apart.
+        let whole: &[i64] = &(9..=18).collect::<Vec<i64>>();
+        let [together, apart] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let [together, apart] = [together.path(), apart.path()].map(Shelf::open);
+        let wholes = [&together, &apart].map(|shelf| shelf.import((&[whole], None), true));
+        let before = together.shown();
+        let lot = together.import((&parts, None), true);
+        let single: Vec<ImportRecord> =
+            parts.iter().map(|part| apart.import((&[part], None), true)).collect();
+        assert_eq!(together.shown(), apart.shown(), "{shape:?}");
+        for (what, of) in [("conversations", 0), ("messages", 1)] {
+            let counts = |record: &ImportRecord| {
+                let counts = [&record.conversations, &record.messages][of];
+                [counts.found, counts.new, counts.updated, counts.unchanged]
+            };
+            let mut sum = [0; 4];
+            for record in &single {
+                sum.iter_mut().zip(counts(record)).for_each(|(sum, more)| *sum += more);
+            }
+            assert_eq!(counts(&lot), sum, "{what}, {shape:?}");
+        }
+        let whole_gone = |shelf: &Shelf, record| shelf.turn(record, Turn::Undo);
+        whole_gone(&together, &wholes[0]);
+        whole_gone(&apart, &wholes[1]);
+        assert_eq!(together.shown(), apart.shown(), "without what joins them, {shape:?}");
+        together.turn(&wholes[0], Turn::Redo);
+        together.turn(&lot, Turn::Undo);
+        assert_eq!(together.shown(), before, "{shape:?}");
+        together.turn(&lot, Turn::Redo);
+        apart.turn(&wholes[1], Turn::Redo);
+        assert_eq!(together.shown(), apart.shown(), "{shape:?}");
+    }
+}

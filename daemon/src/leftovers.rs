@@ -1,0 +1,141 @@
+//! What work that was cut off left in a data directory or beside it, and nobody needs any more.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::vault;
+
+/// A file or folder that could go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// What it is.
+    pub what: &'static str,
+    /// Bytes that it takes.
+    pub bytes: u64,
+    /// Whether it may be removed while we alone have the data directory.
+    pub removable: bool,
+}
+
+/// A database that was set aside.
+const SET_ASIDE: &str = "a database that was set aside; another was built from the journal in its place";
+/// The folder in which an encrypted store is built.
+const UNENCRYPTED: &str = "a try to encrypt that was cut off; the store is as it was before";
+/// A file that was to take the place of another.
+const UNFINISHED: &str = "a file that was not finished; the one before it counts";
+/// A store that is built from a backup.
+const RESTORING: &str = "a restore that runs, or was cut off: then remove the folder, the backup has it all";
+
+/// Names everything of that kind in and beside `data_dir`, by path.
+///
+/// # Errors
+/// What the file system refuses.
+pub fn find(data_dir: &Path) -> io::Result<Vec<Leftover>> {
+    let mut found = Vec::new();
+    // While an encryption is on its way the folder holds the only copy of what has been sealed: the next start goes on with it.
+    let plain = matches!(vault::status(data_dir), Ok(None));
+    for (path, name) in entries(data_dir)? {
+        let what = match name.as_str() {
+            "encrypting" if plain => UNENCRYPTED,
+            "db.new" => UNFINISHED,
+            name if name.starts_with("db.broken-") => SET_ASIDE,
+            _ => continue,
+        };
+        found.push(Leftover { bytes: size(&path)?, path, what, removable: true });
+    }
+    for (path, name) in entries(&data_dir.join("keys"))? {
+        if name.starts_with(".data-key-") {
+            found.push(Leftover { bytes: size(&path)?, path, what: UNFINISHED, removable: true });
+        }
+    }
+    if let (Some(above), Some(own)) = (data_dir.parent(), data_dir.file_name()) {
+        let begin = format!(".{}.restoring-", own.to_string_lossy());
+        for (path, _) in entries(above)?.into_iter().filter(|(_, name)| name.starts_with(&begin)) {
+            found.push(Leftover { bytes: size(&path)?, path, what: RESTORING, removable: false });
+        }
+    }
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(found)
+}
+
+/// Removes one. Whoever calls this holds the data directory.
+///
+/// # Errors
+/// What the file system refuses.
+pub fn remove(leftover: &Leftover) -> io::Result<()> {
+    let path = &leftover.path;
+    if fs::symlink_metadata(path)?.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
+}
+
+fn entries(folder: &Path) -> io::Result<Vec<(PathBuf, String)>> {
+    let list = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        list => list?,
+    };
+    let named = |entry: fs::DirEntry| (entry.path(), entry.file_name().to_string_lossy().into_owned());
+    list.map(|entry| entry.map(named)).collect()
+}
+
+/// Bytes of a file, or of all files of a folder; no link is followed.
+fn size(path: &Path) -> io::Result<u64> {
+    let about = fs::symlink_metadata(path)?;
+    if !about.is_dir() {
+        return Ok(about.len());
+    }
+    entries(path)?.iter().try_fold(0_u64, |sum, (path, _)| Ok(sum.saturating_add(size(path)?)))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_cut_off_is_found_and_nothing_else() {
+        let home = tempfile::tempdir().unwrap();
+        let data = home.path().join("data");
+        for folder in ["db", "db.broken-3/inner", "encrypting/journal", "keys", "journal", "blobs/ab"] {
+            fs::create_dir_all(data.join(folder)).unwrap();
+        }
+        fs::create_dir(home.path().join(".data.restoring-1")).unwrap();
+        fs::create_dir(home.path().join(".other.restoring-1")).unwrap();
+        for file in ["db.broken-3/inner/db", "db.state", "db.new", "keys/.data-key-x", "journal/1.log"] {
+            fs::write(data.join(file), "12345").unwrap();
+        }
+        let found = find(&data).unwrap();
+        let told: Vec<(String, u64, bool)> = found
+            .iter()
+            .map(|one| {
+                let path = one.path.strip_prefix(home.path()).unwrap();
+                (path.to_str().unwrap().to_owned(), one.bytes, one.removable)
+            })
+            .collect();
+        let expected = [
+            (".data.restoring-1", 0, false),
+            ("data/db.broken-3", 5, true),
+            ("data/db.new", 5, true),
+            ("data/encrypting", 0, true),
+            ("data/keys/.data-key-x", 5, true),
+        ];
+        let expected: Vec<_> =
+            expected.map(|(path, bytes, removable)| (path.into(), bytes, removable)).into();
+        assert_eq!(told, expected);
+        found.iter().filter(|one| one.removable).for_each(|one| remove(one).unwrap());
+        assert_eq!(find(&data).unwrap().len(), 1);
+        assert!(data.join("db.state").exists() && data.join("journal/1.log").exists());
+    }
+
+    #[test]
+    fn what_is_sealed_already_is_no_leftover() {
+        let home = tempfile::tempdir().unwrap();
+        for folder in ["encrypting", "keys"] {
+            fs::create_dir(home.path().join(folder)).unwrap();
+        }
+        // Whatever stands in it: it is not known that the store is plain.
+        fs::write(home.path().join("keys/data-key.json"), "{}").unwrap();
+        assert_eq!(find(home.path()).unwrap(), []);
+    }
+}

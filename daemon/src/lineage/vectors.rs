@@ -1,0 +1,83 @@
+//! Vectors of memories: of all that imports brought for one memory and model the latest stands, and the others are kept.
+
+use std::collections::BTreeMap;
+
+use satchel_pam::embedding::Embedding;
+use satchel_store::{Change, Ledger, Store};
+
+use super::{LineageError, REST, decode, encode, put};
+use crate::plan::evidence::{Named, Vector};
+
+const WHAT: &str = "a vector of a memory";
+
+/// A memory's id, and a model.
+pub type Place = (String, String);
+
+/// The vectors that stand.
+#[must_use]
+pub fn standing(vectors: &[Vector]) -> BTreeMap<Place, Named> {
+    let mut standing: BTreeMap<Place, Named> = BTreeMap::new();
+    for Vector { named, .. } in vectors {
+        let known = standing.entry((named.memory.clone(), named.model.clone()));
+        let known = known.or_insert_with(|| named.clone());
+        if *known < *named {
+            known.clone_from(named);
+        }
+    }
+    standing
+}
+
+/// What lets `standing` be shown of a memory and a model, or nothing of them. `came` are the vectors that are at hand, by
+/// digest; all but the one that is shown are kept.
+///
+/// # Errors
+/// When store or ledger do not read.
+pub fn show(
+    store: &Store,
+    (memory, model): &Place,
+    standing: Option<&Named>,
+    mut came: BTreeMap<String, Embedding>,
+) -> Result<Vec<Change>, LineageError> {
+    let stored = store.embedding(memory, model)?.map(|stored| stored.embedding);
+    let shown = stored.as_ref().map(name).transpose()?;
+    let wanted = match standing {
+        Some(named) => match came.remove(&named.digest) {
+            Some(embedding) => Some(embedding),
+            None => kept(store, &named.digest)?,
+        },
+        None => None,
+    };
+    let mut changes = Vec::new();
+    if shown.as_ref().map(|shown| &shown.digest) != standing.map(|named| &named.digest) {
+        came.extend(shown.zip(stored).map(|(shown, stored)| (shown.digest, stored)));
+        changes.push(match wanted {
+            Some(embedding) => Change::Embedding(embedding),
+            None => Change::WithdrawEmbedding { memory: memory.clone(), model: model.clone() },
+        });
+    } else if let Some(shown) = shown {
+        came.remove(&shown.digest);
+    }
+    for (digest, embedding) in came {
+        if store.ledger_get(Ledger::Lineage, &key(&digest))?.is_none() {
+            changes.push(put(key(&digest), REST, encode(&embedding, WHAT)?));
+        }
+    }
+    Ok(changes)
+}
+
+/// Names a vector.
+///
+/// # Errors
+/// None in practice.
+pub fn name(embedding: &Embedding) -> Result<Named, LineageError> {
+    Ok(Vector::of(embedding).map_err(|_| LineageError::Unreadable { what: WHAT })?.named)
+}
+
+fn kept(store: &Store, digest: &str) -> Result<Option<Embedding>, LineageError> {
+    let entry = store.ledger_get(Ledger::Lineage, &key(digest))?;
+    entry.map(|entry| decode(&entry.value, WHAT)).transpose()
+}
+
+fn key(digest: &str) -> String {
+    format!("vector {digest}")
+}

@@ -1,0 +1,238 @@
+//! The union of a conversation as it grows, report by report: each costs what it is long, and not what came before it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{Known, KnownNode, Planned, PlannedNode, Report, ReportedNode, Stamps, Tally, unite_reports};
+use crate::plan::{
+    body::{Body, Digest16},
+    tree::{self, Node},
+};
+
+/// A node, and its body where that is not the stored one.
+type Held = (KnownNode, Option<Vec<u8>>);
+
+/// What all reports come to that were added.
+#[derive(Default)]
+pub struct Union {
+    report: Option<(Report, Stamps)>,
+    nodes: Vec<Held>,
+    index: HashMap<String, usize>,
+}
+
+/// What one report added.
+#[derive(Debug, Default)]
+pub struct Added {
+    /// Its messages.
+    pub messages: Tally,
+    /// Whether the union differs from what it was before.
+    pub changed: bool,
+    /// Bodies of the report that the union has otherwise, by message.
+    pub spare: Vec<(String, Vec<u8>)>,
+}
+
+impl Union {
+    /// Of what a store holds.
+    #[must_use]
+    pub fn of(known: Known) -> Self {
+        let Known { report, stamps, nodes } = known;
+        let index = nodes.iter().enumerate().map(|(at, node)| (node.id.clone(), at)).collect();
+        let nodes = nodes.into_iter().map(|node| (node, None)).collect();
+        Self { report: Some((report, stamps)), nodes, index }
+    }
+
+    /// Adds a report; `stored` reads the body of a message that the store holds, if it has one.
+    ///
+    /// # Errors
+    /// Those of `stored`.
+    pub fn add<E>(
+        &mut self,
+        report: Report,
+        nodes: Vec<ReportedNode>,
+        stored: &mut dyn FnMut(&str) -> Result<Option<Body>, E>,
+    ) -> Result<Added, E> {
+        let mut added = Added { changed: self.add_report(report), ..Added::default() };
+        for node in nodes {
+            if let Some(&at) = self.index.get(&node.id) {
+                unite_nodes(&mut self.nodes[at], node, &mut added, stored)?;
+            } else {
+                added.messages.new += 1;
+                self.index.insert(node.id.clone(), self.nodes.len());
+                self.nodes.push(fresh(node));
+            }
+        }
+        added.changed |= added.messages.new + added.messages.updated > 0;
+        Ok(added)
+    }
+
+    fn add_report(&mut self, report: Report) -> bool {
+        let stamp = stamp_of(&report);
+        let Some((old, stamps)) = self.report.take() else {
+            self.report = Some((report, Stamps::all(stamp)));
+            return true;
+        };
+        let before = (old.clone(), stamps.clone());
+        let after = unite_reports(old, stamps, report, stamp);
+        let changed = before != after;
+        self.report = Some(after);
+        changed
+    }
+
+    /// What it is, in the order of the tree.
+    #[must_use]
+    pub fn planned(self) -> Planned {
+        let (report, stamps) = self.report.unwrap_or_default();
+        let nodes = placed(self.nodes, report.created_at.or(report.updated_at).unwrap_or(0));
+        let messages = Tally::default();
+        Planned { report, stamps, nodes, messages, changed: false, sole: false, spare: Vec::new() }
+    }
+}
+
+/// Unites `report` with what is `known`; `stored` reads the body of a stored message.
+///
+/// # Errors
+/// Those of `stored`.
+pub fn unite<E>(
+    report: Report,
+    nodes: Vec<ReportedNode>,
+    known: Option<Known>,
+    stored: &mut dyn FnMut(&str) -> Result<Body, E>,
+) -> Result<Planned, E> {
+    let said = known.is_some().then(|| Said::of(&report, &nodes));
+    let mut union = known.map(Union::of).unwrap_or_default();
+    let added = union.add(report, nodes, &mut |id| stored(id).map(Some))?;
+    Ok(ended(union, added, said.as_ref()))
+}
+
+/// Unites all reports of a conversation; every message of the outcome has its body.
+///
+/// # Errors
+/// Those of `parts`, which reads them.
+pub fn unite_all<E>(
+    parts: impl Iterator<Item = Result<(Report, Vec<ReportedNode>), E>>,
+) -> Result<Option<Planned>, E> {
+    let (mut union, mut last) = (Union::default(), None);
+    for part in parts {
+        let (report, nodes) = part?;
+        let said = Said::of(&report, &nodes);
+        last = Some((union.add(report, nodes, &mut |_| Ok::<_, E>(None))?, said));
+    }
+    Ok(last.map(|(added, said)| ended(union, added, Some(&said))))
+}
+
+/// With what the last report added; `said`: what that is, if it is not the first.
+fn ended(union: Union, added: Added, said: Option<&Said>) -> Planned {
+    let mut planned = union.planned();
+    let Added { messages, changed, spare } = added;
+    planned.sole = said.is_none_or(|said| said.is_all(&planned));
+    Planned { messages, changed, spare, ..planned }
+}
+
+impl Planned {
+    /// Whether it is what a report says, with nothing from elsewhere.
+    #[must_use]
+    pub fn is(&self, report: &Report, nodes: &[ReportedNode]) -> bool {
+        // Most are shorter, and need no second look.
+        nodes.len() == self.nodes.len() && Said::of(report, nodes).is_all(self)
+    }
+}
+
+/// What a report says, to tell it from the union that it became part of.
+struct Said {
+    report: Report,
+    nodes: BTreeMap<String, (Option<String>, Digest16)>,
+}
+
+impl Said {
+    fn of(report: &Report, nodes: &[ReportedNode]) -> Self {
+        let nodes = nodes.iter().map(|node| (node.id.clone(), (node.parent.clone(), node.digest)));
+        Self { report: report.clone(), nodes: nodes.collect() }
+    }
+
+    fn is_all(&self, planned: &Planned) -> bool {
+        self.report == planned.report
+            && planned.stamps == Stamps::all(stamp_of(&self.report))
+            && self.nodes.len() == planned.nodes.len()
+            && planned.nodes.iter().all(|PlannedNode { known, .. }| {
+                self.nodes.get(&known.id).is_some_and(|(parent, digest)| {
+                    *digest == known.digest && known.parents.as_slice() == parent.as_slice()
+                })
+            })
+    }
+}
+
+/// When a report was made, by the export's own clock.
+fn stamp_of(report: &Report) -> i64 {
+    report.updated_at.or(report.created_at).unwrap_or(i64::MIN)
+}
+
+fn fresh(node: ReportedNode) -> Held {
+    let ReportedNode { id, parent, body, bytes, digest } = node;
+    let known = KnownNode {
+        id,
+        parents: parent.into_iter().collect(),
+        time: body.created_at,
+        role: body.role,
+        hidden: body.hidden(),
+        thought: body.is_thought,
+        digest,
+    };
+    (known, Some(bytes))
+}
+
+fn unite_nodes<E>(
+    held: &mut Held,
+    node: ReportedNode,
+    added: &mut Added,
+    stored: &mut dyn FnMut(&str) -> Result<Option<Body>, E>,
+) -> Result<(), E> {
+    if let Some(parent) = node.parent
+        && let Err(place) = held.0.parents.binary_search(&parent)
+    {
+        held.0.parents.insert(place, parent);
+        added.changed = true;
+    }
+    if node.digest == held.0.digest {
+        added.messages.unchanged += 1;
+        return Ok(());
+    }
+    let old = match &held.1 {
+        Some(bytes) => Body::decode(bytes).ok(),
+        None => stored(&held.0.id)?,
+    };
+    let Some(old) = old else { return Ok(()) };
+    let union = old.union(&node.body);
+    if union == old {
+        added.messages.unchanged += 1;
+        added.spare.push((node.id, node.bytes));
+        return Ok(());
+    }
+    added.messages.updated += 1;
+    if let Ok((bytes, digest)) = union.encode() {
+        held.0.time = union.created_at;
+        held.0.role = union.role;
+        held.0.hidden = union.hidden();
+        held.0.thought = union.is_thought;
+        held.0.digest = digest;
+        held.1 = Some(bytes);
+    }
+    if held.0.digest != node.digest {
+        added.spare.push((node.id, node.bytes));
+    }
+    Ok(())
+}
+
+fn placed(all: Vec<Held>, fallback: i64) -> Vec<PlannedNode> {
+    let view: Vec<Node<'_>> =
+        all.iter().map(|(node, _)| Node { id: &node.id, parents: &node.parents, time: node.time }).collect();
+    let places = tree::place(&view, fallback);
+    let ids: Vec<String> = all.iter().map(|(node, _)| node.id.clone()).collect();
+    let mut all: Vec<Option<Held>> = all.into_iter().map(Some).collect();
+    places
+        .into_iter()
+        .filter_map(|place| {
+            let (known, body) = all[place.node].take()?;
+            let parent = place.parent.map(|at| ids[at].clone());
+            Some(PlannedNode { known, parent, time: place.time, source: place.source, body })
+        })
+        .collect()
+}

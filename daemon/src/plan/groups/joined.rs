@@ -1,0 +1,86 @@
+//! Which parts belong together: those that have a message in common, directly or by others between them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{Part, Titled};
+use crate::plan::{conversation::Report, sets::Sets};
+
+/// Where rows without a time stand among the others.
+const UNDATED: i64 = i64::MAX;
+
+/// What has to be known of a part before the parts are read one after the other.
+#[derive(Clone, Debug)]
+pub struct Outline {
+    /// The messages in which somebody speaks; all, if nobody does.
+    rows: Vec<String>,
+    /// Whether one of the messages is an event.
+    pub(super) events: bool,
+    /// By what it would give the title.
+    pub(super) titled: Titled,
+}
+
+/// A message of a part.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    /// Message id.
+    pub id: &'a str,
+    /// Whether it is an event.
+    pub hidden: bool,
+    /// Its own time, in microseconds.
+    pub time: Option<i64>,
+}
+
+impl Outline {
+    /// Of what `report` and `rows` say.
+    pub fn of<'a>(report: &Report, rows: impl Iterator<Item = Row<'a>> + Clone) -> Self {
+        let silent = rows.clone().all(|row| row.hidden);
+        let spoken = rows.clone().filter(|row| silent || !row.hidden);
+        let begin = spoken.clone().map(|row| (row.time.unwrap_or(UNDATED), row.id)).min();
+        Self {
+            rows: spoken.map(|row| row.id.to_owned()).collect(),
+            events: rows.clone().any(|row| row.hidden),
+            titled: Titled::of(report, begin.unwrap_or((UNDATED, ""))),
+        }
+    }
+
+    /// Of a part that is at hand.
+    #[must_use]
+    pub fn of_part((report, nodes): &Part) -> Self {
+        let rows = nodes.iter();
+        Self::of(
+            report,
+            rows.map(|node| Row { id: &node.id, hidden: node.body.hidden(), time: node.body.created_at }),
+        )
+    }
+
+    /// When it begins, and with which message.
+    pub(super) fn begin(&self) -> (i64, &str) {
+        self.titled.begin()
+    }
+}
+
+/// The sets of parts that belong together.
+pub(super) struct Joined {
+    /// The places of the parts, in order.
+    pub(super) sets: Vec<Vec<usize>>,
+    /// For each part: with how many sets of the parts before it it has a message in common.
+    pub(super) joins: Vec<usize>,
+}
+
+/// Joins parts, one after the other.
+pub(super) fn joined(outlines: &[Outline]) -> Joined {
+    let mut group = Sets::new(outlines.len());
+    let mut joins = vec![0; outlines.len()];
+    let mut owner: HashMap<&str, usize> = HashMap::new();
+    for (at, outline) in outlines.iter().enumerate() {
+        for row in &outline.rows {
+            let other = *owner.entry(row).or_insert(at);
+            joins[at] += usize::from(group.join(at, other));
+        }
+    }
+    let mut sets: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for at in 0..outlines.len() {
+        sets.entry(group.first(at)).or_default().push(at);
+    }
+    Joined { sets: sets.into_values().collect(), joins }
+}

@@ -1,0 +1,163 @@
+//! What an increment costs beside the size of the store: the same hundred changes in a small store and in a large one.
+//!
+//! `SATCHEL_BENCH_FEW` and `SATCHEL_BENCH_MANY` say how many memories the two hold.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File},
+    io::BufWriter,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_pam::{
+    hash::ContentHash,
+    store::{Owner, StoreHeader, Writer},
+    time::Timestamp,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    RUNS, median, number,
+    process::{Cost, Daemon, run, satchel},
+    say,
+};
+
+/// Memories of the two stores.
+const FEW: u64 = 10_000;
+const MANY: u64 = 1_000_000;
+/// Memories that change between a full export and its increment.
+const CHANGED: u64 = 100;
+/// Memories of one document that is imported: each import looks at all memories that are there, so a few large ones are quicker.
+const OF_DOCUMENT: u64 = 250_000;
+/// The tag of those that change.
+const TAG: &str = "changing";
+
+/// What the exports of one store took, in seconds and in MiB of the daemon's private memory.
+struct Taken {
+    memories: u64,
+    full: f64,
+    full_mib: u64,
+    increment: f64,
+    increment_mib: u64,
+    rest_mib: u64,
+}
+
+pub(crate) fn all(folder: &Path, _: u64) -> Result<()> {
+    let few = store(folder, number("SATCHEL_BENCH_FEW", FEW))?;
+    let many = store(folder, number("SATCHEL_BENCH_MANY", MANY))?;
+    for taken in [&few, &many] {
+        say(&format!(
+            "{} memories: full export {:.2} s, private memory at most {} MiB ({} MiB at rest); increment of {CHANGED} changed \
+             ones {:.0} ms, at most {} MiB",
+            taken.memories,
+            taken.full,
+            taken.full_mib,
+            taken.rest_mib,
+            taken.increment * 1e3,
+            taken.increment_mib
+        ));
+    }
+    say(&format!(
+        "increment of {CHANGED} out of {} beside that out of {}: {:.2} times as long",
+        many.memories,
+        few.memories,
+        many.increment / few.increment
+    ));
+    Ok(())
+}
+
+/// A store of so many memories, its full export, and increments of what changed since, all by one daemon that was started anew.
+fn store(scratch: &Path, memories: u64) -> Result<Taken> {
+    let (data, out) = (scratch.join("counted"), scratch.join("exported"));
+    fs::create_dir_all(&out)?;
+    fill(&data, scratch, memories)?;
+    let daemon = Daemon::start(&satchel()?, &data)?;
+    call(&data, &[&"status"])?;
+    let rest_mib = daemon.private_mib()?;
+    let watched = daemon.memory();
+    let full = call(&data, &[&"export", &"--output", &out.join("full.zip")])?;
+    let full_mib = watched.peak()?;
+    holds(&full, memories)?;
+    let count = CHANGED.to_string();
+    call(&data, &[&"memories", &"status", &"archived", &"--tag", &TAG, &"--expect", &count])?;
+    let (mut times, watched) = (Vec::new(), daemon.memory());
+    for turn in 0..RUNS {
+        let path = out.join(format!("changes-{turn}.zip"));
+        let cost = call(&data, &[&"export", &"--incremental", &"--output", &path])?;
+        holds(&cost, CHANGED)?;
+        times.push(cost.seconds);
+    }
+    let increment_mib = watched.peak()?;
+    call(&data, &[&"verify", &out.join("changes-0.zip"), &"--base", &out.join("full.zip"), &"--strict"])?;
+    daemon.stop()?;
+    for folder in [data, out] {
+        fs::remove_dir_all(folder)?;
+    }
+    Ok(Taken { memories, full: full.seconds, full_mib, increment: median(times), increment_mib, rest_mib })
+}
+
+/// Refuses an export of another number of memories.
+fn holds(export: &Cost, memories: u64) -> Result<()> {
+    let answer: Value = serde_json::from_slice(&export.output)?;
+    ensure!(told(&answer, "memories") == Some(memories), "not {memories} memories: {answer}");
+    Ok(())
+}
+
+/// A number of the answer to an export, wherever the answer has it.
+fn told(answer: &Value, name: &str) -> Option<u64> {
+    answer.get("export").unwrap_or(answer)[name].as_u64()
+}
+
+/// Runs a command on the data directory and reads its answer as JSON.
+fn call(data: &Path, words: &[&dyn AsRef<std::ffi::OsStr>]) -> Result<Cost> {
+    let global: [&dyn AsRef<std::ffi::OsStr>; 3] = [&"--data-dir", &data, &"--json"];
+    let words: Vec<OsString> = global.iter().chain(words).map(|word| word.as_ref().to_owned()).collect();
+    run(&satchel()?, &words)
+}
+
+/// Imports documents until the store has so many memories; those that will change are spread over all.
+fn fill(data: &Path, scratch: &Path, memories: u64) -> Result<()> {
+    let daemon = Daemon::start(&satchel()?, data)?;
+    let every = (memories / CHANGED).max(1);
+    let mut from = 0;
+    while from < memories {
+        let until = memories.min(from + OF_DOCUMENT);
+        let path = document(scratch, from..until, every)?;
+        let cost = call(data, &[&"import", &path])?;
+        let answer: Value = serde_json::from_slice(&cost.output)?;
+        let new = answer["imports"][0]["memories"]["new"].as_u64();
+        ensure!(new == Some(until - from), "not all memories arrived: {answer}");
+        fs::remove_file(path)?;
+        from = until;
+    }
+    daemon.stop()
+}
+
+/// A PAM document of these memories.
+fn document(scratch: &Path, numbers: std::ops::Range<u64>, every: u64) -> Result<PathBuf> {
+    let path = scratch.join("memory-store.json");
+    let owner = Owner { id: "0d0c0b0a-0000-4000-8000-000000000001".into(), did: None, created_at: None };
+    let header = StoreHeader {
+        export_id: Some(format!("{:08x}-0000-4000-8000-00000000000e", numbers.start)),
+        export_date: Some(Timestamp::saturating(1_700_000_000_000_000)),
+        ..StoreHeader::new(owner)
+    };
+    let mut writer = Writer::new(BufWriter::with_capacity(1 << 20, File::create(&path)?), header)?;
+    for number in numbers {
+        let content = format!(
+            "The bed with the number {number} has beans in it, and needs water every second day in summer."
+        );
+        let tags = if number % every == 0 && number / every < CHANGED { vec![TAG] } else { vec!["garden"] };
+        let memory = json!({
+            "id": format!("{number:08x}-0000-4000-8000-000000000000"), "type": "fact", "status": "active", "content": content,
+            "content_hash": ContentHash::of(&content).to_string(), "tags": tags,
+            "temporal": {"created_at": Timestamp::saturating(1_700_000_000_000_000).to_string()},
+            "provenance": {"platform": "chatgpt", "extraction_method": "api_export"},
+        });
+        writer.memory(&serde_json::from_value(memory)?)?;
+    }
+    let out = writer.finish(None)?.out;
+    out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all().context("the document")?;
+    Ok(path)
+}

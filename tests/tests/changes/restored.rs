@@ -1,0 +1,59 @@
+//! After a backup was put back, nothing builds on what was exported since it was made.
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::{
+    backup::{create, restore},
+    export::{FULL, INCREMENTAL},
+    vault::Unlock,
+    verify::{self, Options},
+};
+use satchel_store::{Batch, Change};
+use satchel_tests::archive::Archive;
+
+use super::history::memory;
+
+const T: i64 = 1_710_000_000_000_000;
+
+fn put(archive: &Archive, id: &str) -> Result<()> {
+    let changes = vec![Change::Memory(Box::new(memory(id, &format!("Says {id}"), T)))];
+    Ok(archive.store.commit(Batch { changes, ..Batch::default() }).map(drop)?)
+}
+
+#[test]
+fn an_increment_never_builds_on_an_export_that_is_newer_than_the_backup() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let at = |name: &str| folder.path().join(name);
+    let here = Archive::open(&at("data"))?;
+    put(&here, "one")?;
+    let old = here.export(&at("old"))?;
+    create::create(&here.store, &at("data"), &at("backup"), 1, &mut |_| true)?;
+    put(&here, "lost")?;
+    let new = here.export(&at("new"))?;
+    ensure!(new.revision > old.revision && old.export_type == FULL);
+    here.close()?;
+    restore::restore(&at("backup"), &at("data"), true, &Unlock::default(), &mut |_| true)?;
+    let here = Archive::open(&at("data"))?;
+    // Before the store has come to that revision once more, and after: it is another one then.
+    for round in 0..3 {
+        ensure!((here.store.revision().get() >= new.revision) == (round > 0), "round {round}");
+        let error = here.export_changes(Some(&new.export_id), &at("refused")).err().context("refused")?;
+        ensure!(format!("{error:#}").contains(&new.export_id), "{error:#}");
+        ensure!(!at("refused").exists());
+        let (name, base) = (format!("changes-{round}"), Some(old.export_id.clone()));
+        let delta = here.export_changes(None, &at(&name))?;
+        assert_eq!((delta.export_type.as_str(), &delta.base_export_id), (INCREMENTAL, &base));
+        assert_eq!(delta.memories, round);
+        let options = Options { base: Some(at("old")), strict: true, ..Options::default() };
+        let report = verify::path(&at(&name), &options)?;
+        ensure!(report.valid, "{:?}", report.issues);
+        let merged = report.merged.context("merged")?;
+        let whole = here.export_changes(Some(&old.export_id), &at(&format!("again-{round}")))?;
+        assert_eq!(merged.memories as u64, 1 + whole.memories);
+        put(&here, &format!("fresh-{round}"))?;
+    }
+    // Applied, it is known again, as what another made: still no base.
+    here.apply(&at("new"))?;
+    let error = here.export_changes(Some(&new.export_id), &at("refused")).err().context("refused")?;
+    ensure!(format!("{error:#}").contains("made elsewhere"), "{error:#}");
+    here.close()
+}
