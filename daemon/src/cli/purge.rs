@@ -106,8 +106,7 @@ async fn erase(
     };
     steps.end();
     outcome.map_err(broken)?.map_err(|error: IngestError| CliError::Step {
-        what: "the erasure is not complete; what was noted of it the next start goes on with"
-            .to_owned(),
+        what: "the erasure is not complete; what was noted of it the next start goes on with".to_owned(),
         source: error.into(),
     })
 }

@@ -8,7 +8,10 @@ use uuid::Uuid;
 use crate::{
     ingest::IngestError,
     lineage::{Family, PurgeRecord, Purged, family_of_row},
-    plan::{evidence::Word, groups},
+    plan::{
+        evidence::{Vector, Word},
+        groups,
+    },
 };
 
 /// Memories that are read at once.
@@ -213,7 +216,7 @@ impl Plan {
         let purged = Purged::from_records(std::slice::from_ref(&self.record));
         for record in store.evidence_all() {
             let json = record?.json;
-            if purged.evidence(&json)?.is_some() {
+            if !Vector::is(&json) && purged.evidence(&json)?.is_some() {
                 *(if Word::is(&json) { &mut self.words } else { &mut self.evidence }) += 1;
             }
         }
