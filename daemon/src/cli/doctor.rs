@@ -188,6 +188,7 @@ impl Findings {
             Ok(options) => options,
             Err(error) => {
                 self.problem("KEY", &crate::chain(&error), "give what opens the data, and run it again");
+                self.leftovers(&config.data_dir, &[]);
                 return Ok(());
             }
         };
@@ -195,6 +196,7 @@ impl Findings {
             Ok(store) => store,
             Err(error) => {
                 self.problem("STORE", &crate::chain(&error), "restore the data directory from a backup");
+                self.leftovers(&config.data_dir, &[]);
                 return Ok(());
             }
         };
