@@ -47,7 +47,11 @@ pub(in crate::ingest) fn conversation(
     match record.messages.len() {
         left if left == before => Passage::Whole,
         0 => Passage::Refused,
-        _ => Passage::Part,
+        _ => {
+            // It may be of what was erased: importers make titles of the first words.
+            record.title = None;
+            Passage::Part
+        }
     }
 }
 
