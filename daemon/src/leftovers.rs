@@ -16,8 +16,19 @@ pub struct Leftover {
     pub what: &'static str,
     /// Bytes that it takes.
     pub bytes: u64,
-    /// Whether it may be removed while we alone have the data directory.
-    pub removable: bool,
+    /// What becomes of it.
+    pub way: Way,
+}
+
+/// How something goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// It may be removed while we alone have the data directory.
+    Remove,
+    /// Only its owner knows whether somebody works with it.
+    Owner,
+    /// The next time that the store is opened it is completed or removed; nobody else may touch it.
+    Open,
 }
 
 /// A database that was set aside.
@@ -26,6 +37,10 @@ const SET_ASIDE: &str = "a database that was set aside; another was built from t
 const UNENCRYPTED: &str = "a try to encrypt that was cut off; the store is as it was before";
 /// A file that was to take the place of another.
 const UNFINISHED: &str = "a file that was not finished; the one before it counts";
+/// The folder in which the store is written without what is erased.
+const ERASING: &str = "an erasure that was cut off; nothing has been erased yet";
+/// The same when it is whole: parts of it may be the only copy.
+const ERASED: &str = "an erasure that was cut off while it replaced the old files";
 /// A store that is built from a backup.
 const RESTORING: &str = "a restore that runs, or was cut off: then remove the folder, the backup has it all";
 
@@ -38,23 +53,25 @@ pub fn find(data_dir: &Path) -> io::Result<Vec<Leftover>> {
     // While an encryption is on its way the folder holds the only copy of what has been sealed: the next start goes on with it.
     let plain = matches!(vault::status(data_dir), Ok(None));
     for (path, name) in entries(data_dir)? {
-        let what = match name.as_str() {
-            "encrypting" if plain => UNENCRYPTED,
-            "db.new" => UNFINISHED,
-            name if name.starts_with("db.broken-") => SET_ASIDE,
+        let (what, way) = match name.as_str() {
+            "encrypting" if plain => (UNENCRYPTED, Way::Remove),
+            "purging.new" => (ERASING, Way::Open),
+            "purging" => (ERASED, Way::Open),
+            "db.new" => (UNFINISHED, Way::Remove),
+            name if name.starts_with("db.broken-") => (SET_ASIDE, Way::Remove),
             _ => continue,
         };
-        found.push(Leftover { bytes: size(&path)?, path, what, removable: true });
+        found.push(Leftover { bytes: size(&path)?, path, what, way });
     }
     for (path, name) in entries(&data_dir.join("keys"))? {
         if name.starts_with(".data-key-") {
-            found.push(Leftover { bytes: size(&path)?, path, what: UNFINISHED, removable: true });
+            found.push(Leftover { bytes: size(&path)?, path, what: UNFINISHED, way: Way::Remove });
         }
     }
     if let (Some(above), Some(own)) = (data_dir.parent(), data_dir.file_name()) {
         let begin = format!(".{}.restoring-", own.to_string_lossy());
         for (path, _) in entries(above)?.into_iter().filter(|(_, name)| name.starts_with(&begin)) {
-            found.push(Leftover { bytes: size(&path)?, path, what: RESTORING, removable: false });
+            found.push(Leftover { bytes: size(&path)?, path, what: RESTORING, way: Way::Owner });
         }
     }
     found.sort_by(|one, other| one.path.cmp(&other.path));
@@ -97,34 +114,51 @@ mod tests {
     fn what_was_cut_off_is_found_and_nothing_else() {
         let home = tempfile::tempdir().unwrap();
         let data = home.path().join("data");
-        for folder in ["db", "db.broken-3/inner", "encrypting/journal", "keys", "journal", "blobs/ab"] {
+        for folder in [
+            "db",
+            "db.broken-3/inner",
+            "encrypting/journal",
+            "keys",
+            "journal",
+            "blobs/ab",
+            "purging.new",
+            "purging/db",
+        ] {
             fs::create_dir_all(data.join(folder)).unwrap();
         }
         fs::create_dir(home.path().join(".data.restoring-1")).unwrap();
         fs::create_dir(home.path().join(".other.restoring-1")).unwrap();
-        for file in ["db.broken-3/inner/db", "db.state", "db.new", "keys/.data-key-x", "journal/1.log"] {
+        for file in [
+            "db.broken-3/inner/db",
+            "purging/db/db",
+            "db.state",
+            "db.new",
+            "keys/.data-key-x",
+            "journal/1.log",
+        ] {
             fs::write(data.join(file), "12345").unwrap();
         }
         let found = find(&data).unwrap();
-        let told: Vec<(String, u64, bool)> = found
+        let told: Vec<(String, u64, Way)> = found
             .iter()
             .map(|one| {
                 let path = one.path.strip_prefix(home.path()).unwrap();
-                (path.to_str().unwrap().to_owned(), one.bytes, one.removable)
+                (path.to_str().unwrap().to_owned(), one.bytes, one.way)
             })
             .collect();
         let expected = [
-            (".data.restoring-1", 0, false),
-            ("data/db.broken-3", 5, true),
-            ("data/db.new", 5, true),
-            ("data/encrypting", 0, true),
-            ("data/keys/.data-key-x", 5, true),
+            (".data.restoring-1", 0, Way::Owner),
+            ("data/db.broken-3", 5, Way::Remove),
+            ("data/db.new", 5, Way::Remove),
+            ("data/encrypting", 0, Way::Remove),
+            ("data/keys/.data-key-x", 5, Way::Remove),
+            ("data/purging", 5, Way::Open),
+            ("data/purging.new", 0, Way::Open),
         ];
-        let expected: Vec<_> =
-            expected.map(|(path, bytes, removable)| (path.into(), bytes, removable)).into();
+        let expected: Vec<_> = expected.map(|(path, bytes, way)| (path.into(), bytes, way)).into();
         assert_eq!(told, expected);
-        found.iter().filter(|one| one.removable).for_each(|one| remove(one).unwrap());
-        assert_eq!(find(&data).unwrap().len(), 1);
+        found.iter().filter(|one| one.way == Way::Remove).for_each(|one| remove(one).unwrap());
+        assert_eq!(find(&data).unwrap().len(), 3);
         assert!(data.join("db.state").exists() && data.join("journal/1.log").exists());
     }
 

@@ -189,6 +189,7 @@ impl Findings {
             Ok(options) => options,
             Err(error) => {
                 self.problem("KEY", &crate::chain(&error), "give what opens the data, and run it again");
+                self.leftovers(&config.data_dir, &[]);
                 return Ok(());
             }
         };
@@ -197,6 +198,7 @@ impl Findings {
             Ok(store) => store,
             Err(error) => {
                 self.problem("STORE", &crate::chain(&error), &refused::remedy(&error));
+                self.leftovers(&config.data_dir, &[]);
                 return Ok(());
             }
         };

@@ -114,8 +114,7 @@ async fn erase(
     };
     steps.end();
     outcome.map_err(broken)?.map_err(|error: IngestError| CliError::Step {
-        what: "it is shown no more, but the erasure is not complete; the next start goes on with it"
-            .to_owned(),
+        what: "the erasure is not complete; what was noted of it the next start goes on with".to_owned(),
         source: error.into(),
     })
 }

@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use super::{
     IngestError,
+    purge::gate,
     receipt::{Difference, DifferenceKind, ImportRecord},
     run::{Normalised, Tail},
     write::{Writer, of_the_record},
@@ -71,6 +72,7 @@ pub(super) fn settle(
     }
     let mut came = named::named_vectors(embeddings, &keys, record);
     came.extend(named::told_vectors(store, &derived, vectors, record)?);
+    gate::vectors(store, &mut came, record)?;
     let vectors = evidence.vectors(store, came)?;
     let touched = std::mem::take(&mut writer.touched);
     let mut batches =

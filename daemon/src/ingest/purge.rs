@@ -57,13 +57,17 @@ pub fn note(store: &Store, record: &PurgeRecord) -> Result<(), IngestError> {
     Ok(())
 }
 
-/// Memories, conversations and relations that are shown no more.
+/// Memories with their vectors, conversations and relations that are shown no more.
 fn withdrawals(store: &Store, record: &PurgeRecord) -> Result<Vec<Change>, IngestError> {
     let (mut changes, mut relations) = (Vec::new(), BTreeSet::new());
     for id in record.memories.keys() {
         let Some(stored) = store.memory(id, None)? else { continue };
         if !(stored.withdrawn && erased(&stored.memory)) {
             changes.push(Change::WithdrawMemory(Box::new(empty_memory(&stored.memory))));
+        }
+        for vector in store.embeddings_of(id)? {
+            let model = vector.embedding.model;
+            changes.push(Change::WithdrawEmbedding { memory: id.clone(), model });
         }
         for edge in store.relations_of(id, None)? {
             relations.insert(edge.relation.id);

@@ -67,7 +67,8 @@ impl Counted {
             } else if Edge::is(&record.json) {
                 counted.edges.push(decode(&record.json, WHAT)?);
             } else if Vector::is(&record.json) {
-                counted.vectors.push(decode(&record.json, WHAT)?);
+                let vector: Vector = decode(&record.json, WHAT)?;
+                counted.vectors.extend(Some(vector).filter(|vector| !vector.is_emptied()));
             } else if Word::is(&record.json) {
                 counted.words.push(decode(&record.json, WHAT)?);
             } else {
@@ -89,6 +90,7 @@ impl Counted {
             purged.take(witness);
         }
         self.documents.retain_mut(|document| !purged.document(document));
+        self.vectors.retain(|vector| !purged.vectors(&vector.named.memory));
         for word in &mut self.words {
             purged.word(word);
         }

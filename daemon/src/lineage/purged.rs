@@ -11,7 +11,7 @@ use satchel_store::{Change, Ledger, LedgerWrite, Store, empty_memory};
 use serde::{Deserialize, Serialize};
 
 use super::{LineageError, PAGE, decode, encode};
-use crate::plan::evidence::{Deed, Document, Edge, Field, Setting, Witness, Word, memory_id};
+use crate::plan::evidence::{Deed, Document, Edge, Field, Setting, Vector, Witness, Word, memory_id};
 
 /// How the ids of these entries begin; the ledger has others.
 const KIND: &str = "purge ";
@@ -89,6 +89,8 @@ impl PurgeRecord {
 pub struct Purged {
     memories: BTreeSet<String>,
     texts: BTreeSet<String>,
+    /// Memories that said one of the texts, whatever they say since: their vectors may be of it.
+    said: BTreeSet<String>,
     conversations: BTreeSet<String>,
     rows: BTreeSet<String>,
 }
@@ -125,6 +127,17 @@ impl Purged {
     #[must_use]
     pub fn memory(&self, id: &str, content_hash: &str) -> bool {
         self.memories.contains(id) || self.texts.contains(content_hash)
+    }
+
+    /// Notes that a memory said what was erased.
+    pub fn note_said(&mut self, id: &str) {
+        self.said.insert(id.to_owned());
+    }
+
+    /// Whether the vectors of a memory were.
+    #[must_use]
+    pub fn vectors(&self, memory: &str) -> bool {
+        self.memories.contains(memory) || self.said.contains(memory)
     }
 
     /// Whether this text was that of a memory.
@@ -186,6 +199,11 @@ impl Purged {
         }
         if Edge::is(json) {
             return Ok(None);
+        }
+        if Vector::is(json) {
+            let vector: Vector = decode(json, WHAT)?;
+            let goes = self.vectors(&vector.named.memory) && !vector.is_emptied();
+            return goes.then(|| encode(&vector.emptied(), WHAT)).transpose();
         }
         if Word::is(json) {
             let mut word: Word = decode(json, WHAT)?;

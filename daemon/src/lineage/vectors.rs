@@ -8,6 +8,8 @@ use satchel_store::{Change, Ledger, Store};
 use super::{LineageError, REST, decode, encode, put};
 use crate::plan::evidence::{Named, Vector};
 
+/// How the ids of the entries begin that keep a vector.
+const KIND: &str = "vector ";
 const WHAT: &str = "a vector of a memory";
 
 /// A memory's id, and a model.
@@ -78,6 +80,17 @@ fn kept(store: &Store, digest: &str) -> Result<Option<Embedding>, LineageError> 
     entry.map(|entry| decode(&entry.value, WHAT)).transpose()
 }
 
+/// The memory whose vector an entry of the ledger keeps; none: it is another entry.
+///
+/// # Errors
+/// When it does not read.
+pub fn kept_of(id: &str, value: &[u8]) -> Result<Option<String>, LineageError> {
+    if !id.starts_with(KIND) || value.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(decode::<Embedding>(value, WHAT)?.memory_id))
+}
+
 fn key(digest: &str) -> String {
-    format!("vector {digest}")
+    format!("{KIND}{digest}")
 }

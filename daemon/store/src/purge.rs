@@ -67,12 +67,17 @@ pub enum Text<'a> {
     },
     /// A page of the issues of an import.
     Issues(&'a [u8]),
+    /// The id of a memory of which a version goes. Only shown: what takes its place is known.
+    Said(&'a str),
 }
 
 /// Knows what is to be erased.
 pub trait Eraser {
     /// Whether a version of a memory goes.
     fn memory(&self, id: &str, content_hash: &str) -> bool;
+
+    /// Whether the vectors of a memory go. Asked after all was shown.
+    fn vectors(&self, memory: &str) -> bool;
 
     /// Whether a conversation goes.
     fn conversation(&self, id: &str) -> bool;
@@ -223,6 +228,9 @@ fn look(visit: &Visit<'_>, eraser: &mut dyn Eraser, bodies: &mut Bodies) -> Resu
                     frame.push(start..start.saturating_add(length));
                 }
             }
+            Entry::Memory(memory) if eraser.memory(&memory.id, &memory.facets.content_hash) => {
+                eraser.look(Text::Said(&memory.id));
+            }
             entry => {
                 if let Some(text) = text(entry) {
                     eraser.look(text);
@@ -286,7 +294,7 @@ impl Editor<'_> {
             Entry::Conversation(conversation) if self.eraser.conversation(&conversation.summary.id) => {
                 *conversation = content::without_conversation(conversation)?;
             }
-            Entry::Embedding(embedding) if self.eraser.memory(&embedding.memory, "") => {
+            Entry::Embedding(embedding) if self.eraser.vectors(&embedding.memory) => {
                 *entry = nothing();
             }
             // What an importer noted of a piece of an export may have words of it; the next import reads the piece again.

@@ -74,3 +74,19 @@ fn what_is_gone_is_not_erased_twice_and_what_is_unknown_not_at_all() -> Result<(
     none_of(&dir, &WORDS, "after both went")?;
     whole(&dir, None)
 }
+
+#[test]
+fn what_an_undo_hides_is_erased_with_the_rest() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let dir = folder.path().join("data");
+    let ids = planted(folder.path(), None)?;
+    let archive = open(&dir, None)?;
+    let first = archive.imports.list(None, 1)?.items.pop().context("an import")?;
+    let request = TurnRequest { id: &first.id, turn: Turn::Undo, dry_run: false, expected: None };
+    archive.imports.turn(request, &CancelToken::new())?.context("the import")?;
+    archive.close()?;
+    let target = Target::Conversation { id: ids.conversation.clone(), keep_memories: false };
+    erase(&dir, None, &target)?;
+    none_of(&dir, &WORDS, "after what was hidden was erased")?;
+    whole(&dir, None)
+}

@@ -3,4 +3,7 @@
 mod again;
 mod gone;
 mod killed;
+mod rows;
 mod scene;
+mod shared;
+mod vectors;

@@ -53,7 +53,7 @@ fn message(id: &str, role: &str, recipient: &str, at: f64, text: &str, metadata:
     })
 }
 
-fn conversation(id: &str, title: &str, said: &str, remembered: &str, files: &Value) -> Value {
+pub(crate) fn conversation(id: &str, title: &str, said: &str, remembered: &str, files: &Value) -> Value {
     let key = |name: &str| format!("{id}-{name}");
     let (root, user, bio, done) = (key("root"), key("user"), key("bio"), key("done"));
     let text = |id: &str, role: &str, to: &str, at: f64, text: &str, metadata: &Value| {
@@ -161,6 +161,12 @@ pub(crate) fn erase(dir: &Path, seal: Option<&Seal>, target: &Target) -> Result<
 
 /// The files below a folder that hold a word, as it is or in what zstd packed.
 pub(crate) fn holding(folder: &Path, word: &str) -> Result<Vec<PathBuf>> {
+    holding_bytes(folder, word.as_bytes())
+}
+
+/// As [`holding`], of any bytes.
+pub(crate) fn holding_bytes(folder: &Path, word: &[u8]) -> Result<Vec<PathBuf>> {
+    let text = String::from_utf8_lossy(word);
     let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder)? {
@@ -168,7 +174,7 @@ pub(crate) fn holding(folder: &Path, word: &str) -> Result<Vec<PathBuf>> {
             if path.is_dir() {
                 folders.push(path);
             } else if path.is_file()
-                && (within(&fs::read(&path)?, word) || path.to_string_lossy().contains(word))
+                && (within(&fs::read(&path)?, word) || path.to_string_lossy().contains(text.as_ref()))
             {
                 found.push(path);
             }
@@ -177,8 +183,8 @@ pub(crate) fn holding(folder: &Path, word: &str) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn within(bytes: &[u8], word: &str) -> bool {
-    let has = |bytes: &[u8]| bytes.windows(word.len()).any(|window| window == word.as_bytes());
+fn within(bytes: &[u8], word: &[u8]) -> bool {
+    let has = |bytes: &[u8]| bytes.windows(word.len()).any(|window| window == word);
     let packed = bytes.windows(MAGIC.len()).enumerate().filter(|(_, window)| *window == MAGIC);
     has(bytes) || packed.into_iter().any(|(at, _)| unpacked(&bytes[at..]).is_some_and(|bytes| has(&bytes)))
 }

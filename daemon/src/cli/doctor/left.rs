@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::Findings;
 use crate::{
     cli::{exports::quoted, text},
-    leftovers::{self, Leftover},
+    leftovers::{self, Leftover, Way},
 };
 
 /// What could go, and harms nobody.
@@ -25,6 +25,8 @@ pub(super) struct Left {
 
 /// What removes most of it.
 const REPAIR: &str = "satchel doctor --repair";
+/// What sees to an erasure that was cut off.
+const OPEN: &str = "leave it; `satchel serve` goes on with it";
 
 impl Findings {
     /// Tells of files of attachments that no message refers to.
@@ -63,10 +65,12 @@ impl Findings {
         let claim = if old.is_empty() { None } else { satchel_store::claim(data_dir).ok() };
         for leftover in found {
             let shown = leftover.path.display().to_string();
-            let mut fix = REPAIR.to_owned();
-            if !leftover.removable {
-                fix = format!("rm -r {}", quoted(&shown));
-            } else if claim.is_some() && old.contains(&leftover) {
+            let mut fix = match leftover.way {
+                Way::Remove => REPAIR.to_owned(),
+                Way::Owner => format!("rm -r {}", quoted(&shown)),
+                Way::Open => OPEN.to_owned(),
+            };
+            if leftover.way == Way::Remove && claim.is_some() && old.contains(&leftover) {
                 match leftovers::remove(&leftover) {
                     Ok(()) => {
                         let bytes = text::bytes(leftover.bytes);

@@ -50,6 +50,10 @@ impl Reading<'_, '_, '_> {
         for note in mend::header(&mut document.header) {
             self.warn(format!("{name}:$"), note);
         }
+        if document.messages.iter().any(|message| self.purged.row(&message.id)) {
+            // It may be of what was erased.
+            document.header.title = None;
+        }
         self.conversations.insert(document.header.id.clone());
         self.messages(name, &mut document, &remains)?;
         self.attachments(name, &mut document)?;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{PURGED, plan::sha256};
 use crate::{
     ingest::IngestError,
-    lineage::{Family, PurgeRecord, Purged},
+    lineage::{Family, LineageError, PurgeRecord, Purged, vectors},
     plan::body::Body,
 };
 
@@ -103,9 +103,17 @@ impl Words {
         cleared.then(|| serde_json::to_vec(&receipt).ok()).flatten()
     }
 
-    fn lineage(&self, id: &str) -> bool {
-        self.said.contains(id) || self.records.iter().any(|record| record.families.contains(id))
+    /// Whether an entry of the lineage goes.
+    fn lineage(&self, id: &str, value: &[u8]) -> Result<bool, StoreError> {
+        let memory = vectors::kept_of(id, value).map_err(|error| bad("a vector that is kept", &error))?;
+        Ok(memory.is_some_and(|memory| self.purged.vectors(&memory))
+            || self.said.contains(id)
+            || self.records.iter().any(|record| record.families.contains(id)))
     }
+}
+
+fn bad(what: &str, error: &LineageError) -> StoreError {
+    StoreError::BadValue { what: what.to_owned(), problem: error.to_string() }
 }
 
 impl Eraser for Words {
@@ -113,30 +121,38 @@ impl Eraser for Words {
         self.purged.memory(id, content_hash)
     }
 
+    fn vectors(&self, memory: &str) -> bool {
+        self.purged.vectors(memory)
+    }
+
     fn conversation(&self, id: &str) -> bool {
         self.purged.conversation(id)
     }
 
     fn look(&mut self, text: Text<'_>) {
-        let Text::Entry { ledger: Ledger::Lineage, id, value } = text else { return };
-        if self.records.iter().any(|record| record.families.contains(id)) {
-            // Every state of the lineage, as parts may have left it since.
-            self.said.extend(Family::kept_in(value));
+        match text {
+            Text::Said(memory) => self.purged.note_said(memory),
+            Text::Entry { ledger: Ledger::Lineage, id, value }
+                if self.records.iter().any(|record| record.families.contains(id)) =>
+            {
+                // Every state of the lineage, as parts may have left it since.
+                self.said.extend(Family::kept_in(value));
+            }
+            Text::Evidence(_) | Text::Entry { .. } | Text::Issues(_) => {}
         }
     }
 
     fn redact(&self, text: Text<'_>) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(match text {
-            Text::Evidence(json) => self.purged.evidence(json).map_err(|error| StoreError::BadValue {
-                what: "a piece of evidence".to_owned(),
-                problem: error.to_string(),
-            })?,
-            Text::Entry { ledger: Ledger::Lineage, id, .. } => self.lineage(id).then(Vec::new),
+            Text::Evidence(json) => {
+                self.purged.evidence(json).map_err(|error| bad("a piece of evidence", &error))?
+            }
+            Text::Entry { ledger: Ledger::Lineage, id, value } => self.lineage(id, value)?.then(Vec::new),
             Text::Entry { ledger: Ledger::Audit, id, .. } => {
                 self.records.iter().find_map(|record| record.done(id))
             }
             Text::Entry { ledger: Ledger::Import, value, .. } => self.receipt(value),
-            Text::Entry { .. } => None,
+            Text::Entry { .. } | Text::Said(_) => None,
             Text::Issues(value) => {
                 let mut issues: Value = serde_json::from_slice(value).unwrap_or_default();
                 if self.clear(&mut issues) { serde_json::to_vec(&issues).ok() } else { None }

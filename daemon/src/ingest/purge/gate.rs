@@ -1,15 +1,22 @@
 //! What its owner erased stays out, whichever export brings it again.
 
-use satchel_pam::record::{Claim, ConversationRecord, RecordKind, Skip};
+use satchel_pam::{
+    embedding::Embedding,
+    record::{Claim, ConversationRecord, RecordKind, Skip, Warning},
+};
+use satchel_store::{Store, StoreError, erased};
 
 use crate::{
-    ingest::normalise::Reader,
+    ingest::{IngestError, normalise::Reader, receipt::ImportRecord},
     lineage::Purged,
     plan::evidence::{Witness, items_of},
 };
 
 /// Why a record is left out.
 pub(in crate::ingest) const REASON: &str = "its owner erased it for good; it is not stored again";
+
+/// Why a vector is left out.
+const GONE: &str = "the owner of its memory erased that for good";
 
 /// What becomes of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +47,11 @@ pub(in crate::ingest) fn conversation(
     match record.messages.len() {
         left if left == before => Passage::Whole,
         0 => Passage::Refused,
-        _ => Passage::Part,
+        _ => {
+            // It may be of what was erased: importers make titles of the first words.
+            record.title = None;
+            Passage::Part
+        }
     }
 }
 
@@ -60,4 +71,28 @@ pub(in crate::ingest) fn evidence(purged: &Purged, witnesses: &mut Vec<Witness>)
         !matches!(witness.claim, Claim::Statement(_)) || !items_of(&witness.claim).is_empty()
     });
     skips
+}
+
+/// Leaves out the vectors of what was erased; each is told.
+pub(in crate::ingest) fn vectors(
+    store: &Store,
+    vectors: &mut Vec<Embedding>,
+    record: &mut ImportRecord,
+) -> Result<(), IngestError> {
+    let purged = Purged::of(store)?;
+    if purged.is_empty() {
+        return Ok(());
+    }
+    for vector in std::mem::take(vectors) {
+        // One that said the same under another id stands emptied.
+        let emptied =
+            |id: &str| Ok::<_, StoreError>(store.memory(id, None)?.is_some_and(|one| erased(&one.memory)));
+        if purged.vectors(&vector.memory_id) || emptied(&vector.memory_id)? {
+            let locator = format!("embedding {:?}", vector.id);
+            record.warn(Warning { locator, message: format!("the embedding is left out: {GONE}") });
+        } else {
+            vectors.push(vector);
+        }
+    }
+    Ok(())
 }

@@ -2,17 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use satchel_store::{Ledger, MemoryQuery, Store, erased};
+use satchel_store::{ChangeKind, ChangePosition, Ledger, Revision, Store, erased};
 use uuid::Uuid;
 
 use crate::{
     ingest::IngestError,
     lineage::{Family, PurgeRecord, Purged, family_of_row},
-    plan::{evidence::Word, groups},
+    plan::{
+        evidence::{Vector, Word},
+        groups,
+    },
 };
 
-/// Memories that are read at once.
-const PAGE: usize = 500;
+/// Changes that are read at once.
+const PAGE: usize = 5_000;
 /// How a message names the bytes of a file; the hash follows.
 const REFERENCE: &str = "attachments/";
 /// Hex digits of a SHA-256.
@@ -77,12 +80,15 @@ pub fn planned(store: &Store, target: &Target, now: i64) -> Result<Option<Plan>,
         ..PurgeRecord::default()
     };
     match target {
-        Target::Memory(id) => plan.memory(store, id)?,
+        Target::Memory(id) => {
+            plan.memory(store, id)?;
+            plan.same(store, &BTreeSet::new())?;
+        }
         Target::Conversation { id, keep_memories } => {
             plan.conversation(store, id)?;
-            let conversations = plan.record.conversations.clone();
-            for id in conversations.iter().filter(|_| !keep_memories) {
-                plan.memories_of(store, id)?;
+            if !keep_memories {
+                let conversations = plan.record.conversations.clone();
+                plan.same(store, &conversations)?;
             }
         }
     }
@@ -95,38 +101,49 @@ pub fn planned(store: &Store, target: &Target, now: i64) -> Result<Option<Plan>,
 }
 
 impl Plan {
-    /// Takes a memory, with all that say what it ever said.
+    /// Takes a memory with all its versions.
     fn memory(&mut self, store: &Store, id: &str) -> Result<(), IngestError> {
-        let mut left = vec![id.to_owned()];
-        while let Some(id) = left.pop() {
-            if self.record.memories.contains_key(&id) {
-                continue;
-            }
-            let versions = store.memory_versions(&id)?;
-            let Some(last) = versions.last().filter(|last| !erased(&last.memory)) else { continue };
-            self.memories.push(Line {
-                id: id.clone(),
-                platform: last.memory.provenance.platform.clone(),
-                created_at: last.memory.temporal.created_at.micros(),
-                versions: last.version,
-                messages: 0,
-            });
-            let hashes: BTreeSet<String> =
-                versions.iter().map(|version| version.memory.content_hash.to_string()).collect();
-            self.stay
-                .extend(versions.iter().filter_map(|one| one.memory.provenance.conversation_ref.clone()));
-            for hash in &hashes {
-                let query = MemoryQuery { content_hash: Some(hash.clone()), ..MemoryQuery::default() };
-                left.extend(ids(store, &query)?);
-            }
-            self.record.memories.insert(id, hashes);
-        }
+        let versions = store.memory_versions(id)?;
+        let Some(last) = versions.last().filter(|last| !erased(&last.memory)) else { return Ok(()) };
+        self.memories.push(Line {
+            id: id.to_owned(),
+            platform: last.memory.provenance.platform.clone(),
+            created_at: last.memory.temporal.created_at.micros(),
+            versions: last.version,
+            messages: 0,
+        });
+        self.stay.extend(versions.iter().filter_map(|one| one.memory.provenance.conversation_ref.clone()));
+        let hashes = versions.iter().map(|version| version.memory.content_hash.to_string()).collect();
+        self.record.memories.insert(id.to_owned(), hashes);
         Ok(())
     }
 
-    fn memories_of(&mut self, store: &Store, conversation: &str) -> Result<(), IngestError> {
-        let query = MemoryQuery { conversation: Some(conversation.to_owned()), ..MemoryQuery::default() };
-        ids(store, &query)?.iter().try_for_each(|id| self.memory(store, id))
+    /// Takes all memories that ever came of one of these conversations, or ever said what one says that goes. Those that are shown
+    /// no more, as their import was undone, go too: their words lie on the disk like any other's.
+    fn same(&mut self, store: &Store, conversations: &BTreeSet<String>) -> Result<(), IngestError> {
+        loop {
+            let known = self.record.memories.len();
+            let mut hashes: BTreeSet<String> = self.record.memories.values().flatten().cloned().collect();
+            for id in ever(store)? {
+                if self.record.memories.contains_key(&id) {
+                    continue;
+                }
+                let versions = store.memory_versions(&id)?;
+                let goes = versions.iter().any(|version| {
+                    let from = version.memory.provenance.conversation_ref.as_ref();
+                    from.is_some_and(|from| conversations.contains(from))
+                        || hashes.contains(&version.memory.content_hash.to_string())
+                });
+                if goes {
+                    self.memory(store, &id)?;
+                    hashes.extend(self.record.memories.get(&id).into_iter().flatten().cloned());
+                }
+            }
+            // What came last may say what one said that was looked at before.
+            if known == self.record.memories.len() {
+                return Ok(());
+            }
+        }
     }
 
     /// Takes a conversation; one that was grouped from rows with all that ever had a row of it.
@@ -213,7 +230,7 @@ impl Plan {
         let purged = Purged::from_records(std::slice::from_ref(&self.record));
         for record in store.evidence_all() {
             let json = record?.json;
-            if purged.evidence(&json)?.is_some() {
+            if !Vector::is(&json) && purged.evidence(&json)?.is_some() {
                 *(if Word::is(&json) { &mut self.words } else { &mut self.evidence }) += 1;
             }
         }
@@ -225,15 +242,14 @@ fn is_empty(header: &satchel_pam::conversation::ConversationHeader) -> bool {
     *header == satchel_store::empty_conversation(header)
 }
 
-fn ids(store: &Store, query: &MemoryQuery) -> Result<Vec<String>, IngestError> {
-    let (mut ids, mut after, at) = (Vec::new(), None, store.revision());
+/// The ids of all memories that ever were.
+fn ever(store: &Store) -> Result<BTreeSet<String>, IngestError> {
+    let (mut ids, mut after) = (BTreeSet::new(), ChangePosition::after(Revision::ZERO));
     loop {
-        let page = store.memories(query, after.as_ref(), PAGE, at)?;
-        ids.extend(page.items.into_iter().map(|record| record.memory.id));
-        after = page.next;
-        if after.is_none() {
-            return Ok(ids);
-        }
+        let changes = store.changes_since(after, PAGE)?;
+        let Some(last) = changes.last() else { return Ok(ids) };
+        after = last.position;
+        ids.extend(changes.into_iter().filter(|one| one.kind == ChangeKind::Memory).map(|one| one.id));
     }
 }
 

@@ -45,6 +45,20 @@ impl Vector {
         Ok(Self { named: Named { memory, model, at: created_at.micros(), digest }, found: false })
     }
 
+    /// What is left of it when it is erased: whose it was.
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        let Named { memory, .. } = self.named.clone();
+        let named = Named { memory, model: String::new(), at: 0, digest: String::new() };
+        Self { named, found: self.found }
+    }
+
+    /// Whether it was erased.
+    #[must_use]
+    pub fn is_emptied(&self) -> bool {
+        self.named.digest.is_empty()
+    }
+
     /// Whether the bytes of a stored piece of evidence are a vector.
     #[must_use]
     pub fn is(bytes: &[u8]) -> bool {

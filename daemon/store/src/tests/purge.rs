@@ -27,6 +27,10 @@ impl Eraser for All {
         id == self.memory
     }
 
+    fn vectors(&self, memory: &str) -> bool {
+        memory == self.memory
+    }
+
     fn conversation(&self, id: &str) -> bool {
         id == self.conversation
     }
@@ -41,7 +45,7 @@ impl Eraser for All {
             Text::Evidence(json) => has(json).then(|| b"{}".to_vec()),
             Text::Entry { ledger: Ledger::Import, value, .. } => has(value).then(Vec::new),
             Text::Issues(value) => has(value).then(|| b"[]".to_vec()),
-            Text::Entry { .. } => None,
+            Text::Entry { .. } | Text::Said(_) => None,
         })
     }
 
