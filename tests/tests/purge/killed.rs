@@ -70,7 +70,7 @@ fn harmless(dir: &Path, place: &str) -> Result<()> {
         "purge begun" | "purge written" | "purge built" => (true, false),
         "purge ready" => (false, true),
         // The folder itself is the last that goes.
-        "piece replaced" => (false, dir.join("purging").exists()),
+        "piece replaced" | "gone synced" => (false, dir.join("purging").exists()),
         _ => (false, false),
     };
     ensure!((told("purging.new"), told("purging")) == expected, "{found:?}");

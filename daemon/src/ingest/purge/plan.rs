@@ -72,13 +72,13 @@ pub struct Plan {
 /// # Errors
 /// What the store refuses.
 pub fn planned(store: &Store, target: &Target, now: i64) -> Result<Option<Plan>, IngestError> {
-    let mut plan = Plan::default();
-    plan.record = PurgeRecord {
+    let record = PurgeRecord {
         id: Uuid::new_v4().to_string(),
         at: now,
         actor: "owner".to_owned(),
         ..PurgeRecord::default()
     };
+    let mut plan = Plan { record, ..Plan::default() };
     match target {
         Target::Memory(id) => {
             plan.memory(store, id)?;
