@@ -174,6 +174,15 @@ pub enum IngestError {
     Panicked,
 }
 
+impl From<hand::HandError> for IngestError {
+    fn from(error: hand::HandError) -> Self {
+        match error {
+            hand::HandError::Store(error) => Self::Store(error),
+            _ => Self::Unencodable { what: "a change by hand" },
+        }
+    }
+}
+
 impl From<LineageError> for IngestError {
     fn from(error: LineageError) -> Self {
         match error {

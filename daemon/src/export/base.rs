@@ -5,7 +5,7 @@ use std::path::Path;
 use satchel_store::{Revision, Store};
 
 use super::{ExportError, ExportRecord, ExportRequest, Extent, Format, delta::Delta};
-use crate::{envelope::Lock, exported, schedule::Renewal};
+use crate::{envelope::Lock, exported, lineage::PurgeRecord, schedule::Renewal};
 
 /// Microseconds of a day.
 const DAY: i64 = 24 * 3_600 * 1_000_000;
@@ -64,14 +64,14 @@ pub(super) fn choose(
 }
 
 /// The newest full export that can be built on, or why a full one is due. A person who asks for changes knows where the base is,
-/// and what opens it.
+/// and what opens it. What was erased for good still lies in older ones, which its owner may have removed for it.
 fn latest(
     store: &Store,
     request: &ExportRequest,
     revision: Revision,
     scheduled: bool,
 ) -> Result<Result<ExportRecord, String>, ExportError> {
-    let mut found = None;
+    let (erased, mut found) = (last_erased(store)?, None);
     exported::each(store, |record| {
         if record.full_next && !record.applied {
             found = Some(Err(
@@ -79,11 +79,30 @@ fn latest(
             ));
         } else if unfit(&record, request, revision).is_none() && (!scheduled || fits_beside(&record, request))
         {
-            found = Some(Ok(record));
+            let whole = record.revision >= erased.get();
+            found = Some(
+                whole
+                    .then_some(record)
+                    .ok_or_else(|| "something was erased for good since the last full export".into()),
+            );
         }
         found.is_none()
     })?;
     Ok(found.unwrap_or_else(|| Err("there is no full export to build on yet".into())))
+}
+
+/// The revision that showed what was erased for good no more, the last of them. Clocks go wrong, revisions do not.
+fn last_erased(store: &Store) -> Result<Revision, ExportError> {
+    let mut last = Revision::default();
+    for record in PurgeRecord::all(store)? {
+        for id in record.memories.keys() {
+            last = store.memory(id, None)?.map_or(last, |gone| last.max(gone.revision));
+        }
+        for id in &record.conversations {
+            last = store.conversation(id, None)?.map_or(last, |gone| last.max(gone.revision));
+        }
+    }
+    Ok(last)
 }
 
 /// Whether what a schedule makes can build on an export: it must be there, and open to the same keys. Who holds those alone could

@@ -24,6 +24,7 @@ use self::act::Act;
 use super::{Imports, IngestError, Inner};
 use crate::lineage::LineageError;
 
+pub(super) use self::owed::complete as complete_owed;
 pub use self::{
     draft::Draft,
     relations::NewRelation,

@@ -11,7 +11,7 @@ use satchel_store::{Batch, Change, MessageWrite, Origin, Store, StoreError};
 use uuid::Uuid;
 
 use super::{
-    IngestError,
+    IngestError, hand,
     memo::{Account, Known},
     memories,
     pen::{Held, Pen},
@@ -298,10 +298,14 @@ impl<'a> Writer<'a> {
         if self.cancel.cancelled() { Err(IngestError::Cancelled) } else { Ok(()) }
     }
 
-    /// Takes the pen, if it is not held.
+    /// Takes the pen, if it is not held. What a change by hand owes, as a disk was full, is completed first: this import may be
+    /// about to set a mark of its own in the place of that which says so.
     pub(super) fn hold(&mut self) -> Result<(), IngestError> {
         if self.held.is_none() {
             self.held = Some(self.pen.take(&self.cancel).ok_or(IngestError::Cancelled)?);
+            if !self.dry_run {
+                hand::complete_owed(self.store)?;
+            }
             self.undone = lineage::undone(self.store)?;
             self.left_out = lineage::left_out(self.store, Brought::Parts, &self.undone)?;
         }

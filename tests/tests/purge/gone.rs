@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::{
+    export::FULL,
     ingest::purge::{PURGED, Target},
     verify,
 };
@@ -112,14 +113,19 @@ fn exports_carry_nothing_of_it_and_a_delta_says_that_it_is_gone() -> Result<()> 
     let dir = folder.path().join("data");
     let ids = planted(folder.path(), None)?;
     let archive = open(&dir, None)?;
-    archive.export(&folder.path().join("base"))?;
+    let base = archive.export(&folder.path().join("base"))?;
     archive.close()?;
     let target = Target::Conversation { id: ids.conversation.clone(), keep_memories: false };
     erase(&dir, None, &target)?;
     let archive = open(&dir, None)?;
-    let delta = archive.export_changes(None, &folder.path().join("delta"))?;
+    // What still holds it may be removed now: nothing is built on it, unless somebody names it.
+    let full = archive.export_changes(None, &folder.path().join("full"))?;
+    let reason = full.reason.clone().unwrap_or_default();
+    ensure!(full.export_type == FULL && reason.contains("erased for good"), "{full:?}");
+    let next = archive.export_changes(None, &folder.path().join("next"))?;
+    ensure!(next.base_export_id == Some(full.export_id), "one full export is enough: {next:?}");
+    let delta = archive.export_changes(Some(&base.export_id), &folder.path().join("delta"))?;
     ensure!(!delta.warnings.is_empty(), "whoever has the base keeps it: {delta:?}");
-    archive.export(&folder.path().join("full"))?;
     archive.close()?;
     for out in ["delta", "full"] {
         none_of(&folder.path().join(out), &[SAID, REMEMBERED, ATTACHED, EDITED, TITLED], out)?;

@@ -11,7 +11,6 @@ use uuid::Uuid;
 
 use super::{Call, Done, HandError, check, etag, owed, request};
 use crate::{
-    ingest::memories::known,
     lineage::{self, Counted, Purged},
     plan::evidence::{Deed, Field, Setting, Spoken, Word, impress, marks, supersedes},
 };
@@ -19,6 +18,8 @@ use crate::{
 /// Changes of one commit, and bytes of it; the same bounds as an import's.
 const BATCH_CHANGES: usize = 400;
 const BATCH_BYTES: usize = 8 << 20;
+/// Longest memory that is stored with the words, in bytes, if what an act changes needs several commits.
+const FIRST_BYTES: usize = 64 << 10;
 /// Memories that an answer names.
 const NAMED: usize = 100;
 /// Most steps from a memory to the last of its successors that are followed.
@@ -153,7 +154,18 @@ impl<'a> Act<'a> {
 
     /// Writes words and changes. Durable when this returns; a kill on the way leaves all or nothing of it, as the next start
     /// completes what the words say.
-    pub(super) fn commit(mut self) -> Result<Done, HandError> {
+    pub(super) fn commit(self) -> Result<Done, HandError> {
+        let store = self.store;
+        let (batches, mut done) = self.written()?;
+        if !batches.is_empty() {
+            let revisions = store.commit_group(batches)?;
+            done.revision = revisions.last().copied().map_or(done.revision, Revision::get);
+        }
+        Ok(done)
+    }
+
+    /// The commits that write all of it, and the answer.
+    pub(super) fn written(mut self) -> Result<(Vec<Batch>, Done), HandError> {
         self.refuse_erased()?;
         let mut words = Vec::with_capacity(self.words.len() + 1);
         let mut at = self.now;
@@ -183,11 +195,7 @@ impl<'a> Act<'a> {
                 None => batches.push(Batch { origin, changes: entries }),
             }
         }
-        if !batches.is_empty() {
-            let revisions = self.store.commit_group(batches)?;
-            self.done.revision = revisions.last().copied().map_or(self.done.revision, Revision::get);
-        }
-        Ok(self.done)
+        Ok((batches, self.done))
     }
 
     /// What was erased for good does not come back by hand either, not by mistake.
@@ -203,11 +211,11 @@ impl<'a> Act<'a> {
     }
 
     /// What belongs together may need several commits: then the first has all words, at most those of [`super::BULK_LIMIT`]
-    /// memories, and a mark says what is owed until the last.
+    /// memories, with one memory that tells the reason, and a mark says what is owed until the last.
     fn batches(
         &self,
         words: Vec<Change>,
-        changes: Vec<Change>,
+        mut changes: Vec<Change>,
         origin: &Origin,
     ) -> Result<Vec<Batch>, HandError> {
         let (count, bytes) =
@@ -220,17 +228,20 @@ impl<'a> Act<'a> {
             batches[0].changes.extend(changes);
             return Ok(batches);
         }
+        let first = first_of(&mut changes);
+        let named = first.as_ref().map(|memory| memory.id.clone());
+        batches[0].changes.extend(first.map(Change::Memory));
         batches.extend(split(changes, origin));
-        if batches.len() > 1 && !known::marked(self.store)? {
-            let mark = owed::mark(&self.id, origin)?;
-            batches[0].changes.push(mark);
-            batches.extend_last(known::mark(""));
+        if batches.len() > 1 {
+            let [owed, settled] = owed::marks(self.store, &self.id, origin, named)?;
+            batches[0].changes.push(owed);
+            batches.extend_last(settled);
         }
         Ok(batches)
     }
 
-    /// Writes what an act owes of which only the words are stored, and that nothing is owed any more.
-    pub(super) fn settle(mut self, origin: &Origin) -> Result<(), HandError> {
+    /// Writes what an act owes of which only the words are stored, and that it is `settled`.
+    pub(super) fn settle(mut self, origin: &Origin, settled: Change) -> Result<(), HandError> {
         let mut owing = Vec::new();
         for change in std::mem::take(&mut self.changes) {
             let stored = match &change {
@@ -250,9 +261,19 @@ impl<'a> Act<'a> {
         if batches.is_empty() {
             batches.push(Batch { origin: origin.clone(), changes: Vec::new() });
         }
-        batches.extend_last(known::mark(""));
+        batches.extend_last(settled);
         self.store.commit_group(batches)?;
         Ok(())
+    }
+}
+
+/// Takes out the first memory that is short enough to be stored with the words.
+fn first_of(changes: &mut Vec<Change>) -> Option<Box<Memory>> {
+    let short = |change: &Change| matches!(change, Change::Memory(_)) && weight(change) <= FIRST_BYTES;
+    let at = changes.iter().position(short)?;
+    match changes.remove(at) {
+        Change::Memory(memory) => Some(memory),
+        _ => None,
     }
 }
 

@@ -10,42 +10,76 @@ use crate::{
     plan::evidence::Spoken,
 };
 
-/// As it lies in the mark: who made which change, and why.
+const UNREADABLE: HandError = HandError::Unencodable { what: "what is owed of a change" };
+
+/// As it lies in the mark: who made which change.
 #[derive(Serialize, Deserialize)]
 struct Owed {
     act: String,
     actor: String,
-    reason: String,
     at: i64,
+    /// A memory of the first commit: its history says why, where an erasure reaches it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    first: Option<String>,
+    /// Why, as earlier versions of the program wrote it here.
+    #[serde(default, skip_serializing)]
+    reason: String,
+    /// The mark in whose place this one stands: an import owes too.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    before: String,
 }
 
-/// Says that of this act the words are stored, and perhaps not all that follows from them.
-pub(super) fn mark(act: &str, origin: &Origin) -> Result<Change, HandError> {
-    let Origin { actor, reason, at_micros, .. } = origin.clone();
-    let owed = Owed { act: act.to_owned(), actor, reason, at: at_micros };
+/// Two changes: what says that of this act the words are stored, and perhaps not all that follows from them; and what says that it
+/// is. `first`: a memory that is stored with the words.
+pub(super) fn marks(
+    store: &Store,
+    act: &str,
+    origin: &Origin,
+    first: Option<String>,
+) -> Result<[Change; 2], HandError> {
+    let Origin { actor, at_micros: at, .. } = origin.clone();
+    let before = known::by(store)?.map(String::from_utf8).transpose();
+    let before = before.map_err(|_| UNREADABLE)?.unwrap_or_default();
+    let settled = known::mark(&before);
+    let owed = Owed { act: act.to_owned(), actor, at, first, reason: String::new(), before };
     let text = serde_json::to_string(&owed).map_err(|_| HandError::Unencodable { what: "a change" })?;
-    Ok(known::mark(&text))
+    Ok([known::mark(&text), settled])
 }
 
 impl Inner {
     /// Completes the change that is owed, if one is. Nobody writes meanwhile.
     pub(in crate::ingest) fn complete_by_hand(&self) -> Result<(), HandError> {
-        let Some(Owed { act, actor, reason, at }) = owed(&self.store)? else { return Ok(()) };
-        tracing::info!(change = act, "a change is completed that a stop of the program interrupted");
-        let mut counted = Counted::of(&self.store, &lineage::undone(&self.store)?)?;
-        let after = counted.derive();
-        counted.words.retain(|word| word.act != act);
-        counted.spoken = Spoken::of(&counted.words);
-        let call = Call { actor: actor.clone(), reason: reason.clone(), request: None };
-        let mut completing = Act::new(&self.store, &call, at);
-        completing.turn(&counted.derive(), after)?;
-        completing.settle(&Origin { import: None, actor, reason, at_micros: at })
+        complete(&self.store)
     }
+}
+
+/// Completes the change that is owed, if one is. The caller holds the pen, or is alone.
+pub(in crate::ingest) fn complete(store: &Store) -> Result<(), HandError> {
+    let Some(owed) = owed(store)? else { return Ok(()) };
+    let reason = why(store, &owed)?;
+    let Owed { act, actor, at, before, .. } = owed;
+    tracing::info!(change = act, "a change is completed that a stop of the program interrupted");
+    let mut counted = Counted::of(store, &lineage::undone(store)?)?;
+    let after = counted.derive();
+    counted.words.retain(|word| word.act != act);
+    counted.spoken = Spoken::of(&counted.words);
+    let call = Call { actor: actor.clone(), reason: reason.clone(), request: None };
+    let mut completing = Act::new(store, &call, at);
+    completing.turn(&counted.derive(), after)?;
+    completing.settle(&Origin { import: None, actor, reason, at_micros: at }, known::mark(&before))
+}
+
+/// The reason of the change, as the history of its first memory has it; none, if that was erased.
+fn why(store: &Store, owed: &Owed) -> Result<String, HandError> {
+    let Some(id) = &owed.first else { return Ok(owed.reason.clone()) };
+    let mut versions = store.memory_versions(id)?.into_iter().map(|version| version.origin);
+    let own = versions.find(|origin| origin.at_micros == owed.at && origin.actor == owed.actor);
+    Ok(own.map(|origin| origin.reason).unwrap_or_default())
 }
 
 /// The change of the mark; none, if there is none, or an import set it, which the next one completes.
 fn owed(store: &Store) -> Result<Option<Owed>, HandError> {
     let mark = known::by(store)?.filter(|mark| mark.starts_with(b"{"));
     let owed = mark.map(|mark| serde_json::from_slice(&mark)).transpose();
-    owed.map_err(|_| HandError::Unencodable { what: "what is owed of a change" })
+    owed.map_err(|_| UNREADABLE)
 }

@@ -2,6 +2,7 @@
 
 mod histories;
 mod lives;
+mod owed;
 
 use std::{
     collections::BTreeMap,

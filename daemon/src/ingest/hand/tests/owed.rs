@@ -1,0 +1,93 @@
+//! A change of many memories of which only the first commit is stored, as a kill and a full disk leave it.
+
+use satchel_host::{CancelToken, Pace};
+use satchel_pam::conversation::ImportMetadata;
+
+use super::*;
+use crate::ingest::{memories::known, pen::Pen, write::Writer};
+
+/// More than one commit holds.
+const MANY: usize = 450;
+const WHY: &str = "tidy";
+
+/// A store of memories; those that are named are to be deprecated.
+fn laid() -> (Desk, Vec<String>) {
+    let desk = Desk::new();
+    let ids = (0..MANY).map(|number| desk.add(&format!("Fact {number}"))).collect();
+    (desk, ids)
+}
+
+/// Begins the change, and stops after its first commit.
+fn cut(desk: &Desk, ids: &[String]) {
+    let call = call(WHY);
+    let mut act = Act::new(&desk.store, &call, desk.clock.now_micros());
+    for id in ids {
+        let shown = act.shown(id, "").unwrap().memory;
+        act.stand(&shown, Status::Deprecated, None).unwrap();
+    }
+    let (batches, _) = act.written().unwrap();
+    assert!(batches.len() > 1, "one commit holds it all");
+    desk.store.commit(batches[0].clone()).unwrap();
+    assert!(ids.iter().any(|id| desk.memory(id).status == Status::Active), "nothing is owed");
+}
+
+/// All of it is shown, with its reason in every history.
+fn stands(desk: &Desk, ids: &[String]) {
+    for id in ids {
+        let versions = desk.store.memory_versions(id).unwrap();
+        let last = versions.last().unwrap();
+        assert_eq!(
+            (last.memory.status, versions.len(), last.origin.reason.as_str()),
+            (Status::Deprecated, 2, WHY)
+        );
+    }
+    desk.sound().unwrap();
+}
+
+fn mark(desk: &Desk) -> String {
+    String::from_utf8(known::by(&desk.store).unwrap().unwrap_or_default()).unwrap()
+}
+
+fn set_mark(desk: &Desk, text: &str) {
+    desk.store.commit(Batch { changes: vec![known::mark(text)], ..Batch::default() }).unwrap();
+}
+
+#[test]
+fn it_is_completed_also_if_an_import_owed_something_before_which_is_owed_still() {
+    let (desk, ids) = laid();
+    set_mark(&desk, "an import");
+    cut(&desk, &ids);
+    assert!(!mark(&desk).contains(WHY), "what a person typed stands where an erasure does not reach");
+    let desk = desk.restarted(false);
+    stands(&desk, &ids);
+    assert_eq!(mark(&desk), "an import");
+    let query = satchel_store::MemoryQuery { statuses: vec![Status::Deprecated], ..Default::default() };
+    let all = Bulk { query, status: Status::Archived, dry_run: false, expected: Some(MANY as u64) };
+    desk.imports.set_status_of_all(&call(""), &all).unwrap();
+    assert_eq!(mark(&desk), "an import");
+}
+
+#[test]
+fn an_import_completes_it_before_it_writes() {
+    let (desk, ids) = laid();
+    cut(&desk, &ids);
+    let pen = Pen::default();
+    let tools = (&pen, CancelToken::new(), Pace::default());
+    let mut writer = Writer::new(&desk.store, tools, Origin::default(), ImportMetadata::default(), false);
+    writer.hold().unwrap();
+    stands(&desk, &ids);
+    assert_eq!(mark(&desk), "");
+}
+
+#[test]
+fn one_that_an_earlier_version_of_the_program_noted_is_completed_too() {
+    let (desk, ids) = laid();
+    cut(&desk, &ids);
+    let owed: serde_json::Value = serde_json::from_str(&mark(&desk)).unwrap();
+    let (act, actor, at) = (&owed["act"], &owed["actor"], &owed["at"]);
+    let earlier = serde_json::json!({"act": act, "actor": actor, "reason": WHY, "at": at});
+    set_mark(&desk, &earlier.to_string());
+    let desk = desk.restarted(false);
+    stands(&desk, &ids);
+    assert_eq!(mark(&desk), "");
+}
