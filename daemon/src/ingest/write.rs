@@ -351,4 +351,5 @@ pub(super) fn of_the_record(error: &StoreError) -> bool {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests;
