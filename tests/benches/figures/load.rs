@@ -56,7 +56,7 @@ fn archive(path: &Path, bytes: u64, scratch: &Path) -> Result<()> {
     let (packed, shards) = (SimpleFileOptions::default(), (bytes / 10_000_000 / SHARD_MB).max(1));
     let (made, mut names) = (scratch.join("shard"), Vec::new());
     for shard in 0..shards {
-        generate::chatgpt(&made, SHARD_MB * 1_000_000, 100 + shard)?;
+        generate::chatgpt(&made, SHARD_MB * 1_000_000, (100 + shard) << 32)?;
         let text = fs::read_to_string(made.join("conversations.json"))?;
         zip.start_file(format!("conversations-{shard:03}.json"), packed)?;
         zip.write_all(text.as_bytes())?;
