@@ -94,25 +94,11 @@ async fn erase(
     plan: Plan,
 ) -> Result<u64, CliError> {
     let dir = config.data_dir.clone();
-    let (tell, mut told) = tokio::sync::watch::channel(CheckProgress { done: 0, total: 0 });
-    let mut work = tokio::task::spawn_blocking(move || {
+    let work = move |progress: &mut dyn FnMut(CheckProgress)| {
         purge::note(&store, &plan.record)?;
-        purge::carry_out(&dir, store, seal.as_ref(), &mut |progress| {
-            // Nobody listens once the command ended.
-            tell.send_replace(progress);
-        })
-    });
-    let mut steps = Steps::new(&context.out, "writing anew what stays");
-    let outcome = loop {
-        tokio::select! {
-            outcome = &mut work => break outcome,
-            Ok(()) = told.changed() => {
-                let CheckProgress { done, total } = *told.borrow_and_update();
-                steps.at(&mut context.out, done, total);
-            }
-        }
+        purge::carry_out(&dir, store, seal.as_ref(), progress)
     };
-    steps.end();
+    let outcome = Steps::follow(&mut context.out, "writing anew what stays", work).await;
     outcome.map_err(broken)?.map_err(|error: IngestError| CliError::Step {
         what: "the erasure is not complete; what was noted of it the next start goes on with".to_owned(),
         source: error.into(),

@@ -47,24 +47,8 @@ pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
     let opened =
         opened.map_err(|error| CliError::Store { dir: config.data_dir.clone(), source: error.into() })?;
     let options = OpenOptions { rebuild: true, ..opened };
-    let (tell, mut told) = tokio::sync::watch::channel(CheckProgress { done: 0, total: 0 });
-    let mut work = tokio::task::spawn_blocking(move || {
-        rebuild(&dir, options, &mut |progress| {
-            // Nobody listens once the command ended.
-            tell.send_replace(progress);
-        })
-    });
-    let mut steps = Steps::new(&context.out, "building the database");
-    let outcome = loop {
-        tokio::select! {
-            outcome = &mut work => break outcome,
-            Ok(()) = told.changed() => {
-                let CheckProgress { done, total } = *told.borrow_and_update();
-                steps.at(&mut context.out, done, total);
-            }
-        }
-    };
-    steps.end();
+    let work = move |progress: &mut dyn FnMut(CheckProgress)| rebuild(&dir, options, progress);
+    let outcome = Steps::follow(&mut context.out, "building the database", work).await;
     let broken = |error: tokio::task::JoinError| CliError::Step {
         what: "the rebuild broke off".to_owned(),
         source: error.into(),

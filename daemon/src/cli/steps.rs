@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
+use satchel_store::CheckProgress;
+use tokio::{sync::watch, task::JoinError};
 
 use super::{out::Out, text};
 
@@ -31,6 +33,33 @@ impl Steps {
             self.last = Instant::now();
             out.note(&line);
         }
+    }
+
+    /// Does `work`, which tells how far it is, on a thread that may wait for the disk, and shows that to its end.
+    pub(crate) async fn follow<T: Send + 'static>(
+        out: &mut Out,
+        what: &'static str,
+        work: impl FnOnce(&mut dyn FnMut(CheckProgress)) -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        let (tell, mut told) = watch::channel(CheckProgress { done: 0, total: 0 });
+        let mut work = tokio::task::spawn_blocking(move || {
+            work(&mut |progress| {
+                // Nobody listens once the command ended.
+                tell.send_replace(progress);
+            })
+        });
+        let mut steps = Self::new(out, what);
+        let outcome = loop {
+            tokio::select! {
+                outcome = &mut work => break outcome,
+                Ok(()) = told.changed() => {
+                    let CheckProgress { done, total } = *told.borrow_and_update();
+                    steps.at(out, done, total);
+                }
+            }
+        };
+        steps.end();
+        outcome
     }
 
     /// Takes the line away.
