@@ -11,6 +11,7 @@ mod purged;
 mod reading;
 mod rows;
 mod said;
+mod sift;
 pub mod vectors;
 
 use std::collections::BTreeSet;
@@ -23,12 +24,13 @@ use uuid::Uuid;
 
 use crate::plan::groups::Titled;
 
-pub use evidence::{Counted, moved, replay, replay_until};
+pub use evidence::{Counted, Report, moved, replay, replay_until};
 pub use pages::{Brought, Key, Pages, brought, left_out, newest};
 pub use purged::{PurgeRecord, Purged};
 pub use reading::Reading;
 pub use rows::{Clan, Places, family_of_row};
 pub use said::{Kept, Said, shown};
+pub use sift::{Reports, Sifted, Sifter, Slice};
 
 /// Where entries of conversations stand in the ledger's list: before all else, so that walking them reads nothing else.
 const FIRST: i64 = 1;

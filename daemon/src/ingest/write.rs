@@ -19,8 +19,8 @@ use super::{
     run::Normalised,
 };
 use crate::{
-    lineage::{self, Brought, Key, Pages, Undone},
-    plan::evidence::{Document, Witness, memories_of},
+    lineage::{self, Brought, Key, Pages, Reports, Undone},
+    plan::evidence::{Document, Witness, memories_of, successors},
 };
 
 /// Encoded bytes of one batch; each is one revision and one fsync.
@@ -66,8 +66,10 @@ pub(super) struct Writer<'a> {
     moved: bool,
     /// Conversations and messages as a dry run would leave them, so that a record met twice counts once as new.
     pub(super) touched: BTreeSet<String>,
-    /// Evidence that is not stored yet.
-    pub(super) witnesses: Vec<Witness>,
+    /// Evidence that is not stored yet, encoded.
+    pub(super) reports: Reports,
+    /// Evidence that names others by the keys of the run: what they are is known at its end.
+    pub(super) open: Vec<Witness>,
     pub(super) documents: Vec<Document>,
     pub(super) evidence: u64,
     /// Pieces that are remembered when their evidence is stored.
@@ -108,7 +110,8 @@ impl<'a> Writer<'a> {
             waiting: groups::Waiting::default(),
             moved: false,
             touched: BTreeSet::new(),
-            witnesses: Vec::new(),
+            reports: Reports::new(),
+            open: Vec::new(),
             documents: Vec::new(),
             evidence: 0,
             late: Vec::new(),
@@ -220,11 +223,15 @@ impl<'a> Writer<'a> {
         for witness in witnesses {
             self.evidence += 1;
             self.touched.extend(memories_of(&witness.claim));
-            let (key, _) = witness.encode().map_err(|_| IngestError::Unencodable { what: "evidence" })?;
+            if !successors(&witness.claim).is_empty() {
+                self.open.push(witness);
+                continue;
+            }
+            let (key, json) = witness.encode().map_err(|_| IngestError::Unencodable { what: "evidence" })?;
             if let Some([_, evidence]) = &mut self.piece {
                 evidence.push(key);
             }
-            self.witnesses.push(witness);
+            self.reports.insert(key, json);
         }
         Ok(())
     }

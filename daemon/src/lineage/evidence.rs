@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use satchel_pam::memory::Memory;
 use satchel_store::{Store, erased};
 
-use super::{Brought, Key, LineageError, Places, Purged, Undone, decode, left_out};
+use super::{Brought, LineageError, Places, Purged, Undone, decode, left_out};
 use crate::plan::evidence::{
     Derived, Document, Edge, Spoken, Vector, Witness, Word, add_edges, derive_until, outranks,
 };
@@ -25,10 +25,49 @@ pub struct Counted {
     pub words: Vec<Word>,
     /// What of it counts.
     pub spoken: Spoken,
-    /// The keys of everything that is stored, whether it counts or not.
-    pub keys: BTreeSet<Key>,
     /// Where the rows are shown that the evidence names.
     pub places: Places,
+}
+
+/// One piece of evidence of any kind.
+#[derive(Debug)]
+pub enum Report {
+    /// What an export says of memories.
+    Witness(Box<Witness>),
+    /// A memory of a PAM document.
+    Document(Box<Document>),
+    /// A relation that was named.
+    Edge(Box<Edge>),
+    /// A vector.
+    Vector(Box<Vector>),
+    /// What the person said by hand.
+    Word(Box<Word>),
+}
+
+impl Report {
+    /// Reads it from the bytes that are stored of it; none: it says nothing any more.
+    ///
+    /// # Errors
+    /// When it does not read.
+    pub fn decode(json: &[u8]) -> Result<Option<Self>, LineageError> {
+        const WHAT: &str = "a stored piece of evidence";
+        if Document::is(json) {
+            let document: Box<Document> = decode(json, WHAT)?;
+            return Ok(Some(document).filter(|document| !erased(&document.memory)).map(Self::Document));
+        }
+        if Vector::is(json) {
+            let vector: Box<Vector> = decode(json, WHAT)?;
+            return Ok(Some(vector).filter(|vector| !vector.is_emptied()).map(Self::Vector));
+        }
+        let report = if Edge::is(json) {
+            Self::Edge(decode(json, WHAT)?)
+        } else if Word::is(json) {
+            Self::Word(decode(json, WHAT)?)
+        } else {
+            Self::Witness(decode(json, WHAT)?)
+        };
+        Ok(Some(report))
+    }
 }
 
 impl Counted {
@@ -49,7 +88,6 @@ impl Counted {
         undone: &Undone,
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Self>, LineageError> {
-        const WHAT: &str = "a stored piece of evidence";
         let left_out = left_out(store, Brought::Evidence, undone)?;
         let mut counted = Self::default();
         for record in store.evidence_all() {
@@ -57,30 +95,31 @@ impl Counted {
             if stop() {
                 return Ok(None);
             }
-            counted.keys.insert(record.id);
             if left_out.contains(&record.id) {
                 continue;
             }
-            if Document::is(&record.json) {
-                let document: Document = decode(&record.json, WHAT)?;
-                counted.documents.extend(Some(document).filter(|document| !erased(&document.memory)));
-            } else if Edge::is(&record.json) {
-                counted.edges.push(decode(&record.json, WHAT)?);
-            } else if Vector::is(&record.json) {
-                let vector: Vector = decode(&record.json, WHAT)?;
-                counted.vectors.extend(Some(vector).filter(|vector| !vector.is_emptied()));
-            } else if Word::is(&record.json) {
-                counted.words.push(decode(&record.json, WHAT)?);
-            } else {
-                let witness: Witness = decode(&record.json, WHAT)?;
-                if counted.witnesses.get(&witness.id).is_none_or(|known| outranks(&witness, known)) {
-                    counted.witnesses.insert(witness.id.clone(), witness);
+            if let Some(report) = Report::decode(&record.json)? {
+                counted.take(report);
+            }
+        }
+        counted.spoken = Spoken::of(&counted.words);
+        counted.places = Places::of(store, counted.witnesses.values(), &counted.documents)?;
+        Ok(Some(counted))
+    }
+
+    /// Takes one piece. Where rows are shown, and what of the person's words counts, is told when all are there.
+    pub fn take(&mut self, report: Report) {
+        match report {
+            Report::Document(document) => self.documents.push(*document),
+            Report::Edge(edge) => self.edges.push(*edge),
+            Report::Vector(vector) => self.vectors.push(*vector),
+            Report::Word(word) => self.words.push(*word),
+            Report::Witness(witness) => {
+                if self.witnesses.get(&witness.id).is_none_or(|known| outranks(&witness, known)) {
+                    self.witnesses.insert(witness.id.clone(), *witness);
                 }
             }
         }
-        counted.places = Places::of(store, counted.witnesses.values(), &counted.documents)?;
-        counted.spoken = Spoken::of(&counted.words);
-        Ok(Some(counted))
     }
 
     /// What is left of it when what was `purged` says nothing.

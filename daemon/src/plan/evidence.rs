@@ -124,6 +124,21 @@ pub fn memories_of(claim: &Claim) -> Vec<String> {
     items_of(claim).into_iter().map(memory_id).collect()
 }
 
+/// The memory that `claim` speaks of, if it says nothing of any other, nor of the place of that one in a list.
+pub fn alone(claim: &Claim) -> Option<String> {
+    match claim {
+        Claim::Statement(item) if item.superseded_by.is_none() && !item.content.is_empty() => {
+            Some(memory_id(item))
+        }
+        _ => None,
+    }
+}
+
+/// The memories that took the place of those which `claim` speaks of.
+pub fn successors(claim: &Claim) -> Vec<String> {
+    items_of(claim).into_iter().filter_map(|item| item.superseded_by.clone()).collect()
+}
+
 /// What `claim` is about: its list, and the memories that it speaks of. Two exports may tell of one place differently, as when
 /// a conversation was moved into a project in between; both stand then, whichever came first.
 pub fn subject(claim: &Claim) -> String {

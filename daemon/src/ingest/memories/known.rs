@@ -14,6 +14,10 @@ use crate::{
 
 /// The mark; its value is the import that set it, a change by hand, or nothing.
 const SETTLING: &str = "settling memories";
+/// What derived all memories last.
+const DERIVED: &str = "memories derived by";
+/// This program.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Sets the mark, or takes it away.
 pub(in crate::ingest) fn mark(by: &str) -> Change {
@@ -32,6 +36,18 @@ pub(in crate::ingest) fn by(store: &Store) -> Result<Option<Vec<u8>>, StoreError
     Ok(mark.map(|mark| mark.value).filter(|value| !value.is_empty()))
 }
 
+/// Notes that this program derived all memories.
+pub(super) fn derived() -> Change {
+    let (ledger, id, value) = (Ledger::Setting, DERIVED.to_owned(), VERSION.as_bytes().to_vec());
+    Change::Ledger(LedgerWrite::Entry { ledger, id, at_micros: 0, value })
+}
+
+/// Whether all memories are as this program derives them; another version of it may have derived them otherwise.
+pub(super) fn derived_here(store: &Store) -> Result<bool, IngestError> {
+    let by = store.ledger_get(Ledger::Setting, DERIVED)?;
+    Ok(by.is_some_and(|by| by.value == VERSION.as_bytes()))
+}
+
 /// Counts what the import says and notes that it does, if all of it is known; else false, and nothing is done.
 pub(super) fn settle(
     store: &Store,
@@ -39,7 +55,11 @@ pub(super) fn settle(
     tail: &Tail,
     record: &mut ImportRecord,
 ) -> Result<bool, IngestError> {
-    if !tail.is_empty() || !writer.documents.is_empty() || !writer.undone.is_empty() {
+    if !tail.is_empty()
+        || !writer.documents.is_empty()
+        || !writer.open.is_empty()
+        || !writer.undone.is_empty()
+    {
         return Ok(false);
     }
     if marked(store)? {
@@ -48,12 +68,9 @@ pub(super) fn settle(
     let Some(mut keys) = stored_keys(store, writer)? else { return Ok(false) };
     for id in std::mem::take(&mut writer.touched) {
         writer.wanted()?;
-        if store.shows_memory(&id)? {
-            record.memories.found += 1;
-            record.memories.unchanged += 1;
-        }
+        count(store, &id, record)?;
     }
-    writer.witnesses.clear();
+    writer.reports.clear();
     keys.append(&mut writer.again);
     let mut pages = Pages::new(writer.origin.import.unwrap_or_default(), Brought::Evidence);
     let mut batches = Batches::default();
@@ -70,16 +87,24 @@ pub(super) fn settle(
     Ok(true)
 }
 
+/// Counts a memory of which the import says only what was known.
+pub(super) fn count(store: &Store, id: &str, record: &mut ImportRecord) -> Result<(), IngestError> {
+    if store.shows_memory(id)? {
+        record.memories.found += 1;
+        record.memories.unchanged += 1;
+    }
+    Ok(())
+}
+
 /// The keys of the import's evidence, if every piece is stored.
 fn stored_keys(store: &Store, writer: &Writer<'_>) -> Result<Option<Vec<Key>>, IngestError> {
-    let mut keys = Vec::with_capacity(writer.witnesses.len());
-    for witness in &writer.witnesses {
+    let mut keys = Vec::with_capacity(writer.reports.len());
+    for key in writer.reports.keys() {
         writer.wanted()?;
-        let (key, _) = witness.encode().map_err(|_| IngestError::Unencodable { what: "evidence" })?;
-        if !store.has_evidence(key)? {
+        if !store.has_evidence(*key)? {
             return Ok(None);
         }
-        keys.push(key);
+        keys.push(*key);
     }
     Ok(Some(keys))
 }

@@ -9,7 +9,7 @@ use satchel_pam::{
     relation::{Relation, RelationType},
     time::Timestamp,
 };
-use satchel_store::{Change, Store};
+use satchel_store::{Change, MemoryRecord, Store};
 
 use crate::{
     ingest::{IngestError, UNDONE, receipt::ImportRecord, write::of_the_record},
@@ -17,25 +17,20 @@ use crate::{
     plan::evidence::{Derived, Edge},
 };
 
-/// Edges that followed from the evidence before and no longer do: the older memory still names its successor. An edge of
-/// the same kind that an export named itself stays;
-/// so does that of a memory in `documents`, for whose edges a PAM document stands.
-pub(super) fn withdrawals(
+/// Takes back the edge to the successor that the memory `older` no longer has, if it followed from the evidence before: what is
+/// `stored` still names it. An edge of the same kind that an export named itself stays; that of a memory of a PAM document is
+/// not asked about, as the document stands for it.
+pub(super) fn withdrawal(
     store: &Store,
     derived: &Derived,
-    documents: &BTreeSet<String>,
-) -> Result<Vec<Change>, IngestError> {
-    let mut changes = Vec::new();
-    for older in derived.memories.keys().filter(|id| !documents.contains(*id)) {
-        let Some(stored) = store.memory(older, None)? else { continue };
-        let Some(newer) = stored.memory.temporal.superseded_by else { continue };
-        let id = ids::relation_id(&newer, older, RelationType::Supersedes).to_string();
-        let stands = store.relation(&id, None)?.is_some_and(|stored| !stored.withdrawn);
-        if stands && !derived.relations.contains_key(&id) {
-            changes.push(Change::WithdrawRelation(id));
-        }
-    }
-    Ok(changes)
+    older: &str,
+    stored: Option<&MemoryRecord>,
+) -> Result<Option<Change>, IngestError> {
+    let newer = stored.and_then(|stored| stored.memory.temporal.superseded_by.as_ref());
+    let Some(newer) = newer else { return Ok(None) };
+    let id = ids::relation_id(newer, older, RelationType::Supersedes).to_string();
+    let stands = store.relation(&id, None)?.is_some_and(|stored| !stored.withdrawn);
+    Ok((stands && !derived.relations.contains_key(&id)).then_some(Change::WithdrawRelation(id)))
 }
 
 /// Relations that were withdrawn where a document comes from. What follows from evidence here stands, and what was drawn after

@@ -2,10 +2,11 @@
 
 use std::{path::Path, sync::Arc};
 
-use satchel_host::Pace;
+use satchel_host::{CancelToken, Pace};
 use satchel_pam::{conversation::ImportMetadata, record::Evidence as Reported};
 use satchel_store::{Durability, OpenOptions, Origin};
 use serde_json::json;
+use uuid::Uuid;
 
 use super::*;
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
         undo::{Turn, TurnRequest},
     },
     intake::Limits,
-    plan::evidence::memories_of,
+    plan::evidence::{Witness, memories_of},
     plugins::Plugins,
 };
 

@@ -1,0 +1,152 @@
+//! What an import and the store say of some memories, and what follows.
+
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use satchel_host::CancelToken;
+use satchel_pam::{embedding::Embedding, memory::Memory};
+use satchel_store::{Change, EvidenceWrite, Store, key_of};
+
+use crate::{
+    ingest::IngestError,
+    lineage::{
+        Counted, Key, Reports, Slice, replay_until,
+        vectors::{self, Place},
+    },
+    plan::evidence::{Derived, Document, Edge, Named, Vector, Witness, outranks},
+};
+
+/// All evidence on some memories that counts.
+pub(super) struct Evidence {
+    pub(super) known: Counted,
+    /// Of this import, by id; of several reports the one that counts.
+    fresh: BTreeMap<String, Witness>,
+    /// Memories of this import's PAM documents that were not known so.
+    pub(super) documents: Vec<Document>,
+    /// Those of them that are stored once more: with when they were exported last.
+    later: BTreeSet<Key>,
+    /// What would follow if the import had said nothing. Seldom needed, and as costly as what follows from all.
+    without: OnceCell<Derived>,
+}
+
+impl Evidence {
+    pub(super) fn of(slice: Slice) -> Result<Self, IngestError> {
+        let Slice { known, fresh: Counted { mut witnesses, mut documents, .. }, reports: _ } = slice;
+        // Which of two reports counts must not depend on which export came first.
+        witnesses.retain(|id, one| known.witnesses.get(id).is_none_or(|other| outranks(one, other)));
+        let mut versions: BTreeMap<&str, Vec<&Document>> = BTreeMap::new();
+        for document in &known.documents {
+            versions.entry(&document.memory.id).or_default().push(document);
+        }
+        documents.retain(|document| {
+            let versions = versions.get(document.memory.id.as_str()).map_or(&[][..], Vec::as_slice);
+            match versions.iter().find(|known| known.memory == document.memory) {
+                None => true,
+                // When it was exported last matters only beside another version.
+                Some(known) => versions.len() > 1 && known.exported < document.exported,
+            }
+        });
+        let later = documents.iter().map(|document| Ok(document_report(document)?.0));
+        let later = later.collect::<Result<_, IngestError>>()?;
+        Ok(Self { known, fresh: witnesses, documents, later, without: OnceCell::new() })
+    }
+
+    /// Without the edges that are named.
+    pub(super) fn derive(&self, cancel: &CancelToken) -> Result<Derived, IngestError> {
+        let kept = self.known.witnesses.values().filter(|known| !self.fresh.contains_key(&known.id));
+        let documents = self.known.documents.iter().chain(&self.documents);
+        let Counted { places, spoken, .. } = &self.known;
+        let stop = || cancel.cancelled();
+        replay_until(kept.chain(self.fresh.values()), places, documents, spoken, &stop)
+            .ok_or(IngestError::Cancelled)
+    }
+
+    /// The memory `id` as it would be if the import had said nothing.
+    pub(super) fn without(&self, id: &str) -> Option<&Memory> {
+        self.without.get_or_init(|| self.known.derive_unnamed()).memories.get(id)
+    }
+
+    /// What stores the report of this import under `id`, unless it is stored.
+    pub(super) fn change(
+        &self,
+        store: &Store,
+        id: Key,
+        json: Vec<u8>,
+    ) -> Result<Option<Change>, IngestError> {
+        let stored = !self.later.contains(&id) && store.has_evidence(id)?;
+        Ok((!stored).then_some(Change::Evidence(EvidenceWrite { id, json })))
+    }
+
+    /// Notes the vectors that `came`.
+    pub(super) fn vectors(&self, store: &Store, came: Vec<Embedding>) -> Result<Shown, IngestError> {
+        let mut places: BTreeMap<Place, BTreeMap<String, Embedding>> = BTreeMap::new();
+        for embedding in came {
+            let Named { memory, model, digest, .. } = vectors::name(&embedding)?;
+            places.entry((memory, model)).or_default().insert(digest, embedding);
+        }
+        let known = vectors::standing(&self.known.vectors);
+        let mut shown = Shown::default();
+        for (place, came) in places {
+            let mut all: Vec<Named> = known.get(&place).cloned().into_iter().collect();
+            for named in came.values().map(vectors::name).collect::<Result<Vec<_>, _>>()? {
+                let (key, json) = encoded(&named, false)?;
+                shown.reports.insert(key, json);
+                all.push(named);
+            }
+            let stored = store.embedding(&place.0, &place.1)?.map(|stored| stored.embedding);
+            if let Some(named) = stored.as_ref().map(vectors::name).transpose()? {
+                let [said, found] = [encoded(&named, false)?, encoded(&named, true)?];
+                if !store.has_evidence(said.0)? && !store.has_evidence(found.0)? {
+                    let (id, json) = found;
+                    shown.found.push(EvidenceWrite { id, json });
+                    all.push(named);
+                }
+            }
+            shown.changes.extend(vectors::show(store, &place, all.iter().max(), came)?);
+        }
+        Ok(shown)
+    }
+
+    /// The memories that documents brought.
+    pub(super) fn documented(&self) -> BTreeSet<String> {
+        let all = self.known.documents.iter().chain(&self.documents);
+        all.map(|document| document.memory.id.clone()).collect()
+    }
+}
+
+/// What became of the vectors that an import brought.
+#[derive(Default)]
+pub(super) struct Shown {
+    /// What shows those that stand, and keeps the others.
+    pub(super) changes: Vec<Change>,
+    /// That the import brought them.
+    pub(super) reports: Reports,
+    /// Vectors that were stored before it was noted who brought them.
+    pub(super) found: Vec<EvidenceWrite>,
+}
+
+/// The key under which a piece of evidence is stored, and its bytes.
+pub(super) fn document_report(document: &Document) -> Result<(Key, Vec<u8>), IngestError> {
+    let (id, json) =
+        document.encode().map_err(|_| IngestError::Unencodable { what: "a memory of a document" })?;
+    Ok((key_of(&id), json))
+}
+
+/// As [`document_report`].
+pub(super) fn witness_report(witness: &Witness) -> Result<(Key, Vec<u8>), IngestError> {
+    witness.encode().map_err(|_| IngestError::Unencodable { what: "evidence" })
+}
+
+/// As [`document_report`].
+pub(super) fn edge_report(edge: &Edge) -> Result<(Key, Vec<u8>), IngestError> {
+    let (id, json) = edge.encode().map_err(|_| IngestError::Unencodable { what: "a relation" })?;
+    Ok((key_of(&id), json))
+}
+
+fn encoded(named: &Named, found: bool) -> Result<(Key, Vec<u8>), IngestError> {
+    let vector = Vector { named: named.clone(), found };
+    let (id, bytes) = vector.encode().map_err(|_| IngestError::Unencodable { what: "a vector" })?;
+    Ok((key_of(&id), bytes))
+}

@@ -1,0 +1,244 @@
+//! One import's evidence and what follows from it, on their way to the store.
+
+use std::collections::BTreeSet;
+
+use satchel_host::CancelToken;
+use satchel_pam::{memory::Memory, record::Warning, relation::Relation};
+use satchel_store::{Change, MemoryRecord, Store};
+
+use super::{Batches, Evidence, known, named};
+use crate::{
+    ingest::{
+        IngestError,
+        receipt::{Difference, DifferenceKind, ImportRecord},
+        write::Writer,
+    },
+    lineage::{Brought, Key, Pages, Reports, Sifted, moved},
+    plan::evidence::{Derived, Document, Edge, add_edges},
+};
+
+/// What follows where memories hang together.
+pub(super) struct Joined {
+    pub(super) derived: Derived,
+    /// Relations that the import names or draws.
+    pub(super) edges: Vec<Edge>,
+    /// Relations that follow without being named.
+    replayed: BTreeSet<String>,
+    /// Relations that were withdrawn where a document comes from.
+    taken_back: Vec<String>,
+}
+
+impl Joined {
+    /// What follows from `evidence`, the edges that the import names, those that documents draw, and those withdrawn there.
+    pub(super) fn of(
+        store: &Store,
+        evidence: &Evidence,
+        (mut edges, drawn, withdrawn): (Vec<Edge>, Vec<Relation>, Vec<(String, i64)>),
+        cancel: &CancelToken,
+        record: &mut ImportRecord,
+    ) -> Result<Self, IngestError> {
+        let mut derived = evidence.derive(cancel)?;
+        edges.extend(named::drawn_edges(store, &derived, drawn, record)?);
+        let taken_back = named::taken_back(store, &derived, withdrawn)?;
+        let replayed = derived.relations.keys().cloned().collect();
+        add_edges(&mut derived, evidence.known.edges.iter().chain(&edges));
+        for id in &taken_back {
+            derived.relations.remove(id);
+        }
+        Ok(Self { derived, edges, replayed, taken_back })
+    }
+}
+
+pub(super) struct Settling<'a> {
+    pub(super) store: &'a Store,
+    pub(super) batches: Batches,
+    /// Memories that the import speaks of and that are not counted yet.
+    pub(super) touched: BTreeSet<String>,
+}
+
+impl Settling<'_> {
+    /// Notes that the import says what is stored under `keys`.
+    pub(super) fn say(
+        &mut self,
+        keys: impl Iterator<Item = Key>,
+        writer: &mut Writer<'_>,
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
+        let mut pages = Pages::new(writer.origin.import.unwrap_or_default(), Brought::Evidence);
+        for key in keys {
+            self.put(pages.add(key), writer, record)?;
+        }
+        self.put(pages.rest(), writer, record)
+    }
+
+    /// Stores those of the `reports` under `keys` that are not stored; they are taken out.
+    pub(super) fn store(
+        &mut self,
+        evidence: &Evidence,
+        keys: Vec<Key>,
+        reports: &mut Reports,
+        writer: &mut Writer<'_>,
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
+        for key in keys {
+            let Some(json) = reports.remove(&key) else { continue };
+            self.put(evidence.change(self.store, key, json)?, writer, record)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn put(
+        &mut self,
+        changes: impl IntoIterator<Item = Change>,
+        writer: &mut Writer<'_>,
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
+        changes.into_iter().try_for_each(|change| self.batches.put(change, writer, record))
+    }
+
+    /// Derives and stores what stands by itself, slice by slice.
+    pub(super) fn slices(
+        &mut self,
+        mut sifted: Sifted,
+        mut reports: Reports,
+        writer: &mut Writer<'_>,
+        record: &mut ImportRecord,
+    ) -> Result<Sifted, IngestError> {
+        while let Some(slice) = sifted.next(self.store, &reports)? {
+            writer.wanted()?;
+            let keys = slice.reports.clone();
+            let evidence = Evidence::of(slice)?;
+            self.store(&evidence, keys, &mut reports, writer, record)?;
+            let mut derived = evidence.derive(&writer.cancel)?;
+            self.memories(&evidence, &mut derived, writer, record)?;
+        }
+        Ok(sifted)
+    }
+
+    /// Stores what hangs together.
+    pub(super) fn joined(
+        &mut self,
+        evidence: &Evidence,
+        joined: Joined,
+        writer: &mut Writer<'_>,
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
+        let Joined { mut derived, edges: _, replayed, taken_back } = joined;
+        self.put(taken_back.into_iter().map(Change::WithdrawRelation), writer, record)?;
+        self.memories(evidence, &mut derived, writer, record)?;
+        let relations = named::relation_changes(self.store, derived.relations, &replayed, &writer.undone)?;
+        self.put(relations, writer, record)
+    }
+
+    /// Stores the memories that the store has otherwise, and takes back the edges of those that no longer replace others.
+    fn memories(
+        &mut self,
+        evidence: &Evidence,
+        derived: &mut Derived,
+        writer: &mut Writer<'_>,
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
+        for document in &evidence.documents {
+            tell_of_later(self.store, derived, document, record)?;
+        }
+        let documented = evidence.documented();
+        for (id, memory) in std::mem::take(&mut derived.memories) {
+            writer.wanted()?;
+            let stored = self.store.memory(&id, None)?;
+            if !documented.contains(&id) {
+                let withdrawal = named::withdrawal(self.store, derived, &id, stored.as_ref())?;
+                self.put(withdrawal, writer, record)?;
+            }
+            let stored = stored.filter(|stored| !stored.withdrawn);
+            let change = self.memory(&id, memory, stored, evidence, record);
+            self.put(change, writer, record)?;
+        }
+        Ok(())
+    }
+
+    /// What stores `memory`, if the store has it otherwise. One that the import does not speak of counts only if its evidence
+    /// changed it, by taking its place or removing it; one that differs for another reason, as an import died before it was
+    /// derived, is stored uncounted.
+    fn memory(
+        &mut self,
+        id: &str,
+        memory: Memory,
+        stored: Option<MemoryRecord>,
+        evidence: &Evidence,
+        record: &mut ImportRecord,
+    ) -> Option<Change> {
+        let same = stored.as_ref().is_some_and(|stored| stored.memory == memory);
+        if record.dry_run && !same && record.provider.as_deref() == Some(crate::ingest::pam::PLATFORM) {
+            let kind = if stored.is_some() { DifferenceKind::Changed } else { DifferenceKind::New };
+            record.differ(difference(kind, stored.as_ref().map(|stored| &stored.memory), &memory));
+        }
+        if self.touched.remove(id) || !same && evidence.without(id) != Some(&memory) {
+            let counts = &mut record.memories;
+            counts.found += 1;
+            match (&stored, same) {
+                (None, _) => counts.new += 1,
+                (Some(_), false) => counts.updated += 1,
+                (Some(_), true) => counts.unchanged += 1,
+            }
+        }
+        (!same).then(|| Change::Memory(Box::new(memory)))
+    }
+
+    /// Counts memories of which the import said only what was known, and which were not derived anew.
+    pub(super) fn count_rest(
+        &mut self,
+        sifted: &Sifted,
+        writer: &Writer<'_>,
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
+        for id in std::mem::take(&mut self.touched).iter().filter(|id| !sifted.binds(id)) {
+            writer.wanted()?;
+            known::count(self.store, id, record)?;
+        }
+        Ok(())
+    }
+
+    /// Stores what waits, and that all is settled: `all` memories, or those that the import speaks of.
+    pub(super) fn end(
+        mut self,
+        all: bool,
+        writer: &mut Writer<'_>,
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
+        if self.batches.marked {
+            self.batches.batch.push(known::mark(""));
+        }
+        if all {
+            self.batches.batch.push(known::derived());
+        }
+        self.batches.commit(writer, record)?;
+        writer.flush(record)
+    }
+}
+
+/// A document may be older than what is known: it is kept, and the later stays shown.
+fn tell_of_later(
+    store: &Store,
+    derived: &Derived,
+    document: &Document,
+    record: &mut ImportRecord,
+) -> Result<(), IngestError> {
+    let came = &document.memory;
+    let id = &came.id;
+    let Some(shown) = derived.memories.get(id) else { return Ok(()) };
+    if shown == came || *shown == moved(came, shown.provenance.conversation_ref.clone()) {
+        return Ok(());
+    }
+    let message = "another version of it is later or final and stays shown; this one is kept".to_owned();
+    record.warn(Warning { locator: format!("memory {id:?}"), message });
+    if record.dry_run {
+        let held = store.memory(id, None)?.map(|stored| stored.memory);
+        record.differ(difference(DifferenceKind::Kept, held.as_ref(), came));
+    }
+    Ok(())
+}
+
+fn difference(kind: DifferenceKind, held: Option<&Memory>, came: &Memory) -> Difference {
+    let told = |memory: &Memory| (memory.status, memory.content.clone());
+    Difference { id: came.id.clone(), kind, held: held.map(told), came: told(came) }
+}

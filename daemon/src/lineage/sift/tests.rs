@@ -1,0 +1,203 @@
+//! What is derived slice by slice is what is derived at once.
+
+use proptest::prelude::*;
+use satchel_pam::{
+    memory::{ExtractionMethod, MemoryType, Status},
+    record::{Claim, Edit, Item},
+    relation::{Relation, RelationType},
+    time::Timestamp,
+};
+use satchel_store::{Batch, Change, EvidenceWrite, OpenOptions, Origin};
+
+use super::*;
+use crate::plan::evidence::{Derived, Edge, Field, Setting, add_edges, derive, memory_id};
+
+/// Texts that are remembered.
+const TEXTS: [&str; 9] = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+
+fn item(text: usize, successor: Option<usize>) -> Item {
+    let superseded_by = successor.map(|text| memory_id(&item(text, None)));
+    let status = superseded_by.as_ref().map(|_| Status::Superseded);
+    Item { status, superseded_by, ..Item::new(TEXTS[text], MemoryType::Fact) }
+}
+
+fn id_of(text: usize) -> String {
+    memory_id(&item(text, None))
+}
+
+fn witness(id: &str, at: i64, claim: Claim) -> Report {
+    Report::Witness(Box::new(Witness {
+        id: id.to_owned(),
+        platform: "p".to_owned(),
+        account: None,
+        at,
+        conversation: None,
+        message: None,
+        row: None,
+        method: ExtractionMethod::ApiExport,
+        extractor: "p/1.0.0".to_owned(),
+        claim,
+    }))
+}
+
+fn document(text: usize, at: i64, successor: Option<usize>) -> Report {
+    let Report::Witness(witness) = witness("d", 1, Claim::Statement(item(text, None))) else {
+        unreachable!()
+    };
+    let mut memory = derive([&*witness]).memories.remove(&id_of(text)).unwrap();
+    memory.temporal.updated_at = Some(Timestamp::saturating(at));
+    memory.temporal.superseded_by = successor.map(id_of);
+    Report::Document(Box::new(Document { memory, exported: None }))
+}
+
+fn relation(from: usize, to: usize, relation_type: RelationType) -> Relation {
+    let (from, to) = (id_of(from), id_of(to));
+    let id = satchel_pam::ids::relation_id(&from, &to, relation_type).to_string();
+    Relation { id, from, to, relation_type, confidence: None, created_at: Timestamp::EPOCH }
+}
+
+fn word(at: i64, deed: Deed) -> Report {
+    Report::Word(Box::new(Word { act: format!("act {at}"), at, deed }))
+}
+
+fn archived(text: usize) -> Deed {
+    let Report::Document(document) = document(text, 1, None) else { unreachable!() };
+    let mut to = document.memory;
+    to.status = Status::Archived;
+    Deed::Set(Box::new(Setting { fields: [Field::Status].into(), to, lifts: false }))
+}
+
+/// Any piece of evidence. Of statements, one id always says the same, as ids are made of what is said.
+fn report() -> impl Strategy<Value = (Key, Vec<u8>)> {
+    let text = || 0..TEXTS.len();
+    let other = || prop::option::weighted(0.2, 0..TEXTS.len());
+    let statement = (text(), 1..4_i64, other(), 0..3_u8).prop_map(|(text, at, other, copy)| {
+        let id = format!("statement {text} {other:?} {copy}");
+        witness(&id, at, Claim::Statement(item(text, other)))
+    });
+    let emptied = (text(), 1..4_i64, 0..3_u8).prop_map(|(text, at, copy)| {
+        let gone = Item::new("", MemoryType::Fact);
+        witness(&format!("statement {text} None {copy}"), at, Claim::Statement(gone))
+    });
+    let shown = (prop::collection::vec(text(), 0..3), 1..4_i64).prop_map(|(texts, at)| {
+        let items = texts.iter().map(|text| item(*text, None)).collect();
+        witness(&format!("shown {texts:?}"), at, Claim::Snapshot { series: "about".into(), items })
+    });
+    let edited = (text(), text(), 1..4_i64).prop_map(|(text, target, at)| {
+        let target = Some(TEXTS[target].to_owned());
+        let edit = Edit::Replace { line: None, target, item: item(text, None) };
+        witness(&format!("edited {text}"), at, Claim::Edit { log: "log".into(), sequence: 0, edit })
+    });
+    let documents = (text(), 1..4_i64, other()).prop_map(|(text, at, other)| document(text, at, other));
+    let edge = (text(), text()).prop_map(|(from, to)| {
+        let relation = relation(from, to, RelationType::RelatedTo);
+        Report::Edge(Box::new(Edge { relation }))
+    });
+    let word = (text(), text(), 1..9_i64, any::<bool>()).prop_map(|(one, other, at, draws)| {
+        word(at, if draws { Deed::Draw(relation(one, other, RelationType::Supports)) } else { archived(one) })
+    });
+    prop_oneof![6 => statement, 1 => emptied, 1 => shown, 1 => edited, 3 => documents, 1 => edge, 1 => word]
+        .prop_map(|report| encode(&report))
+}
+
+fn encode(report: &Report) -> (Key, Vec<u8>) {
+    match report {
+        Report::Witness(witness) => witness.encode().unwrap(),
+        Report::Word(word) => word.encode().unwrap(),
+        Report::Document(document) => document.encode().map(|(id, json)| (key_of(&id), json)).unwrap(),
+        Report::Edge(edge) => edge.encode().map(|(id, json)| (key_of(&id), json)).unwrap(),
+        Report::Vector(_) => unreachable!("vectors are not derived"),
+    }
+}
+
+fn keep(store: &Store, reports: &Reports) {
+    let changes = reports.iter();
+    let changes = changes.map(|(id, json)| Change::Evidence(EvidenceWrite { id: *id, json: json.clone() }));
+    let changes: Vec<Change> = changes.collect();
+    if !changes.is_empty() {
+        let origin = Origin { import: None, actor: "p".into(), reason: "import".into(), at_micros: 1 };
+        store.commit(Batch { origin, changes }).unwrap();
+    }
+}
+
+fn open(dir: &std::path::Path) -> Store {
+    Store::open(dir, OpenOptions::default(), &mut |_| {}).unwrap()
+}
+
+/// What follows from a slice.
+fn derived(slice: Slice) -> Derived {
+    let Slice { mut known, fresh, reports: _ } = slice;
+    for witness in fresh.witnesses.into_values() {
+        known.take(Report::Witness(Box::new(witness)));
+    }
+    known.documents.extend(fresh.documents);
+    known.words.extend(fresh.words);
+    known.edges.extend(fresh.edges);
+    known.spoken = Spoken::of(&known.words);
+    let mut derived = known.derive_unnamed();
+    add_edges(&mut derived, &known.edges);
+    derived
+}
+
+/// What follows slice by slice, and the memories of which anything was derived.
+fn sifted(store: &Store, fresh: &Reports, all: bool, size: usize) -> (Derived, usize) {
+    let sifter = Sifter::until(store, &Undone::new(), fresh, &|| false).unwrap().unwrap();
+    let (whole, mut sifted) = sifter.sift(all).unwrap();
+    sifted.size = size;
+    let (mut together, mut slices) = (derived(whole), 0);
+    while let Some(slice) = sifted.next(store, fresh).unwrap() {
+        let Derived { memories, relations, .. } = derived(slice);
+        assert!(relations.is_empty(), "what relations join hangs together");
+        for (id, memory) in memories {
+            assert!(!sifted.binds(&id), "{id} is derived twice");
+            assert!(together.memories.insert(id.clone(), memory).is_none(), "{id} is cut");
+        }
+        slices += 1;
+    }
+    (together, slices)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    #[test]
+    fn slices_come_to_the_same_as_the_whole(
+        stored in prop::collection::vec(report(), 0..16),
+        fresh in prop::collection::vec(report(), 0..12),
+        size in 1..5_usize,
+    ) {
+        let [one, both] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let (store, whole) = (open(one.path()), open(both.path()));
+        let (stored, fresh): (Reports, Reports) = (stored.into_iter().collect(), fresh.into_iter().collect());
+        keep(&store, &stored);
+        keep(&whole, &stored);
+        keep(&whole, &fresh);
+        let at_once = Counted::of(&whole, &Undone::new()).unwrap().derive();
+        let (together, _) = sifted(&store, &fresh, true, size);
+        prop_assert_eq!(&together.memories, &at_once.memories);
+        prop_assert_eq!(&together.relations, &at_once.relations);
+        // Without those of which the import says nothing, the others are the same.
+        let (told, _) = sifted(&store, &fresh, false, size);
+        for (id, memory) in &told.memories {
+            prop_assert_eq!(Some(memory), at_once.memories.get(id));
+        }
+        prop_assert_eq!(&told.relations, &at_once.relations);
+        let known = Counted::of(&store, &Undone::new()).unwrap().derive();
+        for (id, memory) in &at_once.memories {
+            prop_assert!(told.memories.contains_key(id) || known.memories.get(id) == Some(memory), "{} is missing", id);
+        }
+    }
+}
+
+#[test]
+fn a_slice_holds_no_more_than_its_size_and_cuts_no_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let reports = (0..40).map(|n| {
+        encode(&witness(&format!("{n}"), n, Claim::Statement(item(usize::try_from(n % 8).unwrap(), None))))
+    });
+    let (derived, slices) = sifted(&store, &reports.collect(), true, 5);
+    assert_eq!((derived.memories.len(), slices), (8, 8));
+    let evidence =
+        |memory: &satchel_pam::memory::Memory| memory.metadata["satchel"]["evidence_count"].as_u64();
+    assert!(derived.memories.values().all(|memory| evidence(memory) == Some(5)));
+}
