@@ -48,7 +48,7 @@ pub(super) fn settle(
     if known::settle(store, writer, &tail, record)? {
         return Ok(());
     }
-    let mut reports = reports(store, writer, &tail, record)?;
+    let reports = reports(store, writer, &tail, record)?;
     points::reached("settling begun");
     let Tail { relations, embeddings, keys, drawn, vectors: told, withdrawn, applied: _ } = tail;
     let edges = named::named_edges(relations, &keys, record);
@@ -56,23 +56,27 @@ pub(super) fn settle(
     let marked = known::marked(store)?;
     let all = marked || !known::derived_here(store)?;
     let joining = edges.iter().map(|edge| &edge.relation).chain(&drawn);
-    let (whole, sifted) = sift(store, writer, &reports, joining, &told)?.sift(all)?;
-    let keys = whole.reports.clone();
-    let evidence = Evidence::of(whole)?;
+    let stop = || writer.cancel.cancelled();
+    let (whole, sifted) = sift(store, writer, &reports, (joining, &withdrawn, &told))?
+        .sift(all, &stop)?
+        .ok_or(IngestError::Cancelled)?;
+    let ruled = whole.known.spoken.relations().cloned().collect();
+    let evidence = Evidence::of(whole);
     let joined = Joined::of(store, &evidence, (edges, drawn, withdrawn), &writer.cancel, record)?;
     vectors.extend(named::told_vectors(store, &joined.derived, told, record)?);
     gate::vectors(store, &mut vectors, record)?;
     let Shown { changes: vectors, reports: mut own, found } = evidence.vectors(store, vectors)?;
     own.extend(joined.edges.iter().map(edge_report).collect::<Result<Reports, _>>()?);
-    let batches = Batches::of(&record.id, marked);
-    let mut settling = Settling { store, batches, touched: std::mem::take(&mut writer.touched) };
+    let (batches, followed) = (Batches::of(&record.id, marked), BTreeMap::new());
+    let touched = std::mem::take(&mut writer.touched);
+    let mut settling = Settling { store, batches, touched, ruled, followed };
     // First whose it is, so that none is ever nobody's.
     let again = std::mem::take(&mut writer.again).into_iter();
     settling.say(reports.keys().chain(own.keys()).copied().chain(again), writer, record)?;
-    settling.store(&evidence, own.keys().copied().collect(), &mut own, writer, record)?;
-    settling.store(&evidence, keys, &mut reports, writer, record)?;
+    settling.store(&own, writer, record)?;
+    settling.store(&reports, writer, record)?;
     settling.put(found.into_iter().map(Change::Evidence), writer, record)?;
-    let loose = settling.slices(sifted, reports, writer, record)?;
+    let loose = settling.slices(sifted, &reports, writer, record)?;
     settling.joined(&evidence, joined, writer, record)?;
     settling.put(vectors, writer, record)?;
     if !all {
@@ -92,12 +96,17 @@ fn sift<'a, 'r>(
     store: &'a Store,
     writer: &Writer<'_>,
     reports: &'a Reports,
-    edges: impl Iterator<Item = &'r Relation>,
-    vectors: &[Embedding],
+    (edges, withdrawn, vectors): (impl Iterator<Item = &'r Relation>, &[(String, i64)], &[Embedding]),
 ) -> Result<Sifter<'a>, IngestError> {
     let sifter = Sifter::until(store, &writer.undone, reports, &|| writer.cancel.cancelled())?;
     let mut sifter = sifter.ok_or(IngestError::Cancelled)?;
     edges.for_each(|edge| [&edge.from, &edge.to].into_iter().for_each(|end| sifter.bind(end)));
+    for (id, _) in withdrawn {
+        if let Some(stored) = store.relation(id, None)? {
+            sifter.bind(&stored.relation.from);
+            sifter.bind(&stored.relation.to);
+        }
+    }
     vectors.iter().for_each(|vector| sifter.bind(&vector.memory_id));
     Ok(sifter)
 }

@@ -142,6 +142,13 @@ impl Places {
         }
     }
 
+    /// Lets a piece of evidence name the conversation that has its row.
+    pub fn set(&self, witness: &mut Witness) {
+        if let Some(place) = witness.row.as_ref().and_then(|row| self.0.get(row)) {
+            witness.conversation = Some(place.clone());
+        }
+    }
+
     /// Those of `witnesses` that name rows, each with the conversation where its row is shown.
     pub fn placed<'a>(&self, witnesses: impl Iterator<Item = &'a Witness>) -> Vec<Witness> {
         let placed = witnesses.filter_map(|witness| {

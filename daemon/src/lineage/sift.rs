@@ -1,68 +1,71 @@
-//! All evidence, taken apart into what has to be derived together and what stands by itself.
+//! All evidence, taken apart by the memories that it speaks of.
 //!
-//! Most memories follow from statements and documents that speak of them alone: whatever else is known, the same follows. Those
-//! are read and derived a slice at a time, so that no number of memories fills the memory of the machine. What hangs together
-//! is held as a whole: lists and logs, memories that replaced others, what relations join, what the person said by hand.
+//! What follows for a memory follows from what is said of it alone, once it is known what became of it in the lists that speak of
+//! it. So memories are read and derived a slice at a time, and no number of them fills the memory of the machine. Those that
+//! relations join, and those of which the person said something by hand, are derived together.
+
+mod slice;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_store::{Store, key_of};
 
-use super::{Brought, Counted, Key, LineageError, Places, Report, Undone, left_out};
-use crate::plan::evidence::{Deed, Document, Spoken, Witness, Word, alone, memories_of, successors};
+use super::{Brought, Counted, Key, LineageError, Report, Undone, left_out};
+use crate::plan::evidence::{
+    Deed, Fate, Fated, Streams, Witness, Word, items_of, memories_of, memory_id, outranks,
+};
 
-/// Pieces of evidence that are derived at once; some kilobytes each.
-const SLICE: usize = 2_048;
+pub use slice::{Sifted, Slice};
 
 /// The evidence of an import, encoded, by the keys under which it is stored.
 pub type Reports = BTreeMap<Key, Vec<u8>>;
 
-/// The start of a memory's key. Two memories may have the same, and are taken together then.
-type Short = u64;
-
-/// A piece of evidence that speaks of one memory, which is read when its turn comes.
+/// A statement, or a memory of a document.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Loose {
-    memory: Short,
+    memory: Key,
     report: Key,
     /// Whether the import says it; what the store has too is known, and this goes.
     fresh: bool,
     /// A document's version may be exported again, and then counts as the later of two.
     document: bool,
-    /// Of its id.
-    witness: Short,
 }
 
-/// What is stored, and what an import adds.
+/// Where a piece of evidence on a list is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Of {
+    report: Key,
+    fresh: bool,
+    /// The key of its id.
+    witness: Key,
+}
+
+/// Of several pieces with one id, the one that counts.
+struct Ranked {
+    now: Key,
+    /// Among those that are known.
+    before: Option<Key>,
+}
+
+/// What there is on lists.
 #[derive(Default)]
-pub struct Slice {
-    /// As the store has it.
-    pub known: Counted,
-    /// What only the import says; where rows are shown stands with the former.
-    pub fresh: Counted,
-    /// The keys of the latter.
-    pub reports: Vec<Key>,
+struct Lists {
+    streams: Streams<Of>,
+    ranked: BTreeMap<Key, Ranked>,
 }
 
 /// Evidence on its way to be taken apart.
 pub struct Sifter<'a> {
     store: &'a Store,
     reports: &'a Reports,
-    whole: Slice,
+    /// Evidence that speaks of more than one memory, but for lists.
+    whole: Counted,
+    lists: Lists,
     loose: Vec<Loose>,
-    bound: BTreeSet<Short>,
-    /// Pieces whose content was erased: they still count before others of the same id.
-    emptied: BTreeSet<Short>,
-}
-
-/// Evidence that was taken apart.
-pub struct Sifted {
-    loose: Vec<Loose>,
-    /// Where the next slice begins.
-    at: usize,
-    /// Pieces of a slice.
-    size: usize,
-    bound: BTreeSet<Short>,
+    /// Memories that are derived together.
+    bound: BTreeSet<Key>,
+    /// Statements whose content was erased: they still count before others of the same id.
+    emptied: Vec<Witness>,
 }
 
 impl<'a> Sifter<'a> {
@@ -78,8 +81,8 @@ impl<'a> Sifter<'a> {
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Self>, LineageError> {
         let left_out = left_out(store, Brought::Evidence, undone)?;
-        let (whole, loose, bound, emptied) = (Slice::default(), Vec::new(), BTreeSet::new(), BTreeSet::new());
-        let mut sifter = Self { store, reports, whole, loose, bound, emptied };
+        let (whole, lists, bound) = (Counted::default(), Lists::default(), BTreeSet::new());
+        let mut sifter = Self { store, reports, whole, lists, loose: Vec::new(), bound, emptied: Vec::new() };
         for record in store.evidence_all() {
             let record = record?;
             if stop() {
@@ -100,154 +103,173 @@ impl<'a> Sifter<'a> {
 
     /// Says that what follows for this memory hangs together with others.
     pub fn bind(&mut self, memory: &str) {
-        self.bound.insert(short(&key_of(memory)));
+        self.bound.insert(key_of(memory));
     }
 
-    /// Takes apart: answers what hangs together, and the rest. Of the latter only memories of which the import says something,
-    /// unless `all` are needed.
+    /// Takes apart: answers what hangs together, and the rest. Of the latter only memories for which something else may follow by
+    /// what the import says, unless `all` are needed. None if `stop` says so on the way.
     ///
     /// # Errors
     /// When store or ledger do not read.
-    pub fn sift(mut self, all: bool) -> Result<(Slice, Sifted), LineageError> {
-        let mut loose = std::mem::take(&mut self.loose);
-        loose.sort_unstable();
-        loose.dedup_by(|later, first| {
+    pub fn sift(
+        mut self,
+        all: bool,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<(Slice, Sifted)>, LineageError> {
+        self.loose.sort_unstable();
+        self.loose.dedup_by(|later, first| {
             !later.document && (later.memory, later.report) == (first.memory, first.report)
         });
-        let emptied = loose.iter().filter(|one| self.emptied.contains(&one.witness));
-        self.bound.extend(emptied.map(|one| one.memory));
-        let mut whole = std::mem::take(&mut self.whole);
-        for one in loose.extract_if(.., |one| self.bound.contains(&one.memory)) {
-            whole.take(self.store, self.reports, &one)?;
-        }
+        self.leave_out_emptied()?;
+        let Some([now, before]) = self.lists.fates(stop) else { return Ok(None) };
+        self.follow(&now);
+        let mut sifted = Sifted::new(self.loose, now, before);
+        let whole = sifted.take_out(&self.bound, self.whole, self.store, self.reports)?;
         if !all {
-            let told: BTreeSet<Short> = loose.iter().filter(|one| one.fresh).map(|one| one.memory).collect();
-            loose.retain(|one| told.contains(&one.memory));
+            sifted.keep_told();
         }
-        loose.shrink_to_fit();
-        whole.place(self.store)?;
-        Ok((whole, Sifted { loose, at: 0, size: SLICE, bound: self.bound }))
+        Ok(Some((whole, sifted)))
     }
 
-    fn take(&mut self, key: Key, json: &[u8], fresh: bool) -> Result<(), LineageError> {
-        let Some(report) = Report::decode(json)? else { return Ok(()) };
-        if let Some((memory, witness)) = by_itself(&report) {
-            let [memory, witness] = [memory, witness].map(|id| short(&key_of(&id)));
-            let document = matches!(report, Report::Document(_));
-            self.loose.push(Loose { memory, report: key, fresh, document, witness });
+    fn take(&mut self, report: Key, json: &[u8], fresh: bool) -> Result<(), LineageError> {
+        let Some(piece) = Report::decode(json)? else { return Ok(()) };
+        joined(&piece).iter().for_each(|id| self.bind(id));
+        match piece {
+            Report::Document(document) => {
+                let memory = key_of(&document.memory.id);
+                self.loose.push(Loose { memory, report, fresh, document: true });
+            }
+            Report::Witness(witness) => self.witness(report, *witness, fresh)?,
+            // Of an import they come by themselves.
+            other => self.whole.take(other),
+        }
+        Ok(())
+    }
+
+    fn witness(&mut self, report: Key, witness: Witness, fresh: bool) -> Result<(), LineageError> {
+        let of = Of { report, fresh, witness: key_of(&witness.id) };
+        let known = |ranked: &Ranked| ranked.now == report || ranked.before == Some(report);
+        if fresh && self.lists.ranked.get(&of.witness).is_some_and(known) {
             return Ok(());
         }
-        if let Report::Witness(witness) = &report
-            && memories_of(&witness.claim).is_empty()
-        {
-            self.emptied.insert(short(&key_of(&witness.id)));
+        if self.lists.streams.take(&witness, of) {
+            return self.rank(of, &witness);
         }
-        joined(&report).iter().for_each(|id| self.bind(id));
-        self.whole.add(key, report, fresh);
+        match memories_of(&witness.claim).first() {
+            Some(memory) => {
+                self.loose.push(Loose { memory: key_of(memory), report, fresh, document: false });
+            }
+            None => self.emptied.push(witness),
+        }
         Ok(())
     }
-}
 
-impl Sifted {
-    /// Whether what follows for this memory hangs together with others.
-    #[must_use]
-    pub fn binds(&self, memory: &str) -> bool {
-        self.bound.contains(&short(&key_of(memory)))
-    }
-
-    /// The next slice; none: that was all.
-    ///
-    /// # Errors
-    /// When store or ledger do not read.
-    pub fn next(&mut self, store: &Store, reports: &Reports) -> Result<Option<Slice>, LineageError> {
-        let rest = &self.loose[self.at..];
-        let Some(last) = rest.get(self.size.min(rest.len()).wrapping_sub(1)) else { return Ok(None) };
-        // A memory is not cut.
-        let end = rest.partition_point(|one| one.memory <= last.memory);
-        let mut slice = Slice::default();
-        for one in &rest[..end] {
-            slice.take(store, reports, one)?;
-        }
-        self.at += end;
-        slice.place(store)?;
-        Ok(Some(slice))
-    }
-}
-
-impl Slice {
-    fn take(&mut self, store: &Store, reports: &Reports, one: &Loose) -> Result<(), LineageError> {
-        const WHAT: &str = "a piece of evidence that was there a moment ago";
-        let unreadable = || LineageError::Unreadable { what: WHAT };
-        let report = if one.fresh {
-            Report::decode(reports.get(&one.report).ok_or_else(unreadable)?)?
-        } else {
-            Report::decode(&store.evidence(one.report)?.ok_or_else(unreadable)?.json)?
+    /// Notes which of the pieces with one id counts.
+    fn rank(&mut self, of: Of, witness: &Witness) -> Result<(), LineageError> {
+        let Of { report, fresh, witness: id } = of;
+        let known = (!fresh).then_some(report);
+        let Some(ranked) = self.lists.ranked.get(&id) else {
+            self.lists.ranked.insert(id, Ranked { now: report, before: known });
+            return Ok(());
         };
-        if let Some(report) = report {
-            self.add(one.report, report, one.fresh);
-        }
+        let (now, before) = (ranked.now, ranked.before);
+        let beats = |other: Key| -> Result<bool, LineageError> {
+            Ok(match self.read(other)? {
+                Some(Report::Witness(other)) => outranks(witness, &other),
+                _ => true,
+            })
+        };
+        let now = if beats(now)? { report } else { now };
+        let before = match (before, known) {
+            (Some(before), Some(known)) => Some(if beats(before)? { known } else { before }),
+            (before, known) => before.or(known),
+        };
+        self.lists.ranked.insert(id, Ranked { now, before });
         Ok(())
     }
 
-    fn add(&mut self, key: Key, report: Report, fresh: bool) {
-        if fresh {
-            self.reports.push(key);
-            self.fresh.take(report);
-        } else {
-            self.known.take(report);
-        }
+    fn read(&self, report: Key) -> Result<Option<Report>, LineageError> {
+        slice::read(self.store, self.reports, report)
     }
 
-    /// Looks up where rows are shown, and what of the person's words counts.
-    fn place(&mut self, store: &Store) -> Result<(), LineageError> {
-        let Self { known, fresh, reports: _ } = self;
-        known.spoken = Spoken::of(&known.words);
-        known.places = Places::of(store, known.witnesses.values(), &known.documents)?;
-        known.places.extend(Places::of(store, fresh.witnesses.values(), &fresh.documents)?);
+    /// Leaves out statements before which one counts that was erased.
+    fn leave_out_emptied(&mut self) -> Result<(), LineageError> {
+        if self.emptied.is_empty() {
+            return Ok(());
+        }
+        let (loose, mut kept) = (std::mem::take(&mut self.loose), Vec::new());
+        for one in loose {
+            let counts = match self.read(one.report)? {
+                Some(Report::Witness(witness)) => {
+                    let mut same = self.emptied.iter().filter(|emptied| emptied.id == witness.id);
+                    !same.any(|emptied| outranks(emptied, &witness))
+                }
+                _ => true,
+            };
+            kept.extend(counts.then_some(one));
+        }
+        self.loose = kept;
         Ok(())
     }
-}
 
-fn short(key: &Key) -> Short {
-    let mut start = [0; 8];
-    start.copy_from_slice(&key[..8]);
-    u64::from_be_bytes(start)
-}
-
-/// The only memory that a piece speaks of, and the piece's own id, if nothing else follows from it.
-fn by_itself(report: &Report) -> Option<(String, String)> {
-    match report {
-        Report::Witness(witness) => Some((alone(&witness.claim)?, witness.id.clone())),
-        Report::Document(document) if document.memory.temporal.superseded_by.is_none() => {
-            Some((document.memory.id.clone(), document.memory.id.clone()))
+    /// Binds what took the place of what is bound: where the person says what replaces what, no way may lead back.
+    fn follow(&mut self, now: &[Fated<Of>]) {
+        if self.whole.words.is_empty() {
+            return;
         }
-        _ => None,
+        let mut open: Vec<Key> = self.bound.iter().copied().collect();
+        while let Some(memory) = open.pop() {
+            let from = now.partition_point(|one| *one.memory.as_bytes() < memory);
+            let of_it = now[from..].iter().take_while(|one| *one.memory.as_bytes() == memory);
+            for one in of_it {
+                if let Fate::Replaced { by: Some(by), .. } = one.fate
+                    && self.bound.insert(*by.as_bytes())
+                {
+                    open.push(*by.as_bytes());
+                }
+            }
+        }
     }
 }
 
-/// The memories that a piece joins to others.
+impl Lists {
+    /// What became of everything, now and before the import, in the order of memories.
+    fn fates(&self, stop: &dyn Fn() -> bool) -> Option<[Vec<Fated<Of>>; 2]> {
+        let ranked = |of: &Of| self.ranked.get(&of.witness);
+        let now = |of: &Of| ranked(of).is_some_and(|ranked| ranked.now == of.report);
+        let before = |of: &Of| !of.fresh && ranked(of).is_some_and(|ranked| ranked.before == Some(of.report));
+        let mut both = [self.streams.fates(now, stop)?, self.streams.fates(before, stop)?];
+        for fates in &mut both {
+            fates.sort_by_key(|one| (one.memory, one.of.report, one.item));
+        }
+        Some(both)
+    }
+}
+
+/// The memories that a piece joins to others, but for lists.
 fn joined(report: &Report) -> Vec<String> {
     match report {
-        Report::Witness(witness) => joined_by_claim(witness),
-        Report::Document(document) => {
-            let Document { memory, .. } = &**document;
-            std::iter::once(memory.id.clone()).chain(memory.temporal.superseded_by.clone()).collect()
-        }
+        Report::Witness(witness) => replaced(witness),
+        Report::Document(document) => match &document.memory.temporal.superseded_by {
+            Some(successor) => vec![document.memory.id.clone(), successor.clone()],
+            None => Vec::new(),
+        },
         Report::Edge(edge) => vec![edge.relation.from.clone(), edge.relation.to.clone()],
         Report::Vector(_) => Vec::new(),
         Report::Word(word) => joined_by_word(word),
     }
 }
 
-fn joined_by_claim(witness: &Witness) -> Vec<String> {
-    let mut joined = memories_of(&witness.claim);
-    joined.extend(successors(&witness.claim));
-    joined
+/// What a piece names a successor of, and that.
+fn replaced(witness: &Witness) -> Vec<String> {
+    let items = items_of(&witness.claim).into_iter();
+    let pairs = items.filter_map(|item| Some([memory_id(item), item.superseded_by.clone()?]));
+    pairs.flatten().collect()
 }
 
 fn joined_by_word(word: &Word) -> Vec<String> {
     match &word.deed {
-        Deed::Add(witness) => joined_by_claim(witness),
+        Deed::Add(witness) => memories_of(&witness.claim).into_iter().chain(replaced(witness)).collect(),
         Deed::Set(setting) => {
             let successor = setting.to.temporal.superseded_by.clone();
             std::iter::once(setting.to.id.clone()).chain(successor).collect()

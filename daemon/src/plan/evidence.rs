@@ -7,6 +7,7 @@
 mod document;
 mod edge;
 mod memory;
+mod saying;
 mod sightings;
 mod streams;
 mod vector;
@@ -22,11 +23,14 @@ use satchel_pam::{
     relation::Relation,
 };
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::body::{Digest16, digest};
 
 pub use document::{Document, Exported};
 pub use edge::{Edge, add_edges, supersedes};
+pub use saying::{Saying, Sayings};
+pub use streams::{Fated, Streams};
 pub use vector::{Named, Vector};
 pub use word::{Deed, Field, Setting, Spoken, Word, counts, impress, marks, memories_of_act, stamp};
 
@@ -87,8 +91,13 @@ impl Witness {
 
 /// The id of the memory that `item` speaks of.
 pub fn memory_id(item: &Item) -> String {
+    memory_uuid(item).to_string()
+}
+
+/// As [`memory_id`].
+pub fn memory_uuid(item: &Item) -> Uuid {
     let hash = ContentHash::of(&item.content);
-    ids::memory_id(&hash, item.memory_type, item.custom_type.as_deref(), item.scope.as_deref()).to_string()
+    ids::memory_id(&hash, item.memory_type, item.custom_type.as_deref(), item.scope.as_deref())
 }
 
 /// Every item that `claim` names; one whose content was erased names nothing.
@@ -122,16 +131,6 @@ pub fn name_successors(witness: &mut Witness, keys: &BTreeMap<String, String>) {
 /// Every memory that `claim` speaks of.
 pub fn memories_of(claim: &Claim) -> Vec<String> {
     items_of(claim).into_iter().map(memory_id).collect()
-}
-
-/// The memory that `claim` speaks of, if it says nothing of any other, nor of the place of that one in a list.
-pub fn alone(claim: &Claim) -> Option<String> {
-    match claim {
-        Claim::Statement(item) if item.superseded_by.is_none() && !item.content.is_empty() => {
-            Some(memory_id(item))
-        }
-        _ => None,
-    }
 }
 
 /// The memories that took the place of those which `claim` speaks of.
@@ -207,91 +206,76 @@ pub fn derive<'a>(all: impl IntoIterator<Item = &'a Witness>) -> Derived {
 }
 
 fn said<'a>(all: impl IntoIterator<Item = &'a Witness>, stop: &dyn Fn() -> bool) -> Option<Derived> {
-    let mut witnesses: Vec<&Witness> = all.into_iter().collect();
-    witnesses.sort_by(|one, other| (one.at, &one.id).cmp(&(other.at, &other.id)));
-    let mut streams: BTreeMap<Stream<'_>, Vec<&Witness>> = BTreeMap::new();
+    let mut streams = Streams::default();
     let mut says = Vec::new();
-    for witness in witnesses {
-        match (&witness.claim, Stream::of(witness)) {
-            (Claim::Statement(item), _) => says.push(Said::new(witness, item, stated(item))),
-            (_, Some(stream)) => streams.entry(stream).or_default().push(witness),
-            (_, None) => {}
+    for witness in all {
+        if !streams.take(witness, witness)
+            && let Some(item) = nth(&witness.claim, 0)
+        {
+            says.push(Said { memory: memory_uuid(item), witness, item, fate: stated(item) });
         }
     }
-    for (stream, witnesses) in &streams {
-        if stop() {
-            return None;
-        }
-        match stream.kind {
-            Kind::Series => streams::snapshots(witnesses, &mut says),
-            Kind::Log => streams::edits(witnesses, &mut says),
-        }
-    }
-    // What was erased holds its place in its list, and says nothing.
-    says.retain(|said| !said.item.content.is_empty());
-    memory::combine(says, stop)
+    let fates = streams.fates(|_| true, stop)?;
+    let fates = fates.into_iter();
+    says.extend(fates.filter_map(|Fated { of: witness, item, memory, fate }| {
+        Some(Said { memory, witness, item: nth(&witness.claim, item)?, fate })
+    }));
+    let known: BTreeSet<Uuid> = says.iter().map(|said| said.memory).collect();
+    memory::combine(says, &|memory| known.contains(memory), stop)
 }
 
-/// Evidence that speaks of one list of one account, and so has to be read in its order.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Stream<'a> {
-    platform: &'a str,
-    account: Option<&'a str>,
-    kind: Kind,
-    name: &'a str,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    /// The whole list, again and again.
-    Series,
-    /// Each change of it.
-    Log,
-}
-
-impl<'a> Stream<'a> {
-    /// None: a statement stands by itself.
-    fn of(witness: &'a Witness) -> Option<Self> {
-        let (kind, name) = match &witness.claim {
-            Claim::Snapshot { series, .. } => (Kind::Series, series),
-            Claim::Edit { log, .. } => (Kind::Log, log),
-            Claim::Statement(_) => return None,
-        };
-        Some(Self { platform: &witness.platform, account: witness.account.as_deref(), kind, name })
-    }
-}
-
-/// What one piece of evidence says of one memory, and what became of it in its stream.
+/// What one piece of evidence says of one memory, and what became of it in its list.
+#[derive(Clone, Copy)]
 struct Said<'a> {
-    memory: String,
+    memory: Uuid,
     witness: &'a Witness,
     item: &'a Item,
     fate: Fate,
 }
 
-/// The state of a memory in one stream.
-#[derive(Clone, Debug, PartialEq)]
-enum Fate {
+/// The state of a memory in one list, or by itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fate {
+    /// It counts.
     Stands,
+    /// The provider gives it this status.
     Stated(Status),
-    Replaced { by: Option<String>, at: i64 },
-    Removed { at: i64 },
+    /// Another took its place.
+    Replaced {
+        /// Which.
+        by: Option<Uuid>,
+        /// Microseconds.
+        at: i64,
+    },
+    /// It was taken out.
+    Removed {
+        /// Microseconds.
+        at: i64,
+    },
 }
 
-impl<'a> Said<'a> {
-    fn new(witness: &'a Witness, item: &'a Item, fate: Fate) -> Self {
-        Self { memory: memory_id(item), witness, item, fate }
-    }
-}
-
-fn stated(item: &Item) -> Fate {
+/// What an item says of itself.
+pub fn stated(item: &Item) -> Fate {
     match item.status {
         None | Some(Status::Active) => Fate::Stands,
         Some(Status::Superseded) => {
-            Fate::Replaced { by: item.superseded_by.clone(), at: item.updated_at.unwrap_or(0) }
+            let by = item.superseded_by.as_ref().and_then(|by| Uuid::parse_str(by).ok());
+            Fate::Replaced { by, at: item.updated_at.unwrap_or(0) }
         }
         Some(status) => Fate::Stated(status),
     }
+}
+
+/// The item of `claim` at `place`; none: there is none, or its content was erased.
+pub fn nth(claim: &Claim, place: usize) -> Option<&Item> {
+    let item = match claim {
+        Claim::Statement(item) | Claim::Edit { edit: Edit::Add(item) | Edit::Replace { item, .. }, .. } => {
+            (place == 0).then_some(item)
+        }
+        Claim::Snapshot { items, .. } => items.get(place),
+        Claim::Edit { edit: Edit::Remove { .. }, .. } => None,
+    };
+    item.filter(|item| !item.content.is_empty())
 }
 
 #[cfg(test)]

@@ -12,32 +12,26 @@ use satchel_store::{Change, EvidenceWrite, Store, key_of};
 use crate::{
     ingest::IngestError,
     lineage::{
-        Counted, Key, Reports, Slice, replay_until,
+        Key, Reports, Slice,
         vectors::{self, Place},
     },
-    plan::evidence::{Derived, Document, Edge, Named, Vector, Witness, outranks},
+    plan::evidence::{Derived, Document, Edge, Named, Vector, Witness},
 };
 
 /// All evidence on some memories that counts.
 pub(super) struct Evidence {
-    pub(super) known: Counted,
-    /// Of this import, by id; of several reports the one that counts.
-    fresh: BTreeMap<String, Witness>,
+    slice: Slice,
     /// Memories of this import's PAM documents that were not known so.
     pub(super) documents: Vec<Document>,
-    /// Those of them that are stored once more: with when they were exported last.
-    later: BTreeSet<Key>,
     /// What would follow if the import had said nothing. Seldom needed, and as costly as what follows from all.
     without: OnceCell<Derived>,
 }
 
 impl Evidence {
-    pub(super) fn of(slice: Slice) -> Result<Self, IngestError> {
-        let Slice { known, fresh: Counted { mut witnesses, mut documents, .. }, reports: _ } = slice;
-        // Which of two reports counts must not depend on which export came first.
-        witnesses.retain(|id, one| known.witnesses.get(id).is_none_or(|other| outranks(one, other)));
+    pub(super) fn of(mut slice: Slice) -> Self {
+        let mut documents = std::mem::take(&mut slice.documents);
         let mut versions: BTreeMap<&str, Vec<&Document>> = BTreeMap::new();
-        for document in &known.documents {
+        for document in &slice.known.documents {
             versions.entry(&document.memory.id).or_default().push(document);
         }
         documents.retain(|document| {
@@ -48,35 +42,36 @@ impl Evidence {
                 Some(known) => versions.len() > 1 && known.exported < document.exported,
             }
         });
-        let later = documents.iter().map(|document| Ok(document_report(document)?.0));
-        let later = later.collect::<Result<_, IngestError>>()?;
-        Ok(Self { known, fresh: witnesses, documents, later, without: OnceCell::new() })
+        Self { slice, documents, without: OnceCell::new() }
     }
 
     /// Without the edges that are named.
     pub(super) fn derive(&self, cancel: &CancelToken) -> Result<Derived, IngestError> {
-        let kept = self.known.witnesses.values().filter(|known| !self.fresh.contains_key(&known.id));
-        let documents = self.known.documents.iter().chain(&self.documents);
-        let Counted { places, spoken, .. } = &self.known;
-        let stop = || cancel.cancelled();
-        replay_until(kept.chain(self.fresh.values()), places, documents, spoken, &stop)
-            .ok_or(IngestError::Cancelled)
+        self.slice.derive(true, &self.documents, &|| cancel.cancelled()).ok_or(IngestError::Cancelled)
     }
 
     /// The memory `id` as it would be if the import had said nothing.
     pub(super) fn without(&self, id: &str) -> Option<&Memory> {
-        self.without.get_or_init(|| self.known.derive_unnamed()).memories.get(id)
+        let derived =
+            self.without.get_or_init(|| self.slice.derive(false, &[], &|| false).unwrap_or_default());
+        derived.memories.get(id)
     }
 
-    /// What stores the report of this import under `id`, unless it is stored.
-    pub(super) fn change(
-        &self,
-        store: &Store,
-        id: Key,
-        json: Vec<u8>,
-    ) -> Result<Option<Change>, IngestError> {
-        let stored = !self.later.contains(&id) && store.has_evidence(id)?;
-        Ok((!stored).then_some(Change::Evidence(EvidenceWrite { id, json })))
+    /// Relations that were named before.
+    pub(super) fn edges(&self) -> &[Edge] {
+        &self.slice.known.edges
+    }
+
+    /// Stores documents once more that are stored as exported at another time.
+    pub(super) fn exported_again(&self, store: &Store) -> Result<Vec<Change>, IngestError> {
+        let mut changes = Vec::new();
+        for document in &self.documents {
+            let (id, json) = document_report(document)?;
+            if store.evidence(id)?.is_some_and(|stored| stored.json != json) {
+                changes.push(Change::Evidence(EvidenceWrite { id, json }));
+            }
+        }
+        Ok(changes)
     }
 
     /// Notes the vectors that `came`.
@@ -86,7 +81,7 @@ impl Evidence {
             let Named { memory, model, digest, .. } = vectors::name(&embedding)?;
             places.entry((memory, model)).or_default().insert(digest, embedding);
         }
-        let known = vectors::standing(&self.known.vectors);
+        let known = vectors::standing(&self.slice.known.vectors);
         let mut shown = Shown::default();
         for (place, came) in places {
             let mut all: Vec<Named> = known.get(&place).cloned().into_iter().collect();
@@ -111,7 +106,7 @@ impl Evidence {
 
     /// The memories that documents brought.
     pub(super) fn documented(&self) -> BTreeSet<String> {
-        let all = self.known.documents.iter().chain(&self.documents);
+        let all = self.slice.known.documents.iter().chain(&self.documents);
         all.map(|document| document.memory.id.clone()).collect()
     }
 }

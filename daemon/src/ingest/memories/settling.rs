@@ -1,10 +1,10 @@
 //! One import's evidence and what follows from it, on their way to the store.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_host::CancelToken;
 use satchel_pam::{memory::Memory, record::Warning, relation::Relation};
-use satchel_store::{Change, MemoryRecord, Store};
+use satchel_store::{Change, EvidenceWrite, MemoryRecord, Store};
 
 use super::{Batches, Evidence, known, named};
 use crate::{
@@ -41,7 +41,7 @@ impl Joined {
         edges.extend(named::drawn_edges(store, &derived, drawn, record)?);
         let taken_back = named::taken_back(store, &derived, withdrawn)?;
         let replayed = derived.relations.keys().cloned().collect();
-        add_edges(&mut derived, evidence.known.edges.iter().chain(&edges));
+        add_edges(&mut derived, evidence.edges().iter().chain(&edges));
         for id in &taken_back {
             derived.relations.remove(id);
         }
@@ -54,6 +54,10 @@ pub(super) struct Settling<'a> {
     pub(super) batches: Batches,
     /// Memories that the import speaks of and that are not counted yet.
     pub(super) touched: BTreeSet<String>,
+    /// Relations of which the person said something by hand.
+    pub(super) ruled: BTreeSet<String>,
+    /// Relations that follow in slices: they are stored when all memories are.
+    pub(super) followed: BTreeMap<String, Relation>,
 }
 
 impl Settling<'_> {
@@ -71,18 +75,18 @@ impl Settling<'_> {
         self.put(pages.rest(), writer, record)
     }
 
-    /// Stores those of the `reports` under `keys` that are not stored; they are taken out.
+    /// Stores those of the `reports` that are not stored.
     pub(super) fn store(
         &mut self,
-        evidence: &Evidence,
-        keys: Vec<Key>,
-        reports: &mut Reports,
+        reports: &Reports,
         writer: &mut Writer<'_>,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
-        for key in keys {
-            let Some(json) = reports.remove(&key) else { continue };
-            self.put(evidence.change(self.store, key, json)?, writer, record)?;
+        for (id, json) in reports {
+            if !self.store.has_evidence(*id)? {
+                let write = EvidenceWrite { id: *id, json: json.clone() };
+                self.put([Change::Evidence(write)], writer, record)?;
+            }
         }
         Ok(())
     }
@@ -100,17 +104,17 @@ impl Settling<'_> {
     pub(super) fn slices(
         &mut self,
         mut sifted: Sifted,
-        mut reports: Reports,
+        reports: &Reports,
         writer: &mut Writer<'_>,
         record: &mut ImportRecord,
     ) -> Result<Sifted, IngestError> {
-        while let Some(slice) = sifted.next(self.store, &reports)? {
+        while let Some(slice) = sifted.next(self.store, reports)? {
             writer.wanted()?;
-            let keys = slice.reports.clone();
-            let evidence = Evidence::of(slice)?;
-            self.store(&evidence, keys, &mut reports, writer, record)?;
+            let evidence = Evidence::of(slice);
             let mut derived = evidence.derive(&writer.cancel)?;
+            derived.relations.retain(|id, _| !self.ruled.contains(id));
             self.memories(&evidence, &mut derived, writer, record)?;
+            self.followed.append(&mut derived.relations);
         }
         Ok(sifted)
     }
@@ -123,9 +127,11 @@ impl Settling<'_> {
         writer: &mut Writer<'_>,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
-        let Joined { mut derived, edges: _, replayed, taken_back } = joined;
+        let Joined { mut derived, edges: _, mut replayed, taken_back } = joined;
         self.put(taken_back.into_iter().map(Change::WithdrawRelation), writer, record)?;
         self.memories(evidence, &mut derived, writer, record)?;
+        replayed.extend(self.followed.keys().cloned());
+        derived.relations.append(&mut self.followed);
         let relations = named::relation_changes(self.store, derived.relations, &replayed, &writer.undone)?;
         self.put(relations, writer, record)
     }
@@ -138,6 +144,7 @@ impl Settling<'_> {
         writer: &mut Writer<'_>,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
+        self.put(evidence.exported_again(self.store)?, writer, record)?;
         for document in &evidence.documents {
             tell_of_later(self.store, derived, document, record)?;
         }

@@ -10,6 +10,7 @@ use satchel_pam::{
     time::Timestamp,
 };
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use super::{Derived, Fate, Said, Witness, edge::supersedes, sightings};
 
@@ -18,8 +19,13 @@ const REINFORCEMENT: f64 = 0.1;
 /// Beyond this many pieces, confidence no longer moves.
 const REINFORCEMENTS: usize = 40;
 
-/// Memories and relations from all that is said; none if `stop` says so on the way.
-pub(super) fn combine(mut says: Vec<Said<'_>>, stop: &dyn Fn() -> bool) -> Option<Derived> {
+/// Memories and relations from all that is said; none if `stop` says so on the way. `known` tells of which memories anything is
+/// said at all, here or elsewhere.
+pub(super) fn combine(
+    mut says: Vec<Said<'_>>,
+    known: &dyn Fn(&Uuid) -> bool,
+    stop: &dyn Fn() -> bool,
+) -> Option<Derived> {
     says.sort_by(|one, other| {
         (&one.memory, one.witness.at, &one.witness.id).cmp(&(
             &other.memory,
@@ -27,13 +33,12 @@ pub(super) fn combine(mut says: Vec<Said<'_>>, stop: &dyn Fn() -> bool) -> Optio
             &other.witness.id,
         ))
     });
-    let known: BTreeSet<String> = says.iter().map(|said| said.memory.clone()).collect();
     let mut derived = Derived::default();
     for group in says.chunk_by(|one, other| one.memory == other.memory) {
         if stop() {
             return None;
         }
-        let (memory, relation) = memory(group, &known);
+        let (memory, relation) = memory(group, known);
         if let Some(relation) = relation {
             derived.relations.insert(relation.id.clone(), relation);
         }
@@ -43,7 +48,7 @@ pub(super) fn combine(mut says: Vec<Said<'_>>, stop: &dyn Fn() -> bool) -> Optio
 }
 
 /// One memory from all that is said of it; `group` is not empty and stands in the order of time.
-fn memory(group: &[Said<'_>], known: &BTreeSet<String>) -> (Memory, Option<Relation>) {
+fn memory(group: &[Said<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Memory, Option<Relation>) {
     let first = &group[0];
     let item = first.item;
     let (status, by, changed) = fate(group, known);
@@ -52,9 +57,10 @@ fn memory(group: &[Said<'_>], known: &BTreeSet<String>) -> (Memory, Option<Relat
     let earliest = |field: fn(&Item) -> Option<i64>| {
         group.iter().find_map(|said| field(said.item)).map(Timestamp::saturating)
     };
-    let relation = by.clone().map(|by| supersedes(&by, &first.memory, changed.unwrap_or(last_seen)));
+    let (id, by) = (first.memory.to_string(), by.map(|by| by.to_string()));
+    let relation = by.as_ref().map(|by| supersedes(by, &id, changed.unwrap_or(last_seen)));
     let memory = Memory {
-        id: first.memory.clone(),
+        id,
         memory_type: item.memory_type,
         custom_type: item.custom_type.clone().filter(|_| item.memory_type == MemoryType::Custom),
         status,
@@ -84,7 +90,7 @@ fn memory(group: &[Said<'_>], known: &BTreeSet<String>) -> (Memory, Option<Relat
 }
 
 /// Active if any stream holds it; else what happened last.
-fn fate(group: &[Said<'_>], known: &BTreeSet<String>) -> (Status, Option<String>, Option<i64>) {
+fn fate(group: &[Said<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Status, Option<Uuid>, Option<i64>) {
     if group.iter().any(|said| said.fate == Fate::Stands) {
         return (Status::Active, None, None);
     }
@@ -96,9 +102,7 @@ fn fate(group: &[Said<'_>], known: &BTreeSet<String>) -> (Status, Option<String>
     };
     match group.iter().map(|said| &said.fate).max_by_key(|fate| rank(fate)) {
         Some(Fate::Removed { at }) => (Status::Retracted, None, Some(*at)),
-        Some(Fate::Replaced { by, at }) => {
-            (Status::Superseded, by.clone().filter(|by| known.contains(by)), Some(*at))
-        }
+        Some(Fate::Replaced { by, at }) => (Status::Superseded, by.filter(|by| known(by)), Some(*at)),
         Some(Fate::Stated(status)) => (*status, None, None),
         Some(Fate::Stands) | None => (Status::Active, None, None),
     }

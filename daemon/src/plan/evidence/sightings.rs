@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use satchel_pam::time::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{Kind, Stream, Witness};
+use super::{Witness, streams::Name};
 
 /// Evidence in one line of the list.
 struct Line<'a> {
@@ -22,9 +22,9 @@ struct Line<'a> {
 /// Lists `evidence`, which stands in the order of time and has no piece twice.
 pub(super) fn list(evidence: &[&Witness]) -> Vec<Value> {
     let mut lines: Vec<Line<'_>> = Vec::new();
-    let mut series: BTreeMap<Stream<'_>, usize> = BTreeMap::new();
+    let mut series: BTreeMap<Name, usize> = BTreeMap::new();
     for witness in evidence.iter().copied() {
-        let stream = Stream::of(witness).filter(|stream| stream.kind == Kind::Series);
+        let stream = Name::of_series(witness);
         if let Some(&at) = stream.as_ref().and_then(|stream| series.get(stream)) {
             lines[at].last = witness;
             lines[at].count += 1;

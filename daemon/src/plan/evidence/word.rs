@@ -139,6 +139,13 @@ impl Spoken {
     }
 }
 
+impl Spoken {
+    /// The relations that the person drew or took back, by id.
+    pub fn relations(&self) -> impl Iterator<Item = &String> {
+        self.relations.keys()
+    }
+}
+
 /// The acts that count: those that no act undid that counts itself.
 fn counting<'a>(words: &[&'a Word]) -> BTreeSet<&'a str> {
     let mut undoing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

@@ -1,0 +1,125 @@
+//! Pieces of evidence taken apart by memory, so that those on a few memories can be held without all others.
+
+use std::collections::BTreeMap;
+
+use satchel_pam::record::Claim;
+use uuid::Uuid;
+
+use super::{
+    Derived, Document, Fate, Said, Spoken, Witness, document, memory, memory_uuid, nth, outranks, word,
+};
+
+/// What a piece of evidence says of one memory.
+pub struct Saying {
+    /// The piece, with nothing but the item that speaks of the memory.
+    pub witness: Witness,
+    memory: Uuid,
+    /// What became of it; none: it does not count.
+    now: Option<Fate>,
+    /// The same as it was before the import at hand.
+    before: Option<Fate>,
+}
+
+/// What is said of some memories.
+#[derive(Default)]
+pub struct Sayings(Vec<Saying>);
+
+impl Saying {
+    /// Takes the item of `witness` at `place` out; none: there is none.
+    #[must_use]
+    pub fn of(witness: &Witness, place: usize, now: Option<Fate>, before: Option<Fate>) -> Option<Self> {
+        let item = nth(&witness.claim, place)?;
+        let claim = match &witness.claim {
+            Claim::Snapshot { series, .. } => {
+                Claim::Snapshot { series: series.clone(), items: vec![item.clone()] }
+            }
+            claim @ (Claim::Statement(_) | Claim::Edit { .. }) => claim.clone(),
+        };
+        let witness = Witness {
+            id: witness.id.clone(),
+            platform: witness.platform.clone(),
+            account: witness.account.clone(),
+            at: witness.at,
+            conversation: witness.conversation.clone(),
+            message: witness.message.clone(),
+            row: witness.row.clone(),
+            method: witness.method,
+            extractor: witness.extractor.clone(),
+            claim,
+        };
+        Some(Self { memory: memory_uuid(item), witness, now, before })
+    }
+}
+
+impl Sayings {
+    /// Takes `statements`, known or of the import at hand, and what is said in lists, of which only what counts is given. Of several
+    /// statements with one id the one counts that outranks the others.
+    #[must_use]
+    pub fn of(statements: Vec<(Witness, bool)>, listed: Vec<Saying>) -> Self {
+        let mut now: BTreeMap<String, Witness> = BTreeMap::new();
+        let mut before: BTreeMap<String, Witness> = BTreeMap::new();
+        for (witness, fresh) in statements {
+            let take = |among: &mut BTreeMap<String, Witness>, witness: Witness| {
+                if among.get(&witness.id).is_none_or(|other| outranks(&witness, other)) {
+                    among.insert(witness.id.clone(), witness);
+                }
+            };
+            if fresh {
+                take(&mut now, witness);
+            } else {
+                take(&mut before, witness);
+            }
+        }
+        let mut sayings = listed;
+        for (id, witness) in before {
+            let stated = nth(&witness.claim, 0).map(super::stated);
+            let counts = now.get(&id).is_none_or(|fresh| !outranks(fresh, &witness));
+            if counts {
+                now.remove(&id);
+            }
+            sayings.extend(Saying::of(&witness, 0, stated.filter(|_| counts), stated));
+        }
+        sayings.extend(now.into_values().filter_map(|witness| {
+            let stated = nth(&witness.claim, 0).map(super::stated);
+            Saying::of(&witness, 0, stated, None)
+        }));
+        Self(sayings)
+    }
+
+    /// All pieces, each with its one item.
+    pub fn witnesses(&self) -> impl Iterator<Item = &Witness> {
+        self.0.iter().map(|saying| &saying.witness)
+    }
+
+    /// As [`Sayings::witnesses`].
+    pub fn witnesses_mut(&mut self) -> impl Iterator<Item = &mut Witness> {
+        self.0.iter_mut().map(|saying| &mut saying.witness)
+    }
+
+    /// What follows from them, from `documents` and from what the person says; of what is said `now`, or as it was before. `known`
+    /// tells of which memories anything is said at all. None if `stop` says so on the way.
+    pub fn derive<'d>(
+        &self,
+        now: bool,
+        known: &dyn Fn(&Uuid) -> bool,
+        documents: impl IntoIterator<Item = &'d Document>,
+        spoken: &Spoken,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<Derived> {
+        let mut says = Vec::with_capacity(self.0.len());
+        for saying in &self.0 {
+            let Some(fate) = (if now { saying.now } else { saying.before }) else { continue };
+            let Some(item) = nth(&saying.witness.claim, 0) else { continue };
+            says.push(Said { memory: saying.memory, witness: &saying.witness, item, fate });
+        }
+        for witness in &spoken.added {
+            if let Some(item) = nth(&witness.claim, 0) {
+                says.push(Said { memory: memory_uuid(item), witness, item, fate: super::stated(item) });
+            }
+        }
+        let mut derived = memory::combine(says, known, stop)?;
+        let retracted = document::add(&mut derived, documents);
+        word::overlay(&mut derived, spoken, &retracted);
+        Some(derived)
+    }
+}
