@@ -9,6 +9,7 @@ mod settling;
 
 use std::collections::BTreeMap;
 
+use satchel_host::CancelToken;
 use satchel_pam::{
     embedding::Embedding,
     record::{RecordKind, Skip},
@@ -25,7 +26,7 @@ use super::{
 };
 use crate::{
     lineage::{Reports, Sifter},
-    plan::evidence::{Document, name_successors},
+    plan::evidence::{Document, Edge, name_successors},
 };
 use batches::Batches;
 use evidence::{Evidence, Shown, document_report, edge_report, witness_report};
@@ -50,26 +51,18 @@ pub(super) fn settle(
     }
     let reports = reports(store, writer, &tail, record)?;
     points::reached("settling begun");
-    let Tail { relations, embeddings, keys, drawn, vectors: told, withdrawn, applied: _ } = tail;
-    let edges = named::named_edges(relations, &keys, record);
-    let mut vectors = named::named_vectors(embeddings, &keys, record);
     let marked = known::marked(store)?;
     let all = marked || !known::derived_here(store)?;
-    let joining = edges.iter().map(|edge| &edge.relation).chain(&drawn);
-    let stop = || writer.cancel.cancelled();
-    let (whole, sifted) = sift(store, writer, &reports, (joining, &withdrawn, &told))?
-        .sift(all, &stop)?
-        .ok_or(IngestError::Cancelled)?;
+    let joins = Joins::of(tail, record);
+    let sifted = joins.sift(store, writer, &reports)?.sift(all, &|| writer.cancel.cancelled())?;
+    let (whole, sifted) = sifted.ok_or(IngestError::Cancelled)?;
     let ruled = whole.known.spoken.relations().cloned().collect();
     let evidence = Evidence::of(whole);
-    let joined = Joined::of(store, &evidence, (edges, drawn, withdrawn), &writer.cancel, record)?;
-    vectors.extend(named::told_vectors(store, &joined.derived, told, record)?);
-    gate::vectors(store, &mut vectors, record)?;
-    let Shown { changes: vectors, reports: mut own, found } = evidence.vectors(store, vectors)?;
+    let (joined, Shown { changes: vectors, reports: mut own, found }) =
+        joins.follow(store, &evidence, &writer.cancel, record)?;
     own.extend(joined.edges.iter().map(edge_report).collect::<Result<Reports, _>>()?);
-    let (batches, followed) = (Batches::of(&record.id, marked), BTreeMap::new());
     let touched = std::mem::take(&mut writer.touched);
-    let mut settling = Settling { store, batches, touched, ruled, followed };
+    let mut settling = Settling::new(store, Batches::of(&record.id, marked), touched, ruled);
     // First whose it is, so that none is ever nobody's.
     let again = std::mem::take(&mut writer.again).into_iter();
     settling.say(reports.keys().chain(own.keys()).copied().chain(again), writer, record)?;
@@ -91,24 +84,63 @@ pub(super) fn unsettled(by: &str) -> Change {
     known::mark(by)
 }
 
-/// Takes all evidence apart. What relations join, and what has a vector, must be known whether or not it is there.
-fn sift<'a, 'r>(
-    store: &'a Store,
-    writer: &Writer<'_>,
-    reports: &'a Reports,
-    (edges, withdrawn, vectors): (impl Iterator<Item = &'r Relation>, &[(String, i64)], &[Embedding]),
-) -> Result<Sifter<'a>, IngestError> {
-    let sifter = Sifter::until(store, &writer.undone, reports, &|| writer.cancel.cancelled())?;
-    let mut sifter = sifter.ok_or(IngestError::Cancelled)?;
-    edges.for_each(|edge| [&edge.from, &edge.to].into_iter().for_each(|end| sifter.bind(end)));
-    for (id, _) in withdrawn {
-        if let Some(stored) = store.relation(id, None)? {
-            sifter.bind(&stored.relation.from);
-            sifter.bind(&stored.relation.to);
-        }
+/// What an import says of more than one memory, and vectors.
+struct Joins {
+    /// Relations that a run names.
+    edges: Vec<Edge>,
+    /// Relations of documents.
+    drawn: Vec<Relation>,
+    /// Relations that were withdrawn where the document comes from, and when.
+    withdrawn: Vec<(String, i64)>,
+    /// Vectors that a run names.
+    named: Vec<Embedding>,
+    /// Vectors of documents.
+    told: Vec<Embedding>,
+}
+
+impl Joins {
+    fn of(tail: Tail, record: &mut ImportRecord) -> Self {
+        let Tail { relations, embeddings, keys, drawn, vectors: told, withdrawn, applied: _ } = tail;
+        let edges = named::named_edges(relations, &keys, record);
+        let named = named::named_vectors(embeddings, &keys, record);
+        Self { edges, drawn, withdrawn, named, told }
     }
-    vectors.iter().for_each(|vector| sifter.bind(&vector.memory_id));
-    Ok(sifter)
+
+    /// Takes all evidence apart. What relations join, and what has a vector, must be known whether or not it is there.
+    fn sift<'a>(
+        &self,
+        store: &'a Store,
+        writer: &Writer<'_>,
+        reports: &'a Reports,
+    ) -> Result<Sifter<'a>, IngestError> {
+        let sifter = Sifter::until(store, &writer.undone, reports, &|| writer.cancel.cancelled())?;
+        let mut sifter = sifter.ok_or(IngestError::Cancelled)?;
+        let mut bind = |edge: &Relation| [&edge.from, &edge.to].into_iter().for_each(|end| sifter.bind(end));
+        self.edges.iter().map(|edge| &edge.relation).chain(&self.drawn).for_each(&mut bind);
+        for (id, _) in &self.withdrawn {
+            if let Some(stored) = store.relation(id, None)? {
+                bind(&stored.relation);
+            }
+        }
+        self.told.iter().for_each(|vector| sifter.bind(&vector.memory_id));
+        Ok(sifter)
+    }
+
+    /// What follows from `evidence` where memories hang together, and from the vectors.
+    fn follow(
+        self,
+        store: &Store,
+        evidence: &Evidence,
+        cancel: &CancelToken,
+        record: &mut ImportRecord,
+    ) -> Result<(Joined, Shown), IngestError> {
+        let Self { edges, drawn, withdrawn, named: mut vectors, told } = self;
+        let joined = Joined::of(store, evidence, (edges, drawn, withdrawn), cancel, record)?;
+        vectors.extend(named::told_vectors(store, &joined.derived, told, record)?);
+        gate::vectors(store, &mut vectors, record)?;
+        let shown = evidence.vectors(store, vectors)?;
+        Ok((joined, shown))
+    }
 }
 
 /// The evidence of the import, encoded, with what it names by keys named by ids. Documents whose ids the store would not take

@@ -50,17 +50,27 @@ impl Joined {
 }
 
 pub(super) struct Settling<'a> {
-    pub(super) store: &'a Store,
-    pub(super) batches: Batches,
+    store: &'a Store,
+    batches: Batches,
     /// Memories that the import speaks of and that are not counted yet.
-    pub(super) touched: BTreeSet<String>,
+    touched: BTreeSet<String>,
     /// Relations of which the person said something by hand.
-    pub(super) ruled: BTreeSet<String>,
+    ruled: BTreeSet<String>,
     /// Relations that follow in slices: they are stored when all memories are.
-    pub(super) followed: BTreeMap<String, Relation>,
+    followed: BTreeMap<String, Relation>,
 }
 
-impl Settling<'_> {
+impl<'a> Settling<'a> {
+    /// Of an import that speaks of the memories `touched`; of the relations `ruled` the person said something by hand.
+    pub(super) fn new(
+        store: &'a Store,
+        batches: Batches,
+        touched: BTreeSet<String>,
+        ruled: BTreeSet<String>,
+    ) -> Self {
+        Self { store, batches, touched, ruled, followed: BTreeMap::new() }
+    }
+
     /// Notes that the import says what is stored under `keys`.
     pub(super) fn say(
         &mut self,

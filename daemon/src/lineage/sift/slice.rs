@@ -225,13 +225,11 @@ impl Said {
 /// Reads what an import brings, or what is stored.
 pub(super) fn read(store: &Store, reports: &Reports, report: Key) -> Result<Option<Report>, LineageError> {
     const WHAT: &str = "a piece of evidence that was there a moment ago";
-    match reports.get(&report) {
-        Some(json) => Report::decode(json),
-        None => {
-            let stored = store.evidence(report)?.ok_or(LineageError::Unreadable { what: WHAT })?;
-            Report::decode(&stored.json)
-        }
+    if let Some(json) = reports.get(&report) {
+        return Report::decode(json);
     }
+    let stored = store.evidence(report)?.ok_or(LineageError::Unreadable { what: WHAT })?;
+    Report::decode(&stored.json)
 }
 
 fn first(now: &[Fated<Of>], before: &[Fated<Of>]) -> Option<Uuid> {
