@@ -6,6 +6,7 @@
 //! another has said costs sixteen bytes for each conversation.
 
 mod evidence;
+mod packed;
 mod pages;
 mod purged;
 mod reading;
@@ -25,12 +26,13 @@ use uuid::Uuid;
 use crate::plan::groups::Titled;
 
 pub use evidence::{Counted, Report, moved, replay, replay_until};
+pub use packed::Packed;
 pub use pages::{Brought, Key, Pages, brought, left_out, newest};
 pub use purged::{PurgeRecord, Purged};
 pub use reading::Reading;
 pub use rows::{Clan, Places, family_of_row};
 pub use said::{Kept, Said, shown};
-pub use sift::{Reports, Sifted, Sifter, Slice};
+pub use sift::{Sifted, Sifter, Slice};
 
 /// Where entries of conversations stand in the ledger's list: before all else, so that walking them reads nothing else.
 const FIRST: i64 = 1;

@@ -90,14 +90,18 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// What stores it: the note with its length before it, then the account with its import before it.
-    pub(super) fn change(&self) -> serde_json::Result<Change> {
+    /// What is stored of it: the note with its length before it, then the account with its import before it.
+    pub(super) fn value(&self) -> serde_json::Result<Vec<u8>> {
         let length = u32::try_from(self.note.len()).unwrap_or(u32::MAX).to_be_bytes();
         let account = serde_json::to_vec(&self.account)?;
         let import = self.account.import.as_bytes();
-        let value = [length.as_slice(), &self.note, import, &account].concat();
-        Ok(Change::Ledger(LedgerWrite::Piece { digest: self.digest, value }))
+        Ok([length.as_slice(), &self.note, import, &account].concat())
     }
+}
+
+/// What stores the [`Known::value`] of the piece with this digest.
+pub(super) fn change(digest: [u8; 32], value: Vec<u8>) -> Change {
+    Change::Ledger(LedgerWrite::Piece { digest, value })
 }
 
 /// The pieces that a store knows. What an import read that was undone since has to be read again.
@@ -138,20 +142,13 @@ fn split(value: &[u8]) -> Option<(Uuid, Remembered)> {
 mod tests {
     use super::*;
 
-    fn value(known: &Known) -> Option<Vec<u8>> {
-        match known.change() {
-            Ok(Change::Ledger(LedgerWrite::Piece { value, .. })) => Some(value),
-            _ => None,
-        }
-    }
-
     #[test]
     fn note_and_account_come_back() {
         let (said, evidence) = (vec![[7; 16]], vec![[0; 16], [255; 16]]);
         let account =
             Account { import: Uuid::from_u128(5), messages: 3, said, evidence, ..Account::default() };
         let known = Known { digest: [1; 32], note: b"note".to_vec(), account: account.clone() };
-        let read = value(&known).and_then(|value| split(&value));
+        let read = known.value().ok().and_then(|value| split(&value));
         assert_eq!(
             read.as_ref().map(|read| (read.0, read.1.note.as_slice())),
             Some((account.import, &b"note"[..]))

@@ -25,7 +25,7 @@ use super::{
     write::{Writer, of_the_record},
 };
 use crate::{
-    lineage::{Reports, Sifter},
+    lineage::{Packed, Sifter},
     plan::evidence::{Document, Edge, name_successors},
 };
 use batches::Batches;
@@ -60,14 +60,18 @@ pub(super) fn settle(
     let evidence = Evidence::of(whole);
     let (joined, Shown { changes: vectors, reports: mut own, found }) =
         joins.follow(store, &evidence, &writer.cancel, record)?;
-    own.extend(joined.edges.iter().map(edge_report).collect::<Result<Reports, _>>()?);
+    for edge in &joined.edges {
+        let (key, json) = edge_report(edge)?;
+        own.insert(key, json);
+    }
     let touched = std::mem::take(&mut writer.touched);
     let mut settling = Settling::new(store, Batches::of(&record.id, marked), touched, ruled);
     // First whose it is, so that none is ever nobody's.
     let again = std::mem::take(&mut writer.again).into_iter();
     settling.say(reports.keys().chain(own.keys()).copied().chain(again), writer, record)?;
-    settling.store(&own, writer, record)?;
-    settling.store(&reports, writer, record)?;
+    own.into_iter().try_for_each(|(key, json)| settling.store(key, &json, writer, record))?;
+    reports.each(|key, json| settling.store(key, json, writer, record))?;
+    let reports = settling.let_go(reports, writer, record)?;
     settling.put(found.into_iter().map(Change::Evidence), writer, record)?;
     let loose = settling.slices(sifted, &reports, writer, record)?;
     settling.joined(&evidence, joined, writer, record)?;
@@ -111,7 +115,7 @@ impl Joins {
         &self,
         store: &'a Store,
         writer: &Writer<'_>,
-        reports: &'a Reports,
+        reports: &'a Packed,
     ) -> Result<Sifter<'a>, IngestError> {
         let sifter = Sifter::until(store, &writer.undone, reports, &|| writer.cancel.cancelled())?;
         let mut sifter = sifter.ok_or(IngestError::Cancelled)?;
@@ -150,13 +154,13 @@ fn reports(
     writer: &mut Writer<'_>,
     tail: &Tail,
     record: &mut ImportRecord,
-) -> Result<Reports, IngestError> {
+) -> Result<Packed, IngestError> {
     refuse_documents(store, writer, record)?;
     let mut reports = std::mem::take(&mut writer.reports);
     for mut witness in std::mem::take(&mut writer.open) {
         name_successors(&mut witness, &tail.keys);
         let (key, json) = witness_report(&witness)?;
-        reports.insert(key, json);
+        reports.insert(key, &json)?;
     }
     let mut exported = BTreeMap::new();
     for document in std::mem::take(&mut writer.documents) {
@@ -164,7 +168,7 @@ fn reports(
         let last = exported.entry(key).or_insert(document.exported);
         if *last <= document.exported {
             *last = document.exported;
-            reports.insert(key, json);
+            reports.insert(key, &json)?;
         }
     }
     Ok(reports)

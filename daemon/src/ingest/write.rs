@@ -12,14 +12,14 @@ use uuid::Uuid;
 
 use super::{
     IngestError, hand,
-    memo::{Account, Known},
+    memo::{self, Account, Known},
     memories,
     pen::{Held, Pen},
     receipt::ImportRecord,
     run::Normalised,
 };
 use crate::{
-    lineage::{self, Brought, Key, Pages, Reports, Undone},
+    lineage::{self, Brought, Key, Packed, Pages, Undone},
     plan::evidence::{Document, Witness, memories_of, successors},
 };
 
@@ -67,13 +67,13 @@ pub(super) struct Writer<'a> {
     /// Conversations and messages as a dry run would leave them, so that a record met twice counts once as new.
     pub(super) touched: BTreeSet<String>,
     /// Evidence that is not stored yet, encoded.
-    pub(super) reports: Reports,
+    pub(super) reports: Packed,
     /// Evidence that names others by the keys of the run: what they are is known at its end.
     pub(super) open: Vec<Witness>,
     pub(super) documents: Vec<Document>,
     pub(super) evidence: u64,
     /// Pieces that are remembered when their evidence is stored.
-    late: Vec<Change>,
+    late: Packed,
     spilled: Vec<Skip>,
     /// How many of them are stored already, as the beginning of a page.
     begun: usize,
@@ -110,11 +110,11 @@ impl<'a> Writer<'a> {
             waiting: groups::Waiting::default(),
             moved: false,
             touched: BTreeSet::new(),
-            reports: Reports::new(),
+            reports: Packed::default(),
             open: Vec::new(),
             documents: Vec::new(),
             evidence: 0,
-            late: Vec::new(),
+            late: Packed::default(),
             spilled: Vec::new(),
             begun: 0,
             pages: 0,
@@ -196,14 +196,14 @@ impl<'a> Writer<'a> {
         known.account.import = import;
         let Some([said, evidence]) = self.piece.take() else { return Ok(()) };
         (known.account.said, known.account.evidence) = (said, evidence);
-        let late = !known.account.evidence.is_empty();
-        let change =
-            known.change().map_err(|_| IngestError::Unencodable { what: "the account of a piece" })?;
-        if late {
-            self.late.push(change);
-        } else {
+        let value = known.value().map_err(|_| IngestError::Unencodable { what: "the account of a piece" })?;
+        if known.account.evidence.is_empty() {
             self.bytes += known.note.len();
-            self.changes.push(change);
+            self.changes.push(memo::change(known.digest, value));
+        } else {
+            let mut key = Key::default();
+            key.copy_from_slice(&known.digest[..16]);
+            self.late.insert(key, &[known.digest.as_slice(), &value].concat())?;
         }
         Ok(())
     }
@@ -211,10 +211,14 @@ impl<'a> Writer<'a> {
     /// Remembers the pieces whose evidence is stored by now.
     pub(super) fn remember_late(&mut self, record: &mut ImportRecord) -> Result<(), IngestError> {
         let late = std::mem::take(&mut self.late);
-        for batch in late.chunks(LATE_PIECES) {
-            self.commit(batch.to_vec(), record)?;
-        }
-        Ok(())
+        let mut batch = Vec::new();
+        late.each(|_, piece| {
+            if let Some((digest, value)) = piece.split_first_chunk::<32>() {
+                batch.push(memo::change(*digest, value.to_vec()));
+            }
+            if batch.len() == LATE_PIECES { self.commit(std::mem::take(&mut batch), record) } else { Ok(()) }
+        })?;
+        if batch.is_empty() { Ok(()) } else { self.commit(batch, record) }
     }
 
     /// Keeps evidence for the end, so that it is stored together with the memories that follow from it, and no other import
@@ -231,7 +235,7 @@ impl<'a> Writer<'a> {
             if let Some([_, evidence]) = &mut self.piece {
                 evidence.push(key);
             }
-            self.reports.insert(key, json);
+            self.reports.insert(key, &json)?;
         }
         Ok(())
     }

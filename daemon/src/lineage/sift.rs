@@ -10,15 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_store::{Store, key_of};
 
-use super::{Brought, Counted, Key, LineageError, Report, Undone, left_out};
+use super::{Brought, Counted, Key, LineageError, Packed, Report, Undone, left_out};
 use crate::plan::evidence::{
     Deed, Fate, Fated, Streams, Witness, Word, items_of, memories_of, memory_id, outranks,
 };
 
 pub use slice::{Sifted, Slice};
-
-/// The evidence of an import, encoded, by the keys under which it is stored.
-pub type Reports = BTreeMap<Key, Vec<u8>>;
 
 /// A statement, or a memory of a document.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,7 +54,7 @@ struct Lists {
 /// Evidence on its way to be taken apart.
 pub struct Sifter<'a> {
     store: &'a Store,
-    reports: &'a Reports,
+    reports: &'a Packed,
     /// Evidence that speaks of more than one memory, but for lists.
     whole: Counted,
     lists: Lists,
@@ -77,7 +74,7 @@ impl<'a> Sifter<'a> {
     pub fn until(
         store: &'a Store,
         undone: &Undone,
-        reports: &'a Reports,
+        reports: &'a Packed,
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Self>, LineageError> {
         let left_out = left_out(store, Brought::Evidence, undone)?;
@@ -92,13 +89,12 @@ impl<'a> Sifter<'a> {
                 sifter.take(record.id, &record.json, false)?;
             }
         }
-        for (key, json) in reports {
-            if stop() {
-                return Ok(None);
-            }
-            sifter.take(*key, json, true)?;
-        }
-        Ok(Some(sifter))
+        let mut stopped = false;
+        reports.each(|key, json| {
+            stopped = stopped || stop();
+            if stopped { Ok(()) } else { sifter.take(key, json, true) }
+        })?;
+        Ok((!stopped).then_some(sifter))
     }
 
     /// Says that what follows for this memory hangs together with others.

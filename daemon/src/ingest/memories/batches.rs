@@ -19,6 +19,8 @@ pub(super) struct Batches {
     by: Option<String>,
     /// Whether the ledger says that what is stored is not all.
     pub(super) marked: bool,
+    /// Whether a batch was full.
+    pub(super) begun: bool,
 }
 
 impl Batches {
@@ -40,6 +42,7 @@ impl Batches {
                 self.batch.push(known::mark(by));
                 self.marked = true;
             }
+            self.begun = true;
             self.commit(writer, record)?;
         }
         Ok(())

@@ -12,7 +12,7 @@ use satchel_store::{Change, EvidenceWrite, Store, key_of};
 use crate::{
     ingest::IngestError,
     lineage::{
-        Key, Reports, Slice,
+        Key, Slice,
         vectors::{self, Place},
     },
     plan::evidence::{Derived, Document, Edge, Named, Vector, Witness},
@@ -117,7 +117,7 @@ pub(super) struct Shown {
     /// What shows those that stand, and keeps the others.
     pub(super) changes: Vec<Change>,
     /// That the import brought them.
-    pub(super) reports: Reports,
+    pub(super) reports: BTreeMap<Key, Vec<u8>>,
     /// Vectors that were stored before it was noted who brought them.
     pub(super) found: Vec<EvidenceWrite>,
 }

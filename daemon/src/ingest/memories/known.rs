@@ -9,7 +9,7 @@ use satchel_store::{Change, Ledger, LedgerWrite, Store, StoreError};
 use super::Batches;
 use crate::{
     ingest::{IngestError, receipt::ImportRecord, run::Tail, write::Writer},
-    lineage::{Brought, Key, Pages},
+    lineage::{Brought, Key, Packed, Pages},
 };
 
 /// The mark; its value is the import that set it, a change by hand, or nothing.
@@ -66,11 +66,11 @@ pub(super) fn settle(
         return Ok(false);
     }
     let Some(mut keys) = stored_keys(store, writer)? else { return Ok(false) };
+    writer.reports = Packed::default();
     for id in std::mem::take(&mut writer.touched) {
         writer.wanted()?;
         count(store, &id, record)?;
     }
-    writer.reports.clear();
     keys.append(&mut writer.again);
     let mut pages = Pages::new(writer.origin.import.unwrap_or_default(), Brought::Evidence);
     let mut batches = Batches::default();
@@ -98,7 +98,7 @@ pub(super) fn count(store: &Store, id: &str, record: &mut ImportRecord) -> Resul
 
 /// The keys of the import's evidence, if every piece is stored.
 fn stored_keys(store: &Store, writer: &Writer<'_>) -> Result<Option<Vec<Key>>, IngestError> {
-    let mut keys = Vec::with_capacity(writer.reports.len());
+    let mut keys = Vec::new();
     for key in writer.reports.keys() {
         writer.wanted()?;
         if !store.has_evidence(*key)? {

@@ -13,7 +13,7 @@ use crate::{
         receipt::{Difference, DifferenceKind, ImportRecord},
         write::Writer,
     },
-    lineage::{Brought, Key, Pages, Reports, Sifted, moved},
+    lineage::{Brought, Key, Packed, Pages, Sifted, moved},
     plan::evidence::{Derived, Document, Edge, add_edges},
 };
 
@@ -85,20 +85,33 @@ impl<'a> Settling<'a> {
         self.put(pages.rest(), writer, record)
     }
 
-    /// Stores those of the `reports` that are not stored.
+    /// Stores a piece of evidence, unless it is stored.
     pub(super) fn store(
         &mut self,
-        reports: &Reports,
+        id: Key,
+        json: &[u8],
         writer: &mut Writer<'_>,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
-        for (id, json) in reports {
-            if !self.store.has_evidence(*id)? {
-                let write = EvidenceWrite { id: *id, json: json.clone() };
-                self.put([Change::Evidence(write)], writer, record)?;
-            }
+        if self.store.has_evidence(id)? {
+            return Ok(());
         }
-        Ok(())
+        let json = json.to_vec();
+        self.put([Change::Evidence(EvidenceWrite { id, json })], writer, record)
+    }
+
+    /// Lets go of `reports` that are stored: they are read from the store from now on. Few wait, to be stored with what follows.
+    pub(super) fn let_go(
+        &mut self,
+        reports: Packed,
+        writer: &mut Writer<'_>,
+        record: &mut ImportRecord,
+    ) -> Result<Packed, IngestError> {
+        if writer.dry_run || !self.batches.begun {
+            return Ok(reports);
+        }
+        self.batches.commit(writer, record)?;
+        Ok(Packed::default())
     }
 
     pub(super) fn put(
@@ -114,7 +127,7 @@ impl<'a> Settling<'a> {
     pub(super) fn slices(
         &mut self,
         mut sifted: Sifted,
-        reports: &Reports,
+        reports: &Packed,
         writer: &mut Writer<'_>,
         record: &mut ImportRecord,
     ) -> Result<Sifted, IngestError> {

@@ -9,9 +9,9 @@ use satchel_pam::record::Claim;
 use satchel_store::{Store, key_of};
 use uuid::Uuid;
 
-use super::{Fated, Loose, Of, Reports};
+use super::{Fated, Loose, Of};
 use crate::{
-    lineage::{Counted, Key, LineageError, Places, Report},
+    lineage::{Counted, Key, LineageError, Packed, Places, Report},
     plan::evidence::{Derived, Document, Fate, Saying, Sayings, Spoken, Witness, memory_id, nth},
 };
 
@@ -64,7 +64,7 @@ impl Sifted {
         bound: &BTreeSet<Key>,
         whole: Counted,
         store: &Store,
-        reports: &Reports,
+        reports: &Packed,
     ) -> Result<Slice, LineageError> {
         self.bound.clone_from(bound);
         let spoken = Spoken::of(&whole.words);
@@ -108,7 +108,7 @@ impl Sifted {
     ///
     /// # Errors
     /// When store or ledger do not read.
-    pub fn next(&mut self, store: &Store, reports: &Reports) -> Result<Option<Slice>, LineageError> {
+    pub fn next(&mut self, store: &Store, reports: &Packed) -> Result<Option<Slice>, LineageError> {
         let [loose, now, before] =
             [self.at[0]..self.loose.len(), self.at[1]..self.now.len(), self.at[2]..self.before.len()];
         if loose.is_empty() && now.is_empty() && before.is_empty() {
@@ -138,7 +138,7 @@ impl Sifted {
         &mut self,
         (loose, now, before): (&[Loose], &[Fated<Of>], &[Fated<Of>]),
         mut known: Counted,
-        (store, reports): (&Store, &Reports),
+        (store, reports): (&Store, &Packed),
     ) -> Result<Slice, LineageError> {
         let (mut documents, mut statements) = (Vec::new(), Vec::new());
         for one in loose {
@@ -161,7 +161,7 @@ impl Sifted {
         &mut self,
         now: &[Fated<Of>],
         before: &[Fated<Of>],
-        (store, reports): (&Store, &Reports),
+        (store, reports): (&Store, &Packed),
     ) -> Result<Vec<Saying>, LineageError> {
         let mut wanted: BTreeMap<Key, BTreeMap<usize, [Option<Fate>; 2]>> = BTreeMap::new();
         for (which, fates) in [now, before].into_iter().enumerate() {
@@ -223,10 +223,10 @@ impl Said {
 }
 
 /// Reads what an import brings, or what is stored.
-pub(super) fn read(store: &Store, reports: &Reports, report: Key) -> Result<Option<Report>, LineageError> {
+pub(super) fn read(store: &Store, reports: &Packed, report: Key) -> Result<Option<Report>, LineageError> {
     const WHAT: &str = "a piece of evidence that was there a moment ago";
-    if let Some(json) = reports.get(&report) {
-        return Report::decode(json);
+    if let Some(json) = reports.get(&report)? {
+        return Report::decode(&json);
     }
     let stored = store.evidence(report)?.ok_or(LineageError::Unreadable { what: WHAT })?;
     Report::decode(&stored.json)

@@ -110,7 +110,7 @@ fn encode(report: &Report) -> (Key, Vec<u8>) {
     }
 }
 
-fn keep(store: &Store, reports: &Reports) {
+fn keep(store: &Store, reports: &BTreeMap<Key, Vec<u8>>) {
     let changes = reports.iter();
     let changes = changes.map(|(id, json)| Change::Evidence(EvidenceWrite { id: *id, json: json.clone() }));
     let changes: Vec<Change> = changes.collect();
@@ -120,12 +120,18 @@ fn keep(store: &Store, reports: &Reports) {
     }
 }
 
+fn packed(reports: impl IntoIterator<Item = (Key, Vec<u8>)>) -> Packed {
+    let mut packed = Packed::default();
+    reports.into_iter().for_each(|(key, json)| packed.insert(key, &json).unwrap());
+    packed
+}
+
 fn open(dir: &std::path::Path) -> Store {
     Store::open(dir, OpenOptions::default(), &mut |_| {}).unwrap()
 }
 
 /// What follows slice by slice, and how many there were.
-fn sifted(store: &Store, fresh: &Reports, all: bool, size: usize) -> (Derived, usize) {
+fn sifted(store: &Store, fresh: &Packed, all: bool, size: usize) -> (Derived, usize) {
     let never = || false;
     let sifter = Sifter::until(store, &Undone::new(), fresh, &never).unwrap().unwrap();
     let (whole, mut sifted) = sifter.sift(all, &never).unwrap().unwrap();
@@ -149,7 +155,7 @@ fn sifted(store: &Store, fresh: &Reports, all: bool, size: usize) -> (Derived, u
 }
 
 /// The memories as they were before the import, slice by slice.
-fn before(store: &Store, fresh: &Reports) -> BTreeMap<String, satchel_pam::memory::Memory> {
+fn before(store: &Store, fresh: &Packed) -> BTreeMap<String, satchel_pam::memory::Memory> {
     let never = || false;
     let sifter = Sifter::until(store, &Undone::new(), fresh, &never).unwrap().unwrap();
     let (whole, mut sifted) = sifter.sift(true, &never).unwrap().unwrap();
@@ -170,9 +176,9 @@ proptest! {
     ) {
         let [one, both] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let (store, whole) = (open(one.path()), open(both.path()));
-        let mut stored: Reports = stored.into_iter().collect();
+        let mut stored: BTreeMap<Key, Vec<u8>> = stored.into_iter().collect();
         // An import brings no edges and words so, and nothing that was erased.
-        let (fresh, others): (Reports, Reports) = fresh.into_iter().partition(|(_, json)| {
+        let (fresh, others): (BTreeMap<Key, Vec<u8>>, BTreeMap<Key, Vec<u8>>) = fresh.into_iter().partition(|(_, json)| {
             let erased = r#"{"statement":{"content":"","#;
             !Edge::is(json) && !Word::is(json) && !String::from_utf8_lossy(json).contains(erased)
         });
@@ -180,6 +186,7 @@ proptest! {
         keep(&store, &stored);
         keep(&whole, &stored);
         keep(&whole, &fresh);
+        let fresh = packed(fresh);
         let at_once = Counted::of(&whole, &Undone::new()).unwrap().derive();
         let (together, _) = sifted(&store, &fresh, true, size);
         prop_assert_eq!(&together.memories, &at_once.memories);
@@ -207,7 +214,7 @@ fn a_slice_holds_no_more_than_its_size_and_cuts_no_memory() {
     let reports = (0..40).map(|n| {
         encode(&witness(&format!("{n}"), n, Claim::Statement(item(usize::try_from(n % 8).unwrap(), None))))
     });
-    let (derived, slices) = sifted(&store, &reports.collect(), true, 5);
+    let (derived, slices) = sifted(&store, &packed(reports), true, 5);
     assert_eq!((derived.memories.len(), slices), (8, 8));
     let evidence =
         |memory: &satchel_pam::memory::Memory| memory.metadata["satchel"]["evidence_count"].as_u64();
