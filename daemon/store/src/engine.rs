@@ -5,6 +5,7 @@ mod leaf;
 pub(crate) mod leaves;
 pub(crate) mod sealed;
 pub(crate) mod tree;
+mod wrap;
 
 use crate::keys::{self, Id16};
 

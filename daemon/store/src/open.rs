@@ -292,7 +292,7 @@ fn inhabited(house: &dyn House, segments: &Segments) -> Result<Arc<dyn Engine>, 
         Some(seal) => Arc::new(SealedEngine::new(engine, seal.clone())),
         None => engine,
     };
-    Ok(Arc::new(Leaves::new(engine)))
+    Ok(Arc::new(Leaves::new(engine)?))
 }
 
 fn trusted(house: &dyn House, segments: &Segments) -> Result<(Arc<dyn Engine>, Meta), String> {

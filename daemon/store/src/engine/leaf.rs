@@ -1,6 +1,6 @@
 //! One leaf: neighbouring entries in one value, each key without what it shares with the key before it.
 
-use super::{Changes, Pair};
+use super::Pair;
 use crate::{
     codec::{Malformed, Put, Take},
     value,
@@ -17,9 +17,8 @@ pub(super) struct Entries<'a> {
 
 impl<'a> Entries<'a> {
     /// `key` is the leaf's own.
-    pub(super) fn new(key: &[u8], leaf: &'a [u8]) -> Result<Self, Malformed> {
-        let entries = leaf.strip_prefix(value::plain().as_slice()).ok_or(Malformed("has no envelope"))?;
-        Ok(Self { take: Take(entries), key: key.to_vec() })
+    pub(super) fn new(key: &[u8], leaf: &'a [u8]) -> Self {
+        Self { take: Take(leaf), key: key.to_vec() }
     }
 
     /// Returns the next key, which is lent until the one after it, and its value.
@@ -74,7 +73,7 @@ impl Leaf {
 
     pub(super) fn read(key: Vec<u8>, leaf: &[u8]) -> Result<Self, Malformed> {
         let mut entries = Vec::new();
-        let mut reader = Entries::new(&key, leaf)?;
+        let mut reader = Entries::new(&key, leaf);
         while let Some((key, content)) = reader.next()? {
             entries.push((key.to_vec(), content.to_vec()));
         }
@@ -116,20 +115,17 @@ impl Leaf {
         }
     }
 
-    /// Writes the leaf, in pieces if it has become longer than `limit`.
+    /// Returns what is to be written, if anything is: the leaf, in pieces if it has become longer than `limit`, or that it goes.
     ///
     /// The first piece keeps the key, so that the pieces stand for the same keys as the leaf did. Where keys came at one end only,
     /// more will come there: the piece at that end gets the room.
-    pub(super) fn write(self, limit: usize, out: &mut Changes) {
+    pub(super) fn write(self, limit: usize) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
         let Self { key, entries, stood, changed, lower, higher } = self;
         if !changed {
-            return;
+            return Vec::new();
         }
         if entries.is_empty() {
-            if stood.is_some() {
-                out.delete(key);
-            }
-            return;
+            return stood.map(|_| (key, None)).into_iter().collect();
         }
         let sizes = sizes(&key, &entries);
         let ends = match (lower, higher) {
@@ -137,20 +133,21 @@ impl Leaf {
             (true, false) => from_the_end(&sizes, limit),
             (false, _) => from_the_start(&sizes, limit),
         };
-        let mut start = 0;
+        let (mut pieces, mut start) = (Vec::with_capacity(ends.len()), 0);
         for end in ends {
             let piece = &entries[start..end];
             let first = if start == 0 { key.clone() } else { piece[0].0.clone() };
             let bytes = encode(&first, piece);
-            out.put(first, bytes);
+            pieces.push((first, Some(bytes)));
             start = end;
         }
+        pieces
     }
 }
 
 fn encode(key: &[u8], entries: &[Pair]) -> Vec<u8> {
     let plain = value::plain();
-    let (mut out, mut before) = (plain.clone(), key);
+    let (mut out, mut before) = (Vec::new(), key);
     for (key, value) in entries {
         let shared = shared(before, key);
         out.put_varint(shared as u64);

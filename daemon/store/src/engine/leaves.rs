@@ -15,6 +15,7 @@ use super::{
     Changes, Engine, EngineError, Pair,
     leaf::{Entries, Leaf},
     next_key,
+    wrap::Wrap,
 };
 use crate::{
     blob::hex,
@@ -25,8 +26,8 @@ use crate::{
 /// Most bytes of a leaf of list entries and the like. Each change of an entry writes its leaf anew, so a leaf is short: at twice the
 /// length a third more is written in all, for 15 bytes less memory a record.
 pub(crate) const SHORT: usize = 512;
-/// Most bytes of a leaf of records, which are longer. One that is longer still has a leaf of its own.
-pub(crate) const LONG: usize = 2 << 10;
+/// Most bytes of a leaf of records, which are longer, before it is packed. One that is longer still has a leaf of its own.
+pub(crate) const LONG: usize = 4 << 10;
 /// How many entries a leaf is taken to have by a reader who wants a number of them.
 const USUAL: usize = 6;
 /// Most leaves that are fetched at once.
@@ -35,18 +36,35 @@ const FETCHED: usize = 32;
 /// Keeps the small entries of another engine together.
 pub(crate) struct Leaves {
     inner: Arc<dyn Engine>,
+    wrap: Wrap,
     /// Held from when a leaf is read to be changed until it is written.
     writer: Mutex<()>,
 }
 
 impl Leaves {
-    pub(crate) fn new(inner: Arc<dyn Engine>) -> Self {
-        Self { inner, writer: Mutex::new(()) }
+    pub(crate) fn new(inner: Arc<dyn Engine>) -> Result<Self, EngineError> {
+        let wrap = Wrap::new().map_err(|error| EngineError(error.to_string()))?;
+        Ok(Self { inner, wrap, writer: Mutex::new(()) })
+    }
+
+    /// Returns leaves whose own keys are in a range.
+    fn leaves(
+        &self,
+        from: &[u8],
+        until: &[u8],
+        limit: usize,
+        reverse: bool,
+    ) -> Result<Vec<Pair>, EngineError> {
+        let mut leaves = self.inner.scan(from, until, limit, reverse)?;
+        for (key, bytes) in &mut leaves {
+            *bytes = self.wrap.unwrap(std::mem::take(bytes)).map_err(|error| broken(key, error))?;
+        }
+        Ok(leaves)
     }
 
     /// Returns the leaf that a key belongs to.
     fn leaf_of(&self, key: &[u8]) -> Result<Option<Pair>, EngineError> {
-        Ok(self.inner.scan(&key[..1], &next_key(key), 1, true)?.pop())
+        Ok(self.leaves(&key[..1], &next_key(key), 1, true)?.pop())
     }
 
     /// Brings entries into their leaves.
@@ -64,10 +82,7 @@ impl Leaves {
             leaf.set(key, value);
             open = Some(leaf);
         }
-        if let Some(leaf) = open {
-            close(leaf, out);
-        }
-        Ok(())
+        open.map_or(Ok(()), |leaf| self.close(leaf, out))
     }
 
     /// Returns the leaf of a key, which may be the one that is open; else that one is written.
@@ -78,12 +93,24 @@ impl Leaves {
             if leaf.key() == leaf_key {
                 return Ok(leaf);
             }
-            close(leaf, out);
+            self.close(leaf, out)?;
         }
         match found {
             None => Ok(Leaf::empty(key[..1].to_vec())),
             Some((key, bytes)) => Leaf::read(key.clone(), &bytes).map_err(|error| broken(&key, error)),
         }
+    }
+
+    fn close(&self, leaf: Leaf, out: &mut Changes) -> Result<(), EngineError> {
+        let limit = limit(leaf.key()[0]);
+        for (key, bytes) in leaf.write(limit) {
+            let Some(bytes) = bytes else {
+                out.delete(key);
+                continue;
+            };
+            out.put(key, self.wrap.wrap(&bytes).map_err(|error| EngineError(error.to_string()))?);
+        }
+        Ok(())
     }
 
     fn forward(&self, from: &[u8], until: &[u8], limit: usize) -> Result<Vec<Pair>, EngineError> {
@@ -100,7 +127,7 @@ impl Leaves {
             let after = leaves.last().map_or_else(|| from.to_vec(), |(key, _)| next_key(key));
             let count = ((limit - found.len()) / USUAL).clamp(1, FETCHED);
             if found.len() < limit && after.as_slice() < until {
-                leaves = self.inner.scan(&after, until, count, false)?;
+                leaves = self.leaves(&after, until, count, false)?;
             } else {
                 leaves.clear();
             }
@@ -113,7 +140,7 @@ impl Leaves {
     fn backward(&self, from: &[u8], until: &[u8], limit: usize) -> Result<Vec<Pair>, EngineError> {
         let (mut found, mut end) = (Vec::new(), until.to_vec());
         while found.len() < limit && from < end.as_slice() {
-            let Some((key, bytes)) = self.inner.scan(&from[..1], &end, 1, true)?.pop() else { break };
+            let Some((key, bytes)) = self.leaves(&from[..1], &end, 1, true)?.pop() else { break };
             let entries = within(&key, &bytes, from, &end, usize::MAX)?;
             let room = limit - found.len();
             found.extend(entries.into_iter().rev().take(room));
@@ -133,7 +160,7 @@ fn within(
 ) -> Result<Vec<Pair>, EngineError> {
     let broken = |error| broken(leaf, error);
     let mut found = Vec::new();
-    let mut entries = Entries::new(leaf, bytes).map_err(broken)?;
+    let mut entries = Entries::new(leaf, bytes);
     while let Some((entry, content)) = entries.next().map_err(broken)? {
         if found.len() == limit || entry >= until {
             break;
@@ -145,20 +172,18 @@ fn within(
     Ok(found)
 }
 
-fn close(leaf: Leaf, out: &mut Changes) {
-    let limit = match leaf.key().first() {
-        Some(
-            &(keys::MEMORY
-            | keys::EVIDENCE
-            | keys::RELATION
-            | keys::CHANGES
-            | keys::LEDGER
-            | keys::ISSUES
-            | keys::PIECE),
-        ) => LONG,
-        Some(_) | None => SHORT,
-    };
-    leaf.write(limit, out);
+/// Most bytes of a leaf of this kind that has more than one entry.
+fn limit(kind: u8) -> usize {
+    match kind {
+        keys::MEMORY
+        | keys::EVIDENCE
+        | keys::RELATION
+        | keys::CHANGES
+        | keys::LEDGER
+        | keys::ISSUES
+        | keys::PIECE => LONG,
+        _ => SHORT,
+    }
 }
 
 /// Whether an entry lies in a leaf. The record about the whole is alone, and those of conversations are long.

@@ -74,7 +74,7 @@ impl MapEngine {
 
     /// The content without regard to the leaves that it lies in; of a plain store.
     pub(super) fn entries(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
-        let leaves = Leaves::new(Arc::new(self.clone()));
+        let leaves = Leaves::new(Arc::new(self.clone())).unwrap();
         let of = |kind: u8| leaves.scan(&[kind], &[kind + 1], usize::MAX, false).unwrap();
         (0..u8::MAX).flat_map(of).collect()
     }
