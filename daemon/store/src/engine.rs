@@ -1,8 +1,11 @@
 //! What the store needs of its engine: five calls, so that another engine can stand here.
 
 pub(crate) mod house;
+mod leaf;
+pub(crate) mod leaves;
 pub(crate) mod sealed;
 pub(crate) mod tree;
+mod wrap;
 
 use crate::keys::{self, Id16};
 
@@ -95,7 +98,7 @@ pub(crate) fn walk<E: From<EngineError>>(
 }
 
 /// Returns the first key after `key`.
-fn next_key(key: &[u8]) -> Vec<u8> {
+pub(crate) fn next_key(key: &[u8]) -> Vec<u8> {
     let mut next = Vec::with_capacity(key.len() + 1);
     next.extend_from_slice(key);
     next.push(0);

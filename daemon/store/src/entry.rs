@@ -2,6 +2,7 @@
 
 mod model;
 
+use satchel_pam::hash::ContentHash;
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -65,7 +66,7 @@ pub(crate) struct EmbeddingEntry {
 }
 
 /// What lists filter memories by.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Facets {
     pub(crate) memory_type: String,
     pub(crate) status: String,
@@ -75,7 +76,7 @@ pub(crate) struct Facets {
     pub(crate) updated: i64,
     pub(crate) tags: Vec<String>,
     pub(crate) conversation: Option<String>,
-    pub(crate) content_hash: String,
+    pub(crate) content_hash: ContentHash,
 }
 
 /// A line of the list of conversations, without the revision.
@@ -112,8 +113,11 @@ impl Facets {
         out.put_signed(*created);
         out.put_signed(*updated);
         put_texts(out, tags);
-        put_option(out, conversation.as_deref());
-        out.put_bytes(content_hash.as_bytes());
+        out.put_u8(u8::from(conversation.is_some()));
+        if let Some(conversation) = conversation {
+            out.put_id(conversation);
+        }
+        out.extend_from_slice(content_hash.as_bytes());
     }
 
     pub(crate) fn take(take: &mut Take<'_>) -> Result<Self, Malformed> {
@@ -125,8 +129,8 @@ impl Facets {
             created: take.signed()?,
             updated: take.signed()?,
             tags: take_texts(take)?,
-            conversation: take_option(take)?,
-            content_hash: take.text()?.to_owned(),
+            conversation: if take.u8()? == 0 { None } else { Some(take.id()?) },
+            content_hash: ContentHash::from_bytes(take.array()?),
         })
     }
 }

@@ -22,6 +22,7 @@ use crate::{
     engine::{
         Engine, EngineError,
         house::{House, SledHouse},
+        leaves::Leaves,
         sealed::SealedEngine,
     },
     error::{FSYNC, StoreError},
@@ -287,10 +288,11 @@ fn engine(
 /// Opens the engine; that of an encrypted store seals.
 fn inhabited(house: &dyn House, segments: &Segments) -> Result<Arc<dyn Engine>, EngineError> {
     let engine = house.open()?;
-    Ok(match &segments.home.seal {
+    let engine = match &segments.home.seal {
         Some(seal) => Arc::new(SealedEngine::new(engine, seal.clone())),
         None => engine,
-    })
+    };
+    Ok(Arc::new(Leaves::new(engine)?))
 }
 
 fn trusted(house: &dyn House, segments: &Segments) -> Result<(Arc<dyn Engine>, Meta), String> {

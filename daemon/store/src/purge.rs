@@ -228,7 +228,7 @@ fn look(visit: &Visit<'_>, eraser: &mut dyn Eraser, bodies: &mut Bodies) -> Resu
                     frame.push(start..start.saturating_add(length));
                 }
             }
-            Entry::Memory(memory) if eraser.memory(&memory.id, &memory.facets.content_hash) => {
+            Entry::Memory(memory) if eraser.memory(&memory.id, &memory.facets.content_hash.to_string()) => {
                 eraser.look(Text::Said(&memory.id));
             }
             entry => {
@@ -288,7 +288,9 @@ impl Editor<'_> {
     /// Takes content out of one change; answers whether it held some.
     fn entry(&mut self, entry: &mut Entry) -> Result<bool, StoreError> {
         match entry {
-            Entry::Memory(memory) if self.eraser.memory(&memory.id, &memory.facets.content_hash) => {
+            Entry::Memory(memory)
+                if self.eraser.memory(&memory.id, &memory.facets.content_hash.to_string()) =>
+            {
                 *memory = content::without_memory(memory)?;
             }
             Entry::Conversation(conversation) if self.eraser.conversation(&conversation.summary.id) => {

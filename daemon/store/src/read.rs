@@ -3,6 +3,7 @@
 pub(crate) mod conversation;
 mod evidence;
 mod feed;
+mod ids;
 mod ledger;
 pub(crate) mod memory;
 mod relation;

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Version of keys and values; another one in the database means that it is built again.
-pub(crate) const SCHEMA: u16 = 3;
+pub(crate) const SCHEMA: u16 = 4;
 /// Longest text kept in a value; longer ones are read from the journal, so that values stay under 64 KiB.
 pub(crate) const INLINE: usize = 32 << 10;
 pub(crate) const ENVELOPE: u8 = 1;

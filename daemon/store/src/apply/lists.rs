@@ -73,8 +73,9 @@ pub(super) fn list_memory(
     let mut entries = Vec::new();
     for (list, sort) in lists(engine, facets) {
         let value = value::list_entry(end, |out| {
-            // With the other tags in each, a memory of n tags would take n² bytes.
-            if !matches!(list, List::MemoriesTagged(_)) {
+            // The lists that are walked from end to end say what filters ask for. The others are short, and with the other tags in
+            // the entry of each tag a memory of n tags would take n² bytes.
+            if matches!(list, List::MemoriesUpdated | List::MemoriesCreated) {
                 facets.put(out);
             }
         });
@@ -103,7 +104,7 @@ pub(crate) fn lists(engine: &dyn Engine, facets: &Facets) -> Vec<(List, u64)> {
     let mut lists = vec![
         (List::MemoriesUpdated, newest),
         (List::MemoriesCreated, keys::ascending(facets.created)),
-        (List::MemoriesHashed(engine.blind(&facets.content_hash)), newest),
+        (List::MemoriesHashed(engine.blind(&facets.content_hash.to_string())), newest),
     ];
     if let Some(conversation) = &facets.conversation {
         lists.push((List::MemoriesOf(keys::id16(conversation)), newest));

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     change::{EvidenceWrite, Origin},
-    codec::Take,
+    codec::{Take, canonical_uuid},
     engine::Changes,
     entry::{ConversationEntry, EmbeddingEntry, Facets, MemoryEntry, RelationEntry, Summary, content_digest},
     error::StoreError,
@@ -57,6 +57,8 @@ impl Applier {
                 history(&mut changes, keys::OLD_MEMORY, id, &old.stored, by.origin, entries);
                 stored.listed = self.unlist(&mut changes, keys::OLD_MEMORY, id, &old.stored, by.origin)?;
             }
+            // The records themselves stand in the order of ids that are UUIDs.
+            None if canonical_uuid(&entry.id).is_some() => {}
             None => changes.put(keys::memory_id(&entry.id), [value::plain(), id.to_vec()].concat()),
         }
         if !withdrawn {

@@ -32,7 +32,7 @@ pub(crate) fn facets(memory: &Memory) -> Facets {
         updated: memory.temporal.updated_at.map_or(created, satchel_pam::time::Timestamp::micros),
         tags: memory.tags.clone(),
         conversation: memory.provenance.conversation_ref.clone(),
-        content_hash: memory.content_hash.to_string(),
+        content_hash: memory.content_hash,
     }
 }
 

@@ -117,7 +117,7 @@ impl Store {
         Ok(rows.page())
     }
 
-    /// Few rows of a selective list whose entries have facets, sorted by creation.
+    /// Few rows of a selective list, sorted by creation.
     fn sorted(
         &self,
         query: &MemoryQuery,
@@ -128,9 +128,9 @@ impl Store {
     ) -> Result<Page<MemoryRecord>, StoreError> {
         let mut found = Vec::new();
         engine::walk::<StoreError>(self.engine(), &list.prefix(), None, |key, value| {
-            if let Some((Some(facets), id)) = row(key, value, at)?
-                && matches(query, &facets)
-            {
+            let Some((_, id)) = row(key, value, at)? else { return Ok(true) };
+            let facets = self.memory_by_key(id, at)?.map(|record| facets(&record.memory));
+            if let Some(facets) = facets.filter(|facets| matches(query, facets)) {
                 found.push((sort_key(query.order, &facets, id), id));
             }
             Ok(true)
@@ -185,36 +185,20 @@ impl Store {
         Ok(rows.page())
     }
 
-    /// A page in the order of ids, which never change: the list has no versions.
-    fn by_id(
-        &self,
-        query: &MemoryQuery,
-        after: Option<&Cursor>,
-        limit: usize,
-        at: Revision,
-    ) -> Result<Page<MemoryRecord>, StoreError> {
-        let mut rows = Rows::new(limit);
-        let prefix = [keys::MEMORY_ID];
-        engine::walk::<StoreError>(self.engine(), &prefix, after.map(Cursor::as_bytes), |key, value| {
-            let id = read(value, "the list of ids", |mut take| take.array())?;
-            let record = self.memory_by_key(id, at)?.filter(|record| !record.withdrawn);
-            let Some(record) = record else { return Ok(true) };
-            let facets = facets(&record.memory);
-            Ok(!matches(query, &facets) || rows.push(key, record))
-        })?;
-        Ok(rows.page())
-    }
-
-    fn memory_by_key(&self, id: Id16, at: Revision) -> Result<Option<MemoryRecord>, StoreError> {
+    pub(super) fn memory_by_key(&self, id: Id16, at: Revision) -> Result<Option<MemoryRecord>, StoreError> {
         self.memory_value(id)?.map_or(Ok(None), |value| self.memory_at(value, at))
     }
 
-    fn memory_value(&self, id: Id16) -> Result<Option<MemoryValue>, StoreError> {
+    pub(super) fn memory_value(&self, id: Id16) -> Result<Option<MemoryValue>, StoreError> {
         let value = self.engine().get(&keys::object(keys::MEMORY, id))?;
         value.map(|value| read(&value, "a memory", MemoryValue::take)).transpose()
     }
 
-    fn memory_at(&self, value: MemoryValue, at: Revision) -> Result<Option<MemoryRecord>, StoreError> {
+    pub(super) fn memory_at(
+        &self,
+        value: MemoryValue,
+        at: Revision,
+    ) -> Result<Option<MemoryRecord>, StoreError> {
         match seen(&value.stored, at) {
             Seen::Nothing => Ok(None),
             Seen::Current => self.current_memory(value).map(Some),
@@ -305,7 +289,7 @@ impl<T> Rows<T> {
     }
 }
 
-/// Reads an index entry if it held at `at`; a tag's have no facets.
+/// Reads an index entry if it held at `at`; those of selective lists have no facets.
 fn row(key: &[u8], value: &[u8], at: Revision) -> Result<Option<(Option<Facets>, Id16)>, StoreError> {
     let Some((id, from)) = keys::entry_tail(key) else { return Ok(None) };
     let facets =
@@ -382,7 +366,7 @@ pub(crate) fn matches(query: &MemoryQuery, facets: &Facets) -> bool {
         && (conversation.is_none() || *conversation == facets.conversation)
         && created.holds(facets.created)
         && updated.holds(facets.updated)
-        && content_hash.as_ref().is_none_or(|hash| *hash == facets.content_hash)
+        && content_hash.as_ref().is_none_or(|hash| *hash == facets.content_hash.to_string())
 }
 
 pub(super) fn tagged(any: &[String], all: &[String], tags: &[String]) -> bool {

@@ -16,7 +16,7 @@ fn commit(store: &Store, at_micros: i64, changes: Vec<Change>) -> Revision {
 }
 
 fn entries(house: &MapHouse) -> usize {
-    house.0.content().keys().filter(|key| key[0] == keys::INDEX).count()
+    house.0.entries().keys().filter(|key| key[0] == keys::INDEX).count()
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn tags_do_not_multiply_each_other() {
     one.tags = (0..500).map(|tag| format!("a-tag-of-some-length-{tag}")).collect();
     let text: usize = one.tags.iter().map(String::len).sum();
     commit(&store, 0, vec![Change::Memory(Box::new(one))]);
-    let bytes: usize = house.0.content().iter().map(|(key, value)| key.len() + value.len()).sum();
+    let bytes: usize = house.0.entries().iter().map(|(key, value)| key.len() + value.len()).sum();
     assert!(bytes < 16 * text, "{bytes} bytes for {text} of tags");
     for tag in [0, 499] {
         let tags_any = vec![format!("a-tag-of-some-length-{tag}")];

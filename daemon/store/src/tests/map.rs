@@ -9,6 +9,7 @@ use std::{
 use crate::engine::{
     Changes, Engine, EngineError, Pair,
     house::{FileMark, House},
+    leaves::Leaves,
 };
 
 /// Clones share their content, as two processes would share a folder.
@@ -69,6 +70,13 @@ impl MapEngine {
 
     pub(super) fn content(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).now.clone()
+    }
+
+    /// The content without regard to the leaves that it lies in; of a plain store.
+    pub(super) fn entries(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
+        let leaves = Leaves::new(Arc::new(self.clone())).unwrap();
+        let of = |kind: u8| leaves.scan(&[kind], &[kind + 1], usize::MAX, false).unwrap();
+        (0..u8::MAX).flat_map(of).collect()
     }
 }
 

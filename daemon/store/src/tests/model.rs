@@ -79,9 +79,9 @@ proptest! {
             if step == 24 {
                 check_feed(&store);
                 let digest = store.state_digest();
-                let content = house.0.content();
+                let content = house.0.entries();
                 drop(store);
-                // Power loss without anything lost: the engine is built again and is the same, byte for byte.
+                // Power loss without anything lost: the engine is built again with the same entries, byte for byte.
                 let (again, events) = open(dir.path(), &disk, &house, "boot").unwrap();
                 drop(again);
                 prop_assert_eq!(events.len(), 1);
@@ -91,7 +91,7 @@ proptest! {
                 let rebuilding = matches!(events[0], OpenEvent::Rebuilding { .. });
                 prop_assert!(rebuilding);
                 prop_assert_eq!(again.state_digest(), digest);
-                let mut rebuilt = house.0.content();
+                let mut rebuilt = house.0.entries();
                 rebuilt.insert(crate::keys::META.to_vec(), content[crate::keys::META].clone());
                 prop_assert_eq!(rebuilt.len(), content.len());
                 prop_assert!(rebuilt == content);

@@ -8,10 +8,11 @@ use satchel_pam::memory::{Memory, MemoryType, Status};
 use super::{
     disk::CrashDisk,
     map::MapHouse,
-    world::{Dice, Model, id, open, show},
+    world::{Dice, Model, id, memory, open, show},
 };
 use crate::{
-    ConversationQuery, MemoryOrder, MemoryQuery, Store, TimeRange, entry::memory_entry, read::memory::matches,
+    Batch, Change, ConversationQuery, MemoryOrder, MemoryQuery, Store, TimeRange, entry::memory_entry,
+    read::memory::matches,
 };
 
 fn query(dice: &mut Dice) -> MemoryQuery {
@@ -143,10 +144,7 @@ fn conversations_are_found_by_what_stands_in_their_header() {
         header.tags = vec![format!("tag{}", n % 2)];
         let write =
             crate::ConversationWrite { header, current: None, opaque: Vec::new(), messages: Vec::new() };
-        let batch = crate::Batch {
-            changes: vec![crate::Change::Conversation(Box::new(write))],
-            ..crate::Batch::default()
-        };
+        let batch = Batch { changes: vec![Change::Conversation(Box::new(write))], ..Batch::default() };
         store.commit(batch).unwrap();
     }
     let count = |query: ConversationQuery| {
@@ -175,4 +173,40 @@ fn conversations_are_found_by_what_stands_in_their_header() {
     );
     let versions = store.memory_versions("nobody").unwrap();
     assert!(versions.is_empty());
+}
+
+#[test]
+fn ids_that_are_uuids_and_others_come_in_one_order() {
+    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapHouse::default());
+    let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
+    let mut dice = Dice(31);
+    let uuid = |number: u128| uuid::Uuid::from_u128(number).to_string();
+    let mut ids: Vec<String> = (0..40_u128).map(|n| uuid(n * (u128::MAX / 40))).collect();
+    // The same in capitals, cut short, and longer: those are no canonical UUIDs, and sort among them.
+    ids.extend(
+        (0..40).step_by(3).map(|n| ids[n].to_uppercase()).filter(|id| id.contains('E')).collect::<Vec<_>>(),
+    );
+    ids.extend((0..40).step_by(4).map(|n| ids[n][..n].to_owned() + "-").collect::<Vec<_>>());
+    ids.extend((0..40).step_by(5).map(|n| ids[n].clone() + "0").collect::<Vec<_>>());
+    ids.extend(["!".to_owned(), "~".to_owned(), uuid(u128::MAX)]);
+    let written = |id: &String| {
+        let memory = Memory { id: id.clone(), ..memory(1, &mut dice) };
+        Change::Memory(Box::new(memory))
+    };
+    let changes = ids.iter().map(written).collect();
+    store.commit(Batch { changes, ..Batch::default() }).unwrap();
+    ids.sort();
+    let query = MemoryQuery { order: MemoryOrder::IdAscending, ..MemoryQuery::default() };
+    for limit in [1, 2, 7, 1_000] {
+        let (mut after, mut found) = (None, Vec::new());
+        loop {
+            let page = store.memories(&query, after.as_ref(), limit, store.revision()).unwrap();
+            found.extend(page.items.into_iter().map(|record| record.memory.id));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found, ids, "{limit} a page");
+    }
 }

@@ -1,0 +1,218 @@
+//! One leaf: neighbouring entries in one value, each key without what it shares with the key before it.
+
+use super::Pair;
+use crate::{
+    codec::{Malformed, Put, Take},
+    value,
+};
+
+/// Bytes that an entry takes beside key and value, about: three lengths.
+const LENGTHS: usize = 4;
+
+/// Reads a leaf, one entry after the other.
+pub(super) struct Entries<'a> {
+    take: Take<'a>,
+    key: Vec<u8>,
+}
+
+impl<'a> Entries<'a> {
+    /// `key` is the leaf's own.
+    pub(super) fn new(key: &[u8], leaf: &'a [u8]) -> Self {
+        Self { take: Take(leaf), key: key.to_vec() }
+    }
+
+    /// Returns the next key, which is lent until the one after it, and its value.
+    pub(super) fn next(&mut self) -> Result<Option<(&[u8], Content<'a>)>, Malformed> {
+        let take = &mut self.take;
+        if take.0.is_empty() {
+            return Ok(None);
+        }
+        let shared = take.size()?;
+        let own = take.bytes()?;
+        if shared > self.key.len() {
+            return Err(Malformed("has a key that shares more than there is"));
+        }
+        self.key.truncate(shared);
+        self.key.extend_from_slice(own);
+        let length = take.size()?;
+        Ok(Some((&self.key, Content { enveloped: length & 1 == 1, bytes: take.raw(length >> 1)? })))
+    }
+}
+
+/// The value of an entry. Nearly all have the envelope of a plain value; it is not written.
+#[derive(Clone, Copy)]
+pub(super) struct Content<'a> {
+    enveloped: bool,
+    bytes: &'a [u8],
+}
+
+impl Content<'_> {
+    pub(super) fn to_vec(self) -> Vec<u8> {
+        if self.enveloped { [value::plain().as_slice(), self.bytes].concat() } else { self.bytes.to_vec() }
+    }
+}
+
+/// A leaf that is being changed.
+pub(super) struct Leaf {
+    key: Vec<u8>,
+    entries: Vec<Pair>,
+    /// Its first and last key in the engine; none if it is not there.
+    stood: Option<(Vec<u8>, Vec<u8>)>,
+    changed: bool,
+    /// Whether keys came before its first one, or between others, …
+    lower: bool,
+    /// … after its last one, or between others.
+    higher: bool,
+}
+
+impl Leaf {
+    /// A leaf that is not there yet.
+    pub(super) fn empty(key: Vec<u8>) -> Self {
+        Self { key, entries: Vec::new(), stood: None, changed: false, lower: false, higher: false }
+    }
+
+    pub(super) fn read(key: Vec<u8>, leaf: &[u8]) -> Result<Self, Malformed> {
+        let mut entries = Vec::new();
+        let mut reader = Entries::new(&key, leaf);
+        while let Some((key, content)) = reader.next()? {
+            entries.push((key.to_vec(), content.to_vec()));
+        }
+        let stood =
+            entries.first().zip(entries.last()).map(|(first, last)| (first.0.clone(), last.0.clone()));
+        Ok(Self { entries, stood, ..Self::empty(key) })
+    }
+
+    pub(super) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Whether a key belongs here for certain. One behind the last may belong to the next leaf: where a leaf ends, only that one says.
+    pub(super) fn holds(&self, key: &[u8]) -> bool {
+        key >= self.key.as_slice() && self.stood.as_ref().is_some_and(|(_, last)| key <= last.as_slice())
+    }
+
+    /// Puts an entry, or takes it away.
+    pub(super) fn set(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
+        let found = self.entries.binary_search_by(|(entry, _)| entry.as_slice().cmp(&key));
+        match (found, value) {
+            (Ok(at), Some(value)) => {
+                self.changed |= self.entries[at].1 != value;
+                self.entries[at].1 = value;
+            }
+            (Ok(at), None) => {
+                self.entries.remove(at);
+                self.changed = true;
+            }
+            (Err(at), Some(value)) => {
+                if let Some((first, last)) = &self.stood {
+                    self.lower |= key < *last;
+                    self.higher |= key > *first;
+                }
+                self.entries.insert(at, (key, value));
+                self.changed = true;
+            }
+            (Err(_), None) => {}
+        }
+    }
+
+    /// Returns what is to be written, if anything is: the leaf, in pieces if it has become longer than `limit`, or that it goes.
+    ///
+    /// The first piece keeps the key, so that the pieces stand for the same keys as the leaf did. Where keys came at one end only,
+    /// more will come there: the piece at that end gets the room.
+    pub(super) fn write(self, limit: usize) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+        let Self { key, entries, stood, changed, lower, higher } = self;
+        if !changed {
+            return Vec::new();
+        }
+        if entries.is_empty() {
+            return stood.map(|_| (key, None)).into_iter().collect();
+        }
+        let sizes = sizes(&key, &entries);
+        let ends = match (lower, higher) {
+            (true, true) => even(&sizes, limit),
+            (true, false) => from_the_end(&sizes, limit),
+            (false, _) => from_the_start(&sizes, limit),
+        };
+        let (mut pieces, mut start) = (Vec::with_capacity(ends.len()), 0);
+        for end in ends {
+            let piece = &entries[start..end];
+            let first = if start == 0 { key.clone() } else { piece[0].0.clone() };
+            let bytes = encode(&first, piece);
+            pieces.push((first, Some(bytes)));
+            start = end;
+        }
+        pieces
+    }
+}
+
+fn encode(key: &[u8], entries: &[Pair]) -> Vec<u8> {
+    let plain = value::plain();
+    let (mut out, mut before) = (Vec::new(), key);
+    for (key, value) in entries {
+        let shared = shared(before, key);
+        out.put_varint(shared as u64);
+        out.put_bytes(&key[shared..]);
+        let bare = value.strip_prefix(plain.as_slice());
+        let bytes = bare.unwrap_or(value);
+        out.put_varint((bytes.len() as u64) << 1 | u64::from(bare.is_some()));
+        out.extend_from_slice(bytes);
+        before = key;
+    }
+    out
+}
+
+/// About how many bytes each entry takes.
+fn sizes(key: &[u8], entries: &[Pair]) -> Vec<usize> {
+    let mut before = key;
+    let mut sizes = Vec::with_capacity(entries.len());
+    for (key, value) in entries {
+        sizes.push(key.len() - shared(before, key) + value.len() + LENGTHS);
+        before = key;
+    }
+    sizes
+}
+
+/// With how many equal bytes two keys begin.
+fn shared(one: &[u8], other: &[u8]) -> usize {
+    one.iter().zip(other).take_while(|(one, other)| one == other).count()
+}
+
+/// Where pieces end that are as full as can be, except the last.
+fn from_the_start(sizes: &[usize], limit: usize) -> Vec<usize> {
+    cut(sizes, limit, limit)
+}
+
+/// Where pieces end that are as full as can be, except the first.
+fn from_the_end(sizes: &[usize], limit: usize) -> Vec<usize> {
+    let reversed: Vec<usize> = sizes.iter().rev().copied().collect();
+    let mut ends = cut(&reversed, limit, limit);
+    ends.pop();
+    // Seen from the front, an end is where a piece begins, and the one before it ends.
+    let mut ends: Vec<usize> = ends.into_iter().rev().map(|end| sizes.len() - end).collect();
+    ends.push(sizes.len());
+    ends
+}
+
+/// Where pieces end that are about equally full, with room in each.
+fn even(sizes: &[usize], limit: usize) -> Vec<usize> {
+    let total: usize = sizes.iter().sum();
+    if total <= limit {
+        return vec![sizes.len()];
+    }
+    let pieces = total.div_ceil(limit * 3 / 4).max(2);
+    cut(sizes, limit, total / pieces)
+}
+
+/// Where pieces end that are closed when they have `enough`, and before they are longer than `limit`. Each has an entry at least.
+fn cut(sizes: &[usize], limit: usize, enough: usize) -> Vec<usize> {
+    let (mut ends, mut sum) = (Vec::new(), 0);
+    for (at, size) in sizes.iter().enumerate() {
+        if sum > 0 && (sum >= enough || sum + size > limit) {
+            ends.push(at);
+            sum = 0;
+        }
+        sum += size;
+    }
+    ends.push(sizes.len());
+    ends
+}

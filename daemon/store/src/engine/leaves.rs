@@ -1,0 +1,244 @@
+//! An engine that keeps small entries together: sled needs some 300 bytes of memory for each page of at most 16 keys, whether
+//! anybody reads it or not.
+//!
+//! Entries of most kinds lie in leaves. A leaf is a value of the engine below, and holds the entries from its own key up to the key
+//! of the next leaf of its kind; the first leaf of a kind has the kind's byte for a key. **Invariant:** an entry moves only when its
+//! leaf is split, and then into a leaf with a greater key that is written in the same batch. So a reader who goes from leaf to leaf
+//! while others write misses nothing that stays, and what he meets again he has met before. Held by `tests::leaves`.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{
+    Changes, Engine, EngineError, Pair,
+    leaf::{Entries, Leaf},
+    next_key,
+    wrap::Wrap,
+};
+use crate::{
+    blob::hex,
+    codec::Malformed,
+    keys::{self, Id16},
+};
+
+/// Most bytes of a leaf of list entries and the like. Each change of an entry writes its leaf anew, so a leaf is short: at twice the
+/// length a third more is written in all, for 15 bytes less memory a record.
+pub(crate) const SHORT: usize = 512;
+/// Most bytes of a leaf of records, which are longer, before it is packed. One that is longer still has a leaf of its own.
+pub(crate) const LONG: usize = 4 << 10;
+/// How many entries a leaf is taken to have by a reader who wants a number of them.
+const USUAL: usize = 6;
+/// Most leaves that are fetched at once.
+const FETCHED: usize = 32;
+
+/// Keeps the small entries of another engine together.
+pub(crate) struct Leaves {
+    inner: Arc<dyn Engine>,
+    wrap: Wrap,
+    /// Held from when a leaf is read to be changed until it is written.
+    writer: Mutex<()>,
+}
+
+impl Leaves {
+    pub(crate) fn new(inner: Arc<dyn Engine>) -> Result<Self, EngineError> {
+        let wrap = Wrap::new().map_err(|error| EngineError(error.to_string()))?;
+        Ok(Self { inner, wrap, writer: Mutex::new(()) })
+    }
+
+    /// Returns leaves whose own keys are in a range.
+    fn leaves(
+        &self,
+        from: &[u8],
+        until: &[u8],
+        limit: usize,
+        reverse: bool,
+    ) -> Result<Vec<Pair>, EngineError> {
+        let mut leaves = self.inner.scan(from, until, limit, reverse)?;
+        for (key, bytes) in &mut leaves {
+            *bytes = self.wrap.unwrap(std::mem::take(bytes)).map_err(|error| broken(key, error))?;
+        }
+        Ok(leaves)
+    }
+
+    /// Returns the leaf that a key belongs to.
+    fn leaf_of(&self, key: &[u8]) -> Result<Option<Pair>, EngineError> {
+        Ok(self.leaves(&key[..1], &next_key(key), 1, true)?.pop())
+    }
+
+    /// Brings entries into their leaves.
+    fn pack(
+        &self,
+        entries: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+        out: &mut Changes,
+    ) -> Result<(), EngineError> {
+        let mut open: Option<Leaf> = None;
+        for (key, value) in entries {
+            let mut leaf = match open.take() {
+                Some(leaf) if leaf.holds(&key) => leaf,
+                other => self.next_leaf(other, &key, out)?,
+            };
+            leaf.set(key, value);
+            open = Some(leaf);
+        }
+        open.map_or(Ok(()), |leaf| self.close(leaf, out))
+    }
+
+    /// Returns the leaf of a key, which may be the one that is open; else that one is written.
+    fn next_leaf(&self, open: Option<Leaf>, key: &[u8], out: &mut Changes) -> Result<Leaf, EngineError> {
+        let found = self.leaf_of(key)?;
+        let leaf_key = found.as_ref().map_or(&key[..1], |(key, _)| key);
+        if let Some(leaf) = open {
+            if leaf.key() == leaf_key {
+                return Ok(leaf);
+            }
+            self.close(leaf, out)?;
+        }
+        match found {
+            None => Ok(Leaf::empty(key[..1].to_vec())),
+            Some((key, bytes)) => Leaf::read(key.clone(), &bytes).map_err(|error| broken(&key, error)),
+        }
+    }
+
+    fn close(&self, leaf: Leaf, out: &mut Changes) -> Result<(), EngineError> {
+        let limit = limit(leaf.key()[0]);
+        for (key, bytes) in leaf.write(limit) {
+            let Some(bytes) = bytes else {
+                out.delete(key);
+                continue;
+            };
+            out.put(key, self.wrap.wrap(&bytes).map_err(|error| EngineError(error.to_string()))?);
+        }
+        Ok(())
+    }
+
+    fn forward(&self, from: &[u8], until: &[u8], limit: usize) -> Result<Vec<Pair>, EngineError> {
+        let (mut found, mut next) = (Vec::new(), from.to_vec());
+        let mut leaves = Vec::from_iter(self.leaf_of(from)?);
+        loop {
+            for (key, bytes) in &leaves {
+                // What a split has put into a leaf of its own since then is passed over: it was met in the leaf before.
+                for (entry, value) in within(key, bytes, &next, until, limit - found.len())? {
+                    next = next_key(&entry);
+                    found.push((entry, value));
+                }
+            }
+            let after = leaves.last().map_or_else(|| from.to_vec(), |(key, _)| next_key(key));
+            let count = ((limit - found.len()) / USUAL).clamp(1, FETCHED);
+            if found.len() < limit && after.as_slice() < until {
+                leaves = self.leaves(&after, until, count, false)?;
+            } else {
+                leaves.clear();
+            }
+            if leaves.is_empty() {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn backward(&self, from: &[u8], until: &[u8], limit: usize) -> Result<Vec<Pair>, EngineError> {
+        let (mut found, mut end) = (Vec::new(), until.to_vec());
+        while found.len() < limit && from < end.as_slice() {
+            let Some((key, bytes)) = self.leaves(&from[..1], &end, 1, true)?.pop() else { break };
+            let entries = within(&key, &bytes, from, &end, usize::MAX)?;
+            let room = limit - found.len();
+            found.extend(entries.into_iter().rev().take(room));
+            end = key;
+        }
+        Ok(found)
+    }
+}
+
+/// Returns up to `limit` entries of a leaf with `from ≤ key < until`.
+fn within(
+    leaf: &[u8],
+    bytes: &[u8],
+    from: &[u8],
+    until: &[u8],
+    limit: usize,
+) -> Result<Vec<Pair>, EngineError> {
+    let broken = |error| broken(leaf, error);
+    let mut found = Vec::new();
+    let mut entries = Entries::new(leaf, bytes);
+    while let Some((entry, content)) = entries.next().map_err(broken)? {
+        if found.len() == limit || entry >= until {
+            break;
+        }
+        if entry >= from {
+            found.push((entry.to_vec(), content.to_vec()));
+        }
+    }
+    Ok(found)
+}
+
+/// Most bytes of a leaf of this kind that has more than one entry.
+fn limit(kind: u8) -> usize {
+    match kind {
+        keys::MEMORY
+        | keys::EVIDENCE
+        | keys::RELATION
+        | keys::CHANGES
+        | keys::LEDGER
+        | keys::ISSUES
+        | keys::PIECE => LONG,
+        _ => SHORT,
+    }
+}
+
+/// Whether an entry lies in a leaf. The record about the whole is alone, and those of conversations are long.
+fn packed(key: &[u8]) -> bool {
+    let apart = [keys::META[0], keys::CONVERSATION, keys::PART];
+    key.first().is_some_and(|kind| !apart.contains(kind))
+}
+
+fn broken(leaf: &[u8], error: Malformed) -> EngineError {
+    EngineError(format!("the leaf at key {} {error}", hex(leaf)))
+}
+
+impl Engine for Leaves {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
+        if !packed(key) {
+            return self.inner.get(key);
+        }
+        let Some((leaf, bytes)) = self.leaf_of(key)? else { return Ok(None) };
+        Ok(within(&leaf, &bytes, key, &next_key(key), 1)?.pop().map(|(_, value)| value))
+    }
+
+    /// All keys asked for are of one kind.
+    fn scan(&self, from: &[u8], until: &[u8], limit: usize, reverse: bool) -> Result<Vec<Pair>, EngineError> {
+        if !packed(from) {
+            return self.inner.scan(from, until, limit, reverse);
+        }
+        if keys::after_prefix(&from[..1]).as_slice() < until {
+            return Err(EngineError("a scan over keys of more than one kind is asked for".to_owned()));
+        }
+        if reverse { self.backward(from, until, limit) } else { self.forward(from, until, limit) }
+    }
+
+    fn apply(&self, batch: Changes) -> Result<(), EngineError> {
+        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut changes, mut entries) = (Changes::default(), BTreeMap::new());
+        for (key, value) in batch.operations {
+            match value {
+                value if packed(&key) => drop(entries.insert(key, value)),
+                Some(value) => changes.put(key, value),
+                None => changes.delete(key),
+            }
+        }
+        self.pack(entries, &mut changes)?;
+        self.inner.apply(changes)
+    }
+
+    fn flush(&self) -> Result<(), EngineError> {
+        self.inner.flush()
+    }
+
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn blind(&self, name: &str) -> Id16 {
+        self.inner.blind(name)
+    }
+}

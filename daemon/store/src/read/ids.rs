@@ -1,0 +1,165 @@
+//! Memories in the order of their ids.
+
+use std::vec::IntoIter;
+
+use uuid::Uuid;
+
+use super::{
+    memory::{Rows, matches},
+    read,
+};
+use crate::{
+    codec::canonical_uuid,
+    engine::{Pair, SCAN, next_key},
+    entry::facets,
+    error::StoreError,
+    keys,
+    query::{Cursor, MemoryQuery, Page},
+    record::MemoryRecord,
+    revision::Revision,
+    store::Store,
+    value::MemoryValue,
+};
+
+impl Store {
+    /// A page in the order of ids, which never change: the list has no versions.
+    pub(super) fn by_id(
+        &self,
+        query: &MemoryQuery,
+        after: Option<&Cursor>,
+        limit: usize,
+        at: Revision,
+    ) -> Result<Page<MemoryRecord>, StoreError> {
+        let mut rows = Rows::new(limit);
+        let mut ids = Ids::new(self, after.map(Cursor::as_bytes), limit.saturating_add(1).min(SCAN));
+        while let Some(value) = ids.next()? {
+            let key = keys::memory_id(&value.id);
+            let record = self.memory_at(value, at)?.filter(|record| !record.withdrawn);
+            let Some(record) = record else { continue };
+            if matches(query, &facets(&record.memory)) && !rows.push(&key, record) {
+                break;
+            }
+        }
+        Ok(rows.page())
+    }
+}
+
+/// All memories in the order of their ids, from two lists that are each in that order: records, whose keys sort as ids that are UUIDs
+/// do, and the other ids.
+struct Ids<'a> {
+    uuids: Keys<'a>,
+    others: Keys<'a>,
+    uuid: Option<MemoryValue>,
+    other: Option<MemoryValue>,
+}
+
+impl<'a> Ids<'a> {
+    /// From the id after that of a row's key on, `page` at a time.
+    fn new(store: &'a Store, after: Option<&[u8]>, page: usize) -> Self {
+        let after = after.map(|key| key.get(1..).unwrap_or_default());
+        let others =
+            after.map_or_else(|| vec![keys::MEMORY_ID], |id| [&[keys::MEMORY_ID], id, &[0]].concat());
+        let uuids = match after {
+            None => vec![keys::MEMORY],
+            // Past the last one: no row.
+            Some(id) => uuid_after(id)
+                .map_or_else(|| vec![keys::MEMORY + 1], |uuid| keys::object(keys::MEMORY, *uuid.as_bytes())),
+        };
+        let keys = |from, kind| Keys {
+            store,
+            next: Some(from),
+            until: vec![kind + 1],
+            page,
+            found: Vec::new().into_iter(),
+        };
+        Self {
+            uuids: keys(uuids, keys::MEMORY),
+            others: keys(others, keys::MEMORY_ID),
+            uuid: None,
+            other: None,
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<MemoryValue>, StoreError> {
+        while self.uuid.is_none() {
+            let Some((_, value)) = self.uuids.next()? else { break };
+            let value = read(&value, "a memory", MemoryValue::take)?;
+            self.uuid = Some(value).filter(|value| canonical_uuid(&value.id).is_some());
+        }
+        while self.other.is_none() {
+            let Some((_, id)) = self.others.next()? else { break };
+            let id = read(&id, "the list of ids", |mut take| take.array())?;
+            self.other = self.uuids.store.memory_value(id)?;
+        }
+        let other_first = match (&self.uuid, &self.other) {
+            (Some(uuid), Some(other)) => other.id < uuid.id,
+            (uuid, _) => uuid.is_none(),
+        };
+        Ok(if other_first { self.other.take() } else { self.uuid.take() })
+    }
+}
+
+/// The pairs of one kind.
+struct Keys<'a> {
+    store: &'a Store,
+    /// `None`: all are found.
+    next: Option<Vec<u8>>,
+    until: Vec<u8>,
+    page: usize,
+    found: IntoIter<Pair>,
+}
+
+impl Keys<'_> {
+    fn next(&mut self) -> Result<Option<Pair>, StoreError> {
+        if self.found.len() == 0
+            && let Some(next) = self.next.take()
+        {
+            let found = self.store.engine().scan(&next, &self.until, self.page, false)?;
+            self.next = found.last().filter(|_| found.len() == self.page).map(|(key, _)| next_key(key));
+            self.found = found.into_iter();
+        }
+        Ok(self.found.next())
+    }
+}
+
+/// Returns the first UUID whose text sorts after an id's bytes.
+fn uuid_after(id: &[u8]) -> Option<Uuid> {
+    let after = |number: u128| Uuid::from_u128(number).to_string().as_bytes() > id;
+    // Texts sort as their numbers do.
+    let (mut low, mut high) = (0, u128::MAX);
+    if !after(high) {
+        return None;
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if after(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Some(Uuid::from_u128(low))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_uuid_after_an_id_is_the_next_one(number in any::<u128>(), cut in 0_usize..40, tail in "[ -~é]{0,3}") {
+            let text = Uuid::from_u128(number).to_string();
+            let id = format!("{}{tail}", &text[..cut.min(36)]);
+            match uuid_after(id.as_bytes()) {
+                None => prop_assert!(Uuid::max().to_string() <= id),
+                Some(uuid) => {
+                    prop_assert!(uuid.to_string() > id);
+                    let before = uuid.as_u128().checked_sub(1).map(|number| Uuid::from_u128(number).to_string());
+                    prop_assert!(before.is_none_or(|before| before <= id));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Entries in leaves are those that were put, for readers between writers too.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use proptest::prelude::*;
+
+use super::map::MapEngine;
+use crate::{
+    engine::{
+        Changes, Engine, EngineError, Pair,
+        leaves::{LONG, Leaves, SHORT},
+    },
+    keys, value,
+};
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Kind and number of a key, and the length of its value, or none to take the entry away.
+type Step = (u8, u16, Option<usize>);
+
+fn batch() -> impl Strategy<Value = Vec<Step>> {
+    let value = prop_oneof![3 => (0_usize..60).prop_map(Some), 1 => (60_usize..3_000).prop_map(Some), 2 => Just(None)];
+    prop::collection::vec((0_u8..3, 0_u16..700, value), 1..60)
+}
+
+/// Kinds with short leaves, with long ones, and without.
+fn key(kind: u8, number: u16) -> Vec<u8> {
+    let kind = [keys::INDEX, keys::MEMORY, keys::CONVERSATION][usize::from(kind)];
+    let mut key = vec![kind];
+    key.extend_from_slice(&number.to_be_bytes());
+    // Some keys begin with others.
+    key.extend(std::iter::repeat_n(0, usize::from(number % 3)));
+    key
+}
+
+fn apply(engine: &dyn Engine, model: &mut Map, batch: &[Step]) {
+    let mut changes = Changes::default();
+    for (n, (kind, number, length)) in batch.iter().enumerate() {
+        let key = key(*kind, *number);
+        if let Some(length) = length {
+            let value =
+                if *length == 0 { Vec::new() } else { [value::plain(), vec![n as u8; *length]].concat() };
+            model.insert(key.clone(), value.clone());
+            changes.put(key, value);
+        } else {
+            model.remove(&key);
+            changes.delete(key);
+        }
+    }
+    engine.apply(changes).unwrap();
+}
+
+fn expected(model: &Map, from: &[u8], until: &[u8], limit: usize, reverse: bool) -> Vec<Pair> {
+    let inside = model.iter().filter(|(key, _)| key.as_slice() >= from && key.as_slice() < until);
+    let mut found: Vec<_> = inside.map(|(key, value)| (key.clone(), value.clone())).collect();
+    if reverse {
+        found.reverse();
+    }
+    found.truncate(limit);
+    found
+}
+
+proptest! {
+    #[test]
+    fn leaves_hold_what_was_put(
+        batches in prop::collection::vec(batch(), 1..12),
+        asked in prop::collection::vec((0_u8..3, 0_u16..720, 0_u16..720, 0_usize..300, any::<bool>()), 30),
+    ) {
+        let below = MapEngine::default();
+        let (leaves, mut model) = (Leaves::new(Arc::new(below.clone())).unwrap(), Map::new());
+        for batch in &batches {
+            apply(&leaves, &mut model, batch);
+            prop_assert_eq!(&below.entries(), &model);
+        }
+        for (kind, from, until, limit, reverse) in asked {
+            let (from, until) = (key(kind, from), key(kind, until));
+            prop_assert_eq!(leaves.get(&from).unwrap(), model.get(&from).cloned());
+            prop_assert_eq!(leaves.scan(&from, &until, limit, reverse).unwrap(), expected(&model, &from, &until, limit, reverse));
+        }
+        for (key, value) in below.content() {
+            let limit = if key[0] == keys::INDEX { SHORT } else { LONG };
+            let alone = Leaves::new(Arc::new(below.clone())).unwrap();
+            let next = below.content().into_keys().find(|other| *other > key && other[0] == key[0]);
+            let until = next.unwrap_or_else(|| vec![key[0] + 1]);
+            let count = alone.scan(&key, &until, usize::MAX, false).unwrap().len();
+            prop_assert!(count > 0, "an empty leaf stays");
+            prop_assert!(value.len() <= limit + 4 || count == 1, "a leaf of {count} entries has {} bytes", value.len());
+        }
+    }
+
+    #[test]
+    fn a_reader_between_writers_misses_nothing_that_stays(
+        first in batch(),
+        later in prop::collection::vec(batch(), 1..20),
+        limit in 1_usize..100,
+        reverse in any::<bool>(),
+    ) {
+        let below = MapEngine::default();
+        let mut model = Map::new();
+        apply(&Leaves::new(Arc::new(below.clone())).unwrap(), &mut model, &first);
+        let script = Mutex::new(Script { batches: later, now: model.clone(), stayed: model });
+        let disturbed = Disturbed { below, script };
+        let disturbed = Arc::new(disturbed);
+        for kind in [keys::INDEX, keys::MEMORY] {
+            let found = Leaves::new(Arc::clone(&disturbed) as Arc<dyn Engine>).unwrap().scan(&[kind], &[kind + 1], limit, reverse).unwrap();
+            let Script { now, stayed, .. } = &*disturbed.script.lock().unwrap();
+            let ordered = found.windows(2).all(|pair| (pair[0].0 < pair[1].0) != reverse && pair[0].0 != pair[1].0);
+            prop_assert!(ordered, "a key comes twice, or out of order");
+            let last = found.last().map(|(key, _)| key.clone());
+            for key in stayed.keys().filter(|key| key[0] == kind && now.contains_key(*key)) {
+                let passed = found.len() < limit || last.as_ref().is_some_and(|last| if reverse { key >= last } else { key <= last });
+                prop_assert!(!passed || found.iter().any(|(found, _)| found == key), "a key is missed");
+            }
+        }
+    }
+}
+
+/// Writes a batch before each answer.
+struct Disturbed {
+    below: MapEngine,
+    script: Mutex<Script>,
+}
+
+struct Script {
+    batches: Vec<Vec<Step>>,
+    now: Map,
+    /// What has stood from the beginning, if `now` has it too.
+    stayed: Map,
+}
+
+impl Engine for Disturbed {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
+        self.below.get(key)
+    }
+
+    fn scan(&self, from: &[u8], until: &[u8], limit: usize, reverse: bool) -> Result<Vec<Pair>, EngineError> {
+        let mut script = self.script.lock().unwrap();
+        let Script { batches, now, stayed } = &mut *script;
+        if let Some(batch) = batches.pop() {
+            apply(&Leaves::new(Arc::new(self.below.clone())).unwrap(), now, &batch);
+            for (kind, number, length) in batch {
+                if length.is_none() {
+                    stayed.remove(&key(kind, number));
+                }
+            }
+        }
+        self.below.scan(from, until, limit, reverse)
+    }
+
+    fn apply(&self, batch: Changes) -> Result<(), EngineError> {
+        self.below.apply(batch)
+    }
+
+    fn flush(&self) -> Result<(), EngineError> {
+        self.below.flush()
+    }
+
+    fn size(&self) -> u64 {
+        self.below.size()
+    }
+}
+
+/// Returns how many leaves a list of 1,000 entries takes whose keys come in an order.
+fn leaves_of(order: impl Iterator<Item = u32>) -> usize {
+    let below = MapEngine::default();
+    let leaves = Leaves::new(Arc::new(below.clone())).unwrap();
+    for number in order {
+        let mut changes = Changes::default();
+        changes.put(
+            [&[keys::INDEX], number.to_be_bytes().as_slice(), &[7; 24]].concat(),
+            [value::plain(), vec![1; 20]].concat(),
+        );
+        leaves.apply(changes).unwrap();
+        below.settle();
+    }
+    below.content().len()
+}
+
+#[test]
+fn keys_that_come_in_order_fill_their_leaves() {
+    let up = leaves_of(0..1_000);
+    let down = leaves_of((0..1_000).rev());
+    let mixed = leaves_of((0..1_000).map(|n| n * 389 % 1_000));
+    let bytes = 1_000 * (28 + 20 + 4);
+    for (order, leaves) in [("up", up), ("down", down)] {
+        assert!(leaves * SHORT < bytes * 6 / 5, "{order}: {leaves} leaves");
+    }
+    assert!(mixed * SHORT < bytes * 2, "{mixed} leaves");
+}
+
+#[test]
+fn bytes_that_are_no_leaf_are_told() {
+    let below = MapEngine::default();
+    let leaves = Leaves::new(Arc::new(below.clone())).unwrap();
+    for bytes in [
+        vec![],
+        vec![1, 0, 0, 2],
+        vec![1, 0, 0, 0, 9, 0, 0],
+        vec![1, 0, 0, 0, 0, 200],
+        vec![1, 0, 0, 0, 0, 0, 0xff, 0xff],
+        vec![1, 0, 0, 1, 0xff, 0, 0, 0, 7],
+        vec![1, 0, 0, 1, 0, 0, 0, 9, 7, 7, 7],
+    ] {
+        let mut changes = Changes::default();
+        changes.put(vec![keys::INDEX], bytes.clone());
+        below.apply(changes).unwrap();
+        let error = leaves.get(&[keys::INDEX, 1]).unwrap_err().to_string();
+        assert!(error.starts_with("the leaf at key 40 "), "{bytes:?}: {error}");
+        assert!(leaves.scan(&[keys::INDEX], &[keys::INDEX + 1], 5, true).is_err());
+        let mut changes = Changes::default();
+        changes.put(vec![keys::INDEX, 1], Vec::new());
+        assert!(leaves.apply(changes).is_err());
+    }
+}
