@@ -5,6 +5,7 @@
 //! - rows are told by time, of one time the one further behind first, undated ones last, each after the one before;
 //! - rows have one speaker, whose verb and prompt stand in the title; words are compared without white space around them;
 //! - answers are HTML and become Markdown: their letters and digits are compared;
+//! - a card of a page is told by itself, in each conversation that it names;
 //! - activity has no titles and no times of conversations;
 //! - rows and turns that the receipt names as skipped are passed over, and so are rows of other products.
 
@@ -14,6 +15,9 @@ use satchel_importer::testkit::round::{
     Chat, Round, SourceFile, Stored, StoredMessage, Turn, arrange, text_of, time_told,
 };
 use serde_json::Value;
+
+#[path = "pages.rs"]
+mod pages;
 
 /// Both ways.
 pub(crate) const ROUND: Round = Round { platform: "gemini", told, aside: &[], rebuilt };
@@ -25,13 +29,14 @@ fn told(file: &SourceFile<'_>) -> Vec<Chat> {
         Some(item) if item["conversation_turns"].is_array() => vec![work(file, &item)],
         Some(item) if item["chunkedPrompt"].is_object() => vec![studio(file, &item)],
         Some(Value::Object(_)) => Vec::new(),
+        None if file.base().to_lowercase().ends_with(".html") => pages::told(file),
         _ => rows(file),
     }
 }
 
 fn rebuilt(stored: &Stored) -> Vec<Chat> {
     match stored.format.as_deref() {
-        Some("2025.06") => rebuilt_rows(stored),
+        Some("2024.02" | "2025.06") => [rebuilt_rows(stored), pages::rebuilt(stored)].concat(),
         Some("2026.02") => vec![rebuilt_work(stored)],
         Some("2024.05") => vec![rebuilt_studio(stored)],
         _ => Vec::new(),
@@ -172,15 +177,29 @@ fn without_tags(html: &str) -> String {
         rest = after;
     }
     out.push_str(rest);
-    let names =
-        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&nbsp;", " "), ("&amp;", "&")];
+    let names = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#39;", "'"),
+        ("&nbsp;", " "),
+        ("&#8239;", " "),
+        ("&emsp;", " "),
+        ("&amp;", "&"),
+    ];
     names.iter().fold(out, |text, (name, sign)| text.replace(name, sign))
 }
 
-/// The words of Markdown: without addresses of links and pictures, and names of languages.
+/// The words of Markdown: without addresses of links and pictures, names of languages and numbers of lists.
 fn without_marks(markdown: &str) -> String {
     let fence = |line: &&str| !line.trim_start().starts_with("```");
-    let text = markdown.lines().filter(fence).collect::<Vec<_>>().join("\n");
+    let number = |line: &str| {
+        let item = line.trim_start().split_once(". ");
+        item.filter(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit()))
+            .map_or(line, |(_, words)| words)
+            .to_owned()
+    };
+    let text = markdown.lines().filter(fence).map(number).collect::<Vec<_>>().join("\n");
     let (mut out, mut rest) = (String::new(), text.as_str());
     while let Some((before, address)) = rest.split_once("](") {
         out.push_str(before);
@@ -193,8 +212,7 @@ fn rebuilt_rows(stored: &Stored) -> Vec<Chat> {
     let mut rows: Vec<(Option<String>, Said)> = Vec::new();
     let mut page = false;
     for message in &stored.messages {
-        let answer =
-            message.raw.as_object().is_none_or(serde_json::Map::is_empty) && message.role == "assistant";
+        let answer = is_answer(message);
         let words = letters(&without_marks(&message.texts().join("\n")));
         // Rows of pages are told by `pages`.
         page = if answer { page } else { message.raw.get("caption").is_some() };
@@ -206,11 +224,19 @@ fn rebuilt_rows(stored: &Stored) -> Vec<Chat> {
             None => rows.push((message.told("time"), row_of(message, words))),
         }
     }
+    if rows.is_empty() {
+        return Vec::new();
+    }
     if stored.id.is_none() {
         return rows.into_iter().map(|(time, said)| alone(time, said)).collect();
     }
     let turns = line(rows.into_iter().map(|(time, said)| (String::new(), time, said)));
     vec![Chat { key: stored.id.clone().unwrap_or_default(), turns, ..Chat::default() }]
+}
+
+/// Of a row, only the first message holds what else the row says.
+fn is_answer(message: &StoredMessage) -> bool {
+    message.role == "assistant" && message.raw.as_object().is_none_or(serde_json::Map::is_empty)
 }
 
 fn row_of(message: &StoredMessage, made: String) -> Said {
