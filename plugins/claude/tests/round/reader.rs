@@ -2,6 +2,7 @@
 //!
 //! Where both could differ, one of these rules says so (README, *Rules*):
 //! - messages that the receipt names as skipped are passed over;
+//! - messages are told in the order of their tree, siblings in that of the list; what is in which branch when, times tell;
 //! - where no message names a parent, each answers the one before;
 //! - a line of an index whose own file is there is passed over;
 //! - `token_budget`, blocks and texts without words say nothing;
@@ -9,7 +10,7 @@
 //! - a thought without words is told by its summaries.
 
 use satchel_importer::testkit::round::{
-    Chat, Round, SourceFile, Stored, StoredMessage, Turn, text_of, time_told,
+    Chat, Round, SourceFile, Stored, StoredMessage, Turn, arrange, text_of, time_told,
 };
 use serde_json::{Value, json};
 
@@ -40,7 +41,7 @@ fn chat(place: &str, item: &Value, file: &SourceFile<'_>) -> Chat {
         .filter(|(at, message)| message.is_object() && !file.skips(&format!("{place}.chat_messages[{at}]")))
         .map(|(_, message)| message)
         .collect();
-    let id = |at: usize, message: &Value| text_of(&message["uuid"]).unwrap_or_else(|| format!("#{at}"));
+    let id = |at: usize, message: &Value| text_of(&message["uuid"]).unwrap_or_else(|| format!("#{at:06}"));
     let linear = messages.iter().all(|message| message["parent_message_uuid"].as_str().is_none());
     let turn = |(at, message): (usize, &&Value)| Turn {
         id: id(at, message),
@@ -61,7 +62,9 @@ fn chat(place: &str, item: &Value, file: &SourceFile<'_>) -> Chat {
         created: time_told(&item["created_at"]),
         updated: time_told(&item["updated_at"]),
         current: None,
-        turns: messages.iter().enumerate().map(turn).collect(),
+        turns: arrange(
+            messages.iter().enumerate().map(turn).enumerate().map(|(at, turn)| (turn, Some(at))).collect(),
+        ),
     }
 }
 
@@ -123,18 +126,19 @@ fn rebuilt(stored: &Stored) -> Vec<Chat> {
         return Vec::new();
     }
     let spoken: Vec<usize> =
-        stored.in_time().into_iter().filter(|at| !is_piece(&stored.messages[*at])).collect();
+        (0..stored.messages.len()).filter(|at| !is_piece(&stored.messages[*at])).collect();
     let id = |at: usize| {
         let place = spoken.iter().position(|other| *other == at).unwrap_or_default();
-        stored.messages[at].id.clone().unwrap_or_else(|| format!("#{place}"))
+        stored.messages[at].id.clone().unwrap_or_else(|| format!("#{place:06}"))
     };
+    let turns = spoken.iter().map(|at| (rebuilt_turn(stored, *at, &id), stored.messages[*at].number()));
     vec![Chat {
         key: stored.id.clone().unwrap_or_else(|| format!("{:?}", stored.title)),
         title: stored.title.clone(),
         created: stored.told(stored.created, "created_at"),
         updated: stored.told(stored.updated, "updated_at"),
         current: None,
-        turns: spoken.iter().map(|at| rebuilt_turn(stored, *at, &id)).collect(),
+        turns: arrange(turns.collect()),
     }]
 }
 

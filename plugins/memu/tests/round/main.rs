@@ -12,6 +12,14 @@ fn what_is_stored_tells_tree_order_times_roles_and_text() -> Result<(), FixtureE
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let (compared, faults) = reader::ROUND.check::<MemU>(&folder)?;
     assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.join("\n"));
-    assert!(compared.chats >= 1 && compared.turns >= 1, "{compared:?}");
+    assert!(compared.chats >= 9 && compared.turns >= 21, "{compared:?}");
+    Ok(())
+}
+
+#[test]
+fn the_comparison_finds_faults_in_what_is_stored() -> Result<(), FixtureError> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    // A conversation has no title, and each message answers the one before.
+    assert_eq!(reader::ROUND.blind_to::<MemU>(&folder)?, ["title", "order"]);
     Ok(())
 }

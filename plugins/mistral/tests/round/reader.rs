@@ -123,7 +123,8 @@ fn rebuilt_said(message: &StoredMessage) -> Said {
     for chunk in &chunks {
         match (chunk["type"].as_str(), chunk["length"].as_u64()) {
             (Some("text"), Some(length)) => {
-                let (piece, left) = rest.split_at(usize::try_from(length).unwrap_or(rest.len()));
+                let (piece, left) =
+                    rest.split_at_checked(usize::try_from(length).unwrap_or_default()).unwrap_or((rest, ""));
                 said.push(("text".to_owned(), piece.to_owned()));
                 rest = left;
             }

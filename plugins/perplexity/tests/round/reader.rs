@@ -119,6 +119,8 @@ fn rebuilt(stored: &Stored) -> Vec<Chat> {
     // Question and answer of a turn: those of one id, or a question and what answers it where there is none.
     let mut turns: Vec<Turn> = Vec::new();
     let mut ids: Vec<Option<String>> = Vec::new();
+    // The turn of each message.
+    let mut of: Vec<usize> = Vec::new();
     for message in &stored.messages {
         let text = message.texts().concat();
         let asked = message.role == "user";
@@ -127,10 +129,11 @@ fn rebuilt(stored: &Stored) -> Vec<Chat> {
             && turns.last().is_some_and(|turn| turn.said.len() == 1);
         if !goes_on {
             let id = message.id.clone().unwrap_or_else(|| format!("#{}", turns.len()));
-            let parent = turns.last().map(|turn| turn.id.clone());
+            let parent = message.parent.and_then(|above| Some(turns.get(*of.get(above)?)?.id.clone()));
             turns.push(Turn { id, parent, ..Turn::default() });
             ids.push(message.id.clone());
         }
+        of.push(turns.len() - 1);
         if let Some(turn) = turns.last_mut() {
             turn.said.push((if asked { "query" } else { "answer" }.to_owned(), text));
             turn.time = turn.time.take().or_else(|| message.told("timestamp"));

@@ -6,14 +6,14 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use satchel_pam::record::Line;
 use serde_json::{Value, json};
 
 use super::{FixtureError, Produced, first_difference, fixtures, produce};
-use crate::{Bundle, Importer};
+use crate::{Bundle, Importer, tree::SIBLING_NUMBER};
 
 mod nodes;
 mod source;
@@ -80,6 +80,26 @@ pub struct Round {
     pub rebuilt: fn(&Stored) -> Vec<Chat>,
 }
 
+/// What a fault takes away, and how it is planted into what is stored.
+type Fault = (&'static str, fn(&mut Stored));
+
+/// Faults to plant.
+const FAULTS: [Fault; 6] = [
+    ("title", |stored| stored.title = Some("another".to_owned())),
+    ("time", |stored| {
+        // To whole seconds, of which the next is another one.
+        let times = stored.messages.iter_mut().filter_map(|message| message.time.as_mut());
+        times.for_each(|time| *time -= (*time - 1).rem_euclid(1_000_000) + 1);
+    }),
+    ("role", |stored| stored.messages.iter_mut().for_each(|message| "tool".clone_into(&mut message.role))),
+    ("text", |stored| stored.messages.iter_mut().for_each(|message| drop(message.parts.pop()))),
+    ("parent", |stored| stored.messages.iter_mut().for_each(|message| message.parent = None)),
+    ("order", |stored| {
+        let raw = stored.messages.iter_mut().filter_map(|message| message.raw.as_object_mut());
+        raw.for_each(|raw| drop(raw.remove(SIBLING_NUMBER)));
+    }),
+];
+
 /// How much was compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compared {
@@ -92,11 +112,17 @@ pub struct Compared {
 impl Round {
     /// Compares both sides of every fixture below `folder`. Gives how much was compared, and one line for each fault.
     pub fn check<T: Importer>(&self, folder: &Path) -> Result<(Compared, Vec<String>), FixtureError> {
+        self.check_all::<T>(fixtures(folder)?.into_iter().map(|fixture| fixture.join("input")))
+    }
+
+    /// The same of the folders `inputs`, each one export or several; of those that are there.
+    pub fn check_all<T: Importer>(
+        &self,
+        inputs: impl Iterator<Item = PathBuf>,
+    ) -> Result<(Compared, Vec<String>), FixtureError> {
         let (mut compared, mut faults) = (Compared::default(), Vec::new());
-        for fixture in fixtures(folder)? {
-            let name = fixture.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let input = fixture.join("input");
-            let detect = |source| FixtureError::Detect { path: fixture.clone(), source };
+        for input in inputs.filter(|input| input.is_dir()) {
+            let detect = |source| FixtureError::Detect { path: input.clone(), source };
             let produced =
                 Bundle::from_folder(&input).and_then(|bundle| produce::<T>(&bundle)).map_err(detect)?;
             let told = self.told(&input, &produced)?;
@@ -104,9 +130,32 @@ impl Round {
             let rebuilt: Vec<Chat> = stored.flat_map(|stored| (self.rebuilt)(&stored)).collect();
             compared.chats += told.len();
             compared.turns += told.iter().map(|chat| chat.turns.len()).sum::<usize>();
+            let name = input.display().to_string();
             faults.extend(differences(told, rebuilt).into_iter().map(|fault| format!("{name}: {fault}")));
         }
         Ok((compared, faults))
+    }
+
+    /// Faults that the comparison would not find in anything below `folder`, planted one by one into what is stored: `title`, `time`,
+    /// `role`, `text`, `parent`, `order`. There are reasons for some: a provider without titles has none to lose.
+    pub fn blind_to<T: Importer>(&self, folder: &Path) -> Result<Vec<&'static str>, FixtureError> {
+        let mut found = BTreeSet::new();
+        for fixture in fixtures(folder)? {
+            let detect = |source| FixtureError::Detect { path: fixture.clone(), source };
+            let bundle = Bundle::from_folder(&fixture.join("input"));
+            let produced = bundle.and_then(|bundle| produce::<T>(&bundle)).map_err(detect)?;
+            for record in records(&produced) {
+                let stored = Stored::of_record(self.platform, record);
+                let whole = (self.rebuilt)(&stored);
+                let faulty = FAULTS.iter().filter(|(_, plant)| {
+                    let mut faulty = stored.clone();
+                    plant(&mut faulty);
+                    !differences(whole.clone(), (self.rebuilt)(&faulty)).is_empty()
+                });
+                found.extend(faulty.map(|(fault, _)| *fault));
+            }
+        }
+        Ok(FAULTS.iter().map(|(fault, _)| *fault).filter(|fault| !found.contains(fault)).collect())
     }
 
     fn told(&self, input: &Path, produced: &Produced) -> Result<Vec<Chat>, FixtureError> {
@@ -153,7 +202,8 @@ pub fn arrange(turns: Vec<(Turn, Option<usize>)>) -> Vec<Turn> {
         names.map(|(at, turn)| (turn.id.clone(), format!("#{at}"))).collect();
     for turn in &mut arranged {
         let name = |id: &String| names.get(id).unwrap_or(id).clone();
-        (turn.id, turn.parent) = (name(&turn.id), turn.parent.as_ref().map(name));
+        let (id, parent) = (name(&turn.id), turn.parent.as_ref().map(name));
+        (turn.id, turn.parent) = (id, parent);
     }
     arranged
 }
