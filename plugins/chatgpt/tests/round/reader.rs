@@ -11,10 +11,16 @@ use satchel_importer::testkit::round::{
 };
 use serde_json::{Map, Value, json};
 
+#[path = "others.rs"]
+mod others;
+
 /// Both ways.
 pub(crate) const ROUND: Round = Round { platform: "chatgpt", told, aside: &[], rebuilt };
 
 fn told(file: &SourceFile<'_>) -> Vec<Chat> {
+    if matches!(file.base(), "group_chats.json" | "codex.json") {
+        return others::told(file);
+    }
     let list = if file.base() == "chat.html" { page(file) } else { file.elements("conversations") };
     list.iter().filter_map(|(place, item)| chat(place, item, file)).collect()
 }
@@ -137,7 +143,11 @@ fn canonical(text: &str) -> String {
 }
 
 fn rebuilt(stored: &Stored) -> Vec<Chat> {
-    if ["group-chat", "codex-task", "canvas"].iter().any(|tag| stored.tags.contains(*tag)) {
+    if ["group-chat", "codex-task"].iter().any(|tag| stored.tags.contains(*tag)) {
+        return vec![others::rebuilt(stored)];
+    }
+    // A document by itself is no conversation.
+    if stored.tags.contains("canvas") {
         return Vec::new();
     }
     let ids: Vec<String> = stored.messages.iter().map(node_id).collect();

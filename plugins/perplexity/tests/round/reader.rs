@@ -23,31 +23,11 @@ fn told(file: &SourceFile<'_>) -> Vec<Chat> {
 
 fn chat(place: &str, item: &Value, file: &SourceFile<'_>) -> Option<Chat> {
     let list = ["conversations", "entries"].into_iter().find(|list| item[*list].is_array())?;
-    let turns = item[list].as_array()?.iter().enumerate();
-    let mut turns: Vec<&Value> = turns
-        .filter(|(at, turn)| turn.is_object() && !file.skips(&format!("{place}.{list}[{at}]")))
-        .map(|(_, turn)| turn)
-        .collect();
-    let mut before = i64::MIN;
-    let mut keyed: Vec<(i64, &Value)> = Vec::new();
-    for turn in turns.drain(..) {
-        before = micros(time(turn)).unwrap_or(before);
-        keyed.push((before, turn));
-    }
-    keyed.sort_by_key(|(time, _)| *time);
-    let turns: Vec<&Value> = keyed.into_iter().map(|(_, turn)| turn).collect();
-    let head = [&item["metadata"], &item["thread_metadata"]]
-        .into_iter()
-        .find(|head| head.is_object())
-        .unwrap_or(&Value::Null);
-    let of_turns = |key: &str| item[list].as_array()?.iter().find_map(|turn| text_of(&turn[key]));
-    let own_title = first(head, &["thread_title", "title"]).filter(|title| !title.trim().is_empty());
-    let address = text_of(&head["thread_url"]).and_then(|url| url.rsplit('/').next().map(ToOwned::to_owned));
-    let known = text_of(&head["thread_id"]).or(address).or_else(|| of_turns("context_uuid"));
-    let known = known.or_else(|| of_turns("thread_url_slug"));
-    let known = known.or_else(|| {
-        first(item[list].as_array()?.iter().find(|turn| turn.is_object())?, &["uuid", "backend_uuid"])
-    });
+    let all = item[list].as_array()?;
+    let kept = |at: usize| all[at].is_object() && !file.skips(&format!("{place}.{list}[{at}]"));
+    let turns = in_time((0..all.len()).filter(|at| kept(*at)).map(|at| &all[at]));
+    let heads = [&item["metadata"], &item["thread_metadata"]];
+    let head = heads.into_iter().find(|head| head.is_object()).unwrap_or(&Value::Null);
     let times = || {
         let of = |turn: &&Value| [time(turn), time_told(&turn["entry_updated_datetime"])];
         turns.iter().flat_map(of).filter_map(micros)
@@ -61,15 +41,36 @@ fn chat(place: &str, item: &Value, file: &SourceFile<'_>) -> Option<Chat> {
         time: time(turns[at]),
         said: said(turns[at]),
     };
-    let title = own_title.or_else(|| of_turns("thread_title"));
+    let own_title = first(head, &["thread_title", "title"]).filter(|title| !title.trim().is_empty());
+    let title = own_title.or_else(|| all.iter().find_map(|turn| text_of(&turn["thread_title"])));
     Some(Chat {
-        key: known.unwrap_or_else(|| format!("{title:?}")),
+        key: thread_id(head, all).unwrap_or_else(|| format!("{title:?}")),
         title,
         created: given(head, &["thread_created_at", "created_at"]).or(oldest.map(|time| time.to_string())),
         updated: given(head, &["thread_updated_at", "updated_at"]).or(newest.map(|time| time.to_string())),
         current: turns.len().checked_sub(1).map(id),
         turns: (0..turns.len()).map(turn).collect(),
     })
+}
+
+/// Turns by time; those without one stay behind the one before.
+fn in_time<'v>(turns: impl Iterator<Item = &'v Value>) -> Vec<&'v Value> {
+    let (mut before, mut keyed) = (i64::MIN, Vec::new());
+    for turn in turns {
+        before = micros(time(turn)).unwrap_or(before);
+        keyed.push((before, turn));
+    }
+    keyed.sort_by_key(|(time, _)| *time);
+    keyed.into_iter().map(|(_, turn)| turn).collect()
+}
+
+/// The best id that a thread or one of its turns gives.
+fn thread_id(head: &Value, turns: &[Value]) -> Option<String> {
+    let of_turns = |key: &str| turns.iter().find_map(|turn| text_of(&turn[key]));
+    let address = text_of(&head["thread_url"]).and_then(|url| url.rsplit('/').next().map(ToOwned::to_owned));
+    let known = text_of(&head["thread_id"]).or(address).or_else(|| of_turns("context_uuid"));
+    let known = known.or_else(|| of_turns("thread_url_slug"));
+    known.or_else(|| first(turns.iter().find(|turn| turn.is_object())?, &["uuid", "backend_uuid"]))
 }
 
 fn first(value: &Value, keys: &[&str]) -> Option<String> {
