@@ -46,7 +46,7 @@ fn told(file: &SourceFile<'_>) -> Vec<Chat> {
         return Vec::new();
     };
     let records: Vec<StringRecord> = reader.records().filter_map(Result::ok).collect();
-    let cut = (0..file.text.len() + 1).any(|at| file.skips(&format!("{}@{at}", file.name)));
+    let cut = (0..=file.text.len()).any(|at| file.skips(&format!("{}@{at}", file.name)));
     let whole = records.len() - usize::from(cut);
     let cell = |record: &StringRecord, name: &str| {
         place(name).and_then(|at| record.get(at)).unwrap_or_default().to_owned()

@@ -112,9 +112,9 @@ fn rebuilt_turn(stored: &Stored, at: usize) -> Turn {
     while let Some(piece) = above.filter(|above| stored.messages[*above].id.is_none()) {
         let piece = &stored.messages[piece];
         if piece.thought {
-            thoughts.extend(piece.texts())
+            thoughts.extend(piece.texts());
         } else {
-            asked = piece.texts()
+            asked = piece.texts();
         }
         above = piece.parent;
     }

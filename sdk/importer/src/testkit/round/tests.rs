@@ -123,7 +123,7 @@ fn siblings_stand_by_their_list_else_by_time() {
         time: Some(time.to_string()),
         ..Turn::default()
     };
-    let turns = vec![
+    let turns = [
         turn("x", Some("y"), 1),
         turn("y", Some("x"), 2),
         turn("late", Some("q"), 9),
