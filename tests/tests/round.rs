@@ -81,9 +81,12 @@ fn told_once(told: Vec<Chat>, rebuilt: Vec<Chat>) -> (Vec<Chat>, Vec<Chat>) {
     (told.into_iter().filter(once).collect(), rebuilt.into_iter().filter(once).collect())
 }
 
+/// A sample, its reader, and what its files tell.
+type Told = (&'static Round, Sample, Vec<Chat>);
+
 /// The samples of which files tell a conversation, in sets of one for each provider: opening a store takes longer than importing so little.
 /// Conversations of one provider bear the same ids in many samples, and some samples hold another's beside: these stand alone.
-fn sets() -> Result<Vec<Vec<(&'static Round, Sample, Vec<Chat>)>>> {
+fn sets() -> Result<Vec<Vec<Told>>> {
     let (mut sets, mut alone, mut seen) = (BTreeMap::<usize, Vec<_>>::new(), Vec::new(), BTreeMap::new());
     for sample in samples()? {
         let round = READERS.iter().find(|round| round.platform == sample.provider).context("a reader")?;
