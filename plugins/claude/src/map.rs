@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use satchel_importer::{
     Arena, Conversation, Element, Evidence, Message, Participant, RecordKind, Role, ToolCall,
-    address::unsigned_json, natural_key,
+    address::unsigned_json, natural_key, tree::SIBLING_NUMBER,
 };
 
 use crate::{
@@ -35,7 +35,7 @@ use calls::{State, Trace};
 use later::Traced;
 use message::Mapped;
 pub(crate) use message::{Answer, Injected, MemoryCall};
-use order::Node;
+use order::{Links, Node};
 
 /// A person of `users.json`.
 pub(crate) struct Owner {
@@ -135,18 +135,28 @@ fn map_messages<'a>(
     for index in repeated {
         records.skipped.push((RecordKind::Message, place(index), "another message has the same uuid"));
     }
-    let (parents, cut) = order::parents(&nodes);
+    let Links { parents, cut, lost, numbers } = order::links(&nodes);
     for node in cut.iter().filter_map(|at| nodes.get(*at)) {
         let warning = "its parents lead back to itself; it is read as a root";
         records.warnings.push((place(node.raw.index), warning));
     }
     let mut traced = Vec::new();
-    for (Node { id, raw }, parent) in nodes.into_iter().zip(parents) {
+    for (at, (Node { id, mut raw }, parent)) in nodes.into_iter().zip(parents).enumerate() {
         let index = raw.index;
         if raw.sender.is_none_or(|sender| message::role(sender).is_none()) {
             records
                 .warnings
                 .push((place(index), "it does not say who speaks; it is read as the assistant's"));
+        }
+        if raw.sender == Some("user") && records.conversation.tags.is_empty() {
+            // Claude's own word is `human`; only the design tool says `user`.
+            raw.rest.add_text("sender", "user");
+        }
+        if let Some(parent) = lost.get(&at) {
+            raw.rest.add_text("parent_message_uuid", parent);
+        }
+        if let Some(number) = numbers.get(&at) {
+            raw.rest.add_json(SIBLING_NUMBER, &number.to_string());
         }
         let Mapped { before, message, traces, written, injected } = message::map(raw, id, parent, arena);
         records.messages.extend(before);

@@ -11,7 +11,7 @@ mod file;
 mod project;
 
 pub(crate) use artifact::{Artifact, Comment, Thread, Version};
-pub(crate) use block::{Block, PLAIN_TEXT};
+pub(crate) use block::{Block, NO_TEXT, PLAIN_TEXT};
 pub(crate) use file::File;
 pub(crate) use project::{Document, Project};
 

@@ -59,11 +59,13 @@ impl Record {
         if time.is_some_and(|time| time.naive) {
             rest.add_text("tz", "assumed");
         }
-        let name =
-            author.filter(|_| role.is_none()).map(Cow::into_owned).filter(|name| !name.trim().is_empty());
-        if let (Some(name), Some(at)) = (&name, columns.author) {
+        let author = author.filter(|name| !name.trim().is_empty());
+        if let (Some(name), Some(at)) = (&author, columns.author)
+            && !USUAL.contains(&name.as_ref())
+        {
             rest.add_text(name_at(columns, at), name);
         }
+        let name = author.filter(|_| role.is_none()).map(Cow::into_owned);
         let taken = [Some(columns.title), Some(columns.time), columns.author, Some(columns.text)];
         let further: Vec<(String, Cow<'_, str>)> = (0..row.len())
             .filter(|at| !taken.contains(&Some(*at)))
@@ -111,6 +113,8 @@ impl Record {
     }
 }
 
+/// The words of nearly all rows for the person and for the assistant; any other word is kept.
+const USUAL: [&str; 2] = ["Human", "AI"];
 /// What Copilot calls chats without a name.
 const UNTITLED: [&str; 5] =
     ["untitled", "(untitled)", "untitled conversation", "new conversation", "new chat"];

@@ -1,12 +1,15 @@
 //! From one conversation of the provider to the records that are emitted; nothing is read or written here.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use satchel_importer::{
     Arena, Conversation, Message, Participant, Role,
     address::unsigned_json,
     natural_key,
-    tree::{Link, Parent, Tree},
+    tree::{Link, Parent, SIBLING_NUMBER, Tree, ranks},
 };
 
 use crate::raw::{self, Mapping, Node};
@@ -15,6 +18,9 @@ mod active;
 mod citations;
 mod files;
 mod message;
+
+/// The parent that a node names, where its message answers none.
+const NODE_PARENT: &str = "node_parent";
 
 /// What holds for all conversations of an export.
 pub(crate) struct Context<'c> {
@@ -59,8 +65,12 @@ pub(crate) fn records<'a>(
             Parent::Absent(key) => Some(key),
         })
         .collect();
+    let numbers = sibling_numbers(&nodes, &tree);
+    let cut: BTreeSet<usize> = tree.cut().iter().copied().collect();
     let mut messages = Vec::with_capacity(nodes.len());
-    for (node, parent) in nodes.into_iter().zip(parents) {
+    for (at, (mut node, parent)) in nodes.into_iter().zip(parents).enumerate() {
+        let named = node.parent.filter(|_| cut.contains(&at));
+        keep_place(&mut node, tree.parent(at), named, numbers.get(&at));
         if let Some(odd) = message::map(node, parent, arena, &mut messages) {
             warnings.push((place(odd), "it does not say who speaks; it is read as the assistant's"));
         }
@@ -85,6 +95,26 @@ fn link<'a>(nodes: &[Node<'a>]) -> Tree<'a> {
     let links =
         nodes.iter().map(|node| Link { key: node.key, parent: node.parent, kept: node.message.is_some() });
     Tree::link(links, |at| nodes.get(at).map(|node| node.children.clone()).unwrap_or_default())
+}
+
+/// The order of siblings by the lists of children, where times do not tell it.
+fn sibling_numbers(nodes: &[Node<'_>], tree: &Tree<'_>) -> BTreeMap<usize, usize> {
+    let keys: Vec<&str> = nodes.iter().map(|node| node.key).collect();
+    let ranks = ranks(&keys, |at| nodes.get(at).map(|node| node.children.clone()).unwrap_or_default());
+    let time = |at: usize| nodes.get(at)?.message.as_ref()?.created;
+    tree.sibling_numbers(time, |at| ranks.get(at).copied().flatten())
+}
+
+/// Keeps what the message's own links do not tell of its place: a parent that the export lacks or that was `cut` off, its number among
+/// siblings.
+fn keep_place<'a>(node: &mut Node<'a>, parent: Parent<'a>, cut: Option<&'a str>, number: Option<&usize>) {
+    let lost = if let Parent::Absent(key) = parent { Some(key) } else { cut };
+    if let (Some(lost), Some(message)) = (lost, &mut node.message) {
+        message.rest.add_text(NODE_PARENT, lost);
+    }
+    if let (Some(number), Some(message)) = (number, &mut node.message) {
+        message.rest.add_json(SIBLING_NUMBER, &number.to_string());
+    }
 }
 
 fn conversation<'a>(

@@ -204,8 +204,14 @@ fn messages<'a>(
         Parent::Root | Parent::Absent(_) => None,
     };
     let parents: Vec<Option<String>> = (0..chunks.len()).map(parent_of).collect();
-    let nodes = chunks.into_iter().zip(ids.iter().cloned().zip(parents));
+    let numbers = tree.sibling_numbers(|at| chunks.get(at)?.1.time(), Some);
+    let nodes = chunks.into_iter().zip(ids.iter().cloned().zip(parents)).enumerate();
     nodes
-        .map(|((_, chunk), (id, parent))| chunk.into_message(id, parent, model, &folders, scene.bundle))
+        .map(|(at, ((_, mut chunk), (id, parent)))| {
+            if let Some(number) = numbers.get(&at) {
+                chunk.number(*number);
+            }
+            chunk.into_message(id, parent, model, &folders, scene.bundle)
+        })
         .collect()
 }

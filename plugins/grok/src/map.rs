@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use satchel_importer::{
     Arena, Conversation, Message, Participant, Role, address::unsigned_json, natural_key,
+    tree::SIBLING_NUMBER,
 };
 
 use crate::{assets::Assets, owner::Owner, raw};
@@ -54,7 +55,7 @@ pub(crate) fn records<'a>(
     let mut skipped: Vec<_> = gaps.into_iter().map(|(index, reason)| (place(index), reason)).collect();
     let (nodes, repeated) = order::name(responses);
     skipped.extend(repeated.into_iter().map(|index| (place(index), "another response has the same id")));
-    let (parents, cut) = order::parents(&nodes);
+    let order::Links { parents, cut, numbers } = order::links(&nodes);
     let mut warnings = Vec::new();
     for node in cut.iter().filter_map(|at| nodes.get(*at)) {
         warnings.push((place(node.raw.index), "its parents lead back to it; it is read as a root"));
@@ -63,12 +64,15 @@ pub(crate) fn records<'a>(
     let own_key = raw.key();
     let conversation = conversation(raw, key, current, context, locator);
     let mut messages = Vec::with_capacity(nodes.len());
-    for (Node { id, mut raw }, parent) in nodes.into_iter().zip(parents) {
+    for (at, (Node { id, mut raw }, parent)) in nodes.into_iter().zip(parents).enumerate() {
         if message::role(raw.sender).is_none() {
             warnings.push((place(raw.index), "it does not say who speaks; it is read as the assistant's"));
         }
         if let Some(other) = raw.conversation.filter(|other| Some(*other) != own_key) {
             raw.rest.add_text("conversation_id", other);
+        }
+        if let Some(number) = numbers.get(&at) {
+            raw.rest.add_json(SIBLING_NUMBER, &number.to_string());
         }
         message::map(raw, id, parent, context.assets, arena, &mut messages);
     }

@@ -17,7 +17,7 @@ mod value;
 
 pub use error::JsonError;
 pub(crate) use keys::Repeated;
-pub use leftover::{Leftover, quote};
+pub use leftover::{Leftover, quote, with_members};
 pub use number::Number;
 pub use time::{day, time_of_text};
 pub use value::{Object, Value, items, objects, texts};

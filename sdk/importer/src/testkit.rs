@@ -17,6 +17,7 @@ mod difference;
 mod endure;
 mod fields;
 mod recall;
+pub mod round;
 
 pub use difference::first_difference;
 pub use endure::{BETWEEN_FILES, Flaw, endure, files, replay};

@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+mod siblings;
+
+pub use siblings::{SIBLING_NUMBER, ranks};
+
 /// A node by its links.
 #[derive(Clone, Copy, Debug)]
 pub struct Link<'a> {

@@ -14,6 +14,8 @@ use crate::{
     raw::{Node, Nodes, Slot},
 };
 
+mod places;
+
 /// The messages of one conversation, with what was read beside them.
 pub(crate) struct Messages<'a> {
     mapper: Mapper<'a>,
@@ -177,6 +179,7 @@ impl<'a> Messages<'a> {
                 message.parent = parent.map(Into::into);
             }
         }
+        places::keep(&self.nodes, &mut self.all, &tree, self.mapper.arena);
         self.join_outputs(&tree);
         if self.canvas {
             self.replay_canvas(&tree);

@@ -175,13 +175,15 @@ impl<'a> Speech<'a> {
 
     /// Takes the words of a block. Where there is markup in them, the block keeps them too.
     fn say(&mut self, index: usize, block: &mut Block<'a>) {
-        let Some(text) = block.text.take_if(|text| text.is_empty() || !self.take_apart(index, text)) else {
+        let Some(text) = block.text.take_if(|text| !text.is_empty() && !self.take_apart(index, text)) else {
             return;
         };
-        if !text.is_empty() {
-            self.texts.push(text);
-            self.parts.push(Part { text: Some(text.into()), ..Part::default() });
+        if block.kind != "text" {
+            // Other blocks may hold words or none, so theirs are named by the number of their part.
+            block.rest.add_json("text", &self.parts.len().to_string());
         }
+        self.texts.push(text);
+        self.parts.push(Part { text: Some(text.into()), ..Part::default() });
     }
 
     /// Takes documents and thoughts out of an answer's text; false if there are none.
@@ -282,6 +284,6 @@ fn content(mut parts: Vec<Part<'_>>) -> Option<Content<'_>> {
 
 /// The JSON text of a list; none if every item is plain text, whose order the content shows.
 fn list<'a>(items: &[Cow<'a, str>]) -> Option<Cow<'a, str>> {
-    let told = items.iter().any(|item| item != raw::PLAIN_TEXT);
+    let told = items.iter().any(|item| item != raw::PLAIN_TEXT && item != raw::NO_TEXT);
     told.then(|| format!("[{}]", items.join(",")).into())
 }

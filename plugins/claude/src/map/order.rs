@@ -44,11 +44,24 @@ pub(super) fn natural(message: &Message<'_>) -> String {
     natural_key(&[message.sender, message.created.map(|time| time.to_string()).as_deref(), said])
 }
 
-/// The parent of each node, and the nodes that were made roots because their parents led back to them.
-pub(super) fn parents<'a>(nodes: &[Node<'a>]) -> (Vec<Option<Cow<'a, str>>>, Vec<usize>) {
+/// How nodes hang together.
+pub(super) struct Links<'a> {
+    /// The parent of each.
+    pub(super) parents: Vec<Option<Cow<'a, str>>>,
+    /// Those that were made roots because their parents led back to them.
+    pub(super) cut: Vec<usize>,
+    /// What nodes name as their parent without answering it: the export lacks it, or it was cut off.
+    pub(super) lost: BTreeMap<usize, &'a str>,
+    /// Numbers among siblings that do not stand by time.
+    pub(super) numbers: BTreeMap<usize, usize>,
+}
+
+/// Parents by uuid, or each node the one before where none names a parent.
+pub(super) fn links<'a>(nodes: &[Node<'a>]) -> Links<'a> {
     if nodes.iter().all(|node| node.raw.parent.is_none()) {
         let before = nodes.iter().map(|node| Some(node.id.clone()));
-        return (std::iter::once(None).chain(before).take(nodes.len()).collect(), Vec::new());
+        let parents = std::iter::once(None).chain(before).take(nodes.len()).collect();
+        return Links { parents, cut: Vec::new(), lost: BTreeMap::new(), numbers: BTreeMap::new() };
     }
     let named = |node: &Node<'a>| node.raw.parent.filter(|parent| !parent.is_empty() && *parent != ROOT);
     let links = nodes.iter().map(|node| Link { key: &node.id, parent: named(node), kept: true });
@@ -59,7 +72,11 @@ pub(super) fn parents<'a>(nodes: &[Node<'a>]) -> (Vec<Option<Cow<'a, str>>>, Vec
         // Another export may bring it.
         Parent::Absent(_) => node.raw.parent.map(Cow::Borrowed),
     };
-    (nodes.iter().enumerate().map(parent).collect(), tree.cut().to_vec())
+    let absent = |at: &usize| matches!(tree.parent(*at), Parent::Absent(_));
+    let lost = (0..nodes.len()).filter(absent).chain(tree.cut().iter().copied());
+    let lost = lost.filter_map(|at| Some((at, named(nodes.get(at)?)?))).collect();
+    let numbers = tree.sibling_numbers(|at| nodes.get(at)?.raw.created, Some);
+    Links { parents: nodes.iter().enumerate().map(parent).collect(), cut: tree.cut().to_vec(), lost, numbers }
 }
 
 #[cfg(test)]
@@ -72,7 +89,7 @@ mod tests {
 
     fn check(messages: Vec<Message<'static>>, expected: &[Option<&str>]) -> Vec<usize> {
         let (nodes, repeated) = name(messages);
-        let (parents, cut) = parents(&nodes);
+        let Links { parents, cut, .. } = links(&nodes);
         let parents: Vec<_> = parents.iter().map(Option::as_deref).collect();
         assert_eq!((parents.as_slice(), cut), (expected, Vec::new()));
         repeated

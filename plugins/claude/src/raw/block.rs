@@ -144,3 +144,5 @@ impl<'a> Block<'a> {
 
 /// What is kept of a block of which nothing but the text is known.
 pub(crate) const PLAIN_TEXT: &str = r#"{"type":"text"}"#;
+/// A block that says nothing; where the list of blocks is kept, it stands apart from those whose text went to the content.
+pub(crate) const NO_TEXT: &str = r#"{"text":"","type":"text"}"#;

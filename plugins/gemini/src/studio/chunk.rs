@@ -9,6 +9,7 @@ use satchel_importer::{
     address::unsigned_json,
     json::{Object, Value, time_of_text},
     natural_key,
+    tree::SIBLING_NUMBER,
 };
 
 use crate::{
@@ -67,6 +68,15 @@ impl<'a> Chunk<'a> {
             Cow::Borrowed(text) if self.role == Role::User && !text.is_empty() => Some(text),
             _ => None,
         }
+    }
+
+    pub(super) fn time(&self) -> Option<i64> {
+        self.time
+    }
+
+    /// Keeps its number among the chunks that answer the same one, or none.
+    pub(super) fn number(&mut self, number: usize) {
+        self.rest.add_json(SIBLING_NUMBER, &number.to_string());
     }
 
     fn take(&mut self, key: &'a str, value: Value<'a>, arena: &'a Arena) {

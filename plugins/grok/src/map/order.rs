@@ -41,12 +41,23 @@ pub(super) fn natural(response: &Response<'_>) -> String {
     natural_key(&[response.sender, created.as_deref(), response.message])
 }
 
-/// The parent of each node, and the nodes that were made roots because their parents led back to them. What names a
+/// How nodes hang together.
+pub(super) struct Links<'a> {
+    /// The parent of each.
+    pub(super) parents: Vec<Option<Cow<'a, str>>>,
+    /// Those that were made roots because their parents led back to them.
+    pub(super) cut: Vec<usize>,
+    /// Numbers among siblings that do not stand by time.
+    pub(super) numbers: BTreeMap<usize, usize>,
+}
+
+/// What names a
 /// response that is not there, as the first of each conversation does, is a root and keeps the name.
-pub(super) fn parents<'a>(nodes: &[Node<'a>]) -> (Vec<Option<Cow<'a, str>>>, Vec<usize>) {
+pub(super) fn links<'a>(nodes: &[Node<'a>]) -> Links<'a> {
     if nodes.iter().all(|node| node.raw.parent.is_none()) {
         let before = nodes.iter().map(|node| Some(node.id.clone()));
-        return (std::iter::once(None).chain(before).take(nodes.len()).collect(), Vec::new());
+        let parents = std::iter::once(None).chain(before).take(nodes.len()).collect();
+        return Links { parents, cut: Vec::new(), numbers: BTreeMap::new() };
     }
     let links = nodes.iter().map(|node| Link { key: &node.id, parent: node.raw.parent, kept: true });
     let tree = Tree::link(links, |_| []);
@@ -54,7 +65,8 @@ pub(super) fn parents<'a>(nodes: &[Node<'a>]) -> (Vec<Option<Cow<'a, str>>>, Vec
         Parent::Root | Parent::Absent(_) => None,
         Parent::Node(above) => nodes.get(above).map(|node| node.id.clone()),
     };
-    ((0..nodes.len()).map(parent).collect(), tree.cut().to_vec())
+    let numbers = tree.sibling_numbers(|at| nodes.get(at)?.raw.created, Some);
+    Links { parents: (0..nodes.len()).map(parent).collect(), cut: tree.cut().to_vec(), numbers }
 }
 
 #[cfg(test)]
@@ -72,7 +84,7 @@ mod tests {
             ..Response::default()
         });
         let (nodes, repeated) = name(responses.collect());
-        let (parents, _) = parents(&nodes);
+        let parents = links(&nodes).parents;
         assert_eq!(parents.iter().map(Option::as_deref).collect::<Vec<_>>(), expected);
         repeated
     }

@@ -262,3 +262,39 @@ pub fn quote(text: &str, json: &mut String) {
     }
     json.push('"');
 }
+
+/// The text of a JSON object with further members of JSON text behind its own; one whose name stands in it already is left out.
+pub fn with_members<'a>(object: Option<Cow<'a, str>>, members: &[(&str, String)]) -> Option<Cow<'a, str>> {
+    let mut text = object.as_deref().unwrap_or("{}").to_owned();
+    let arena = Arena::new();
+    let own = own_keys(&mut Parser::new(&text, &arena));
+    let new = members.iter().filter(|(key, _)| !own.iter().any(|own| own == key));
+    let new: Vec<&(&str, String)> = new.collect();
+    if new.is_empty() || text.pop() != Some('}') {
+        return object;
+    }
+    for (key, json) in new {
+        text.push_str(if text.len() > 1 { "," } else { "" });
+        quote(key, &mut text);
+        text.push(':');
+        text.push_str(json);
+    }
+    text.push('}');
+    Some(Cow::Owned(text))
+}
+
+/// The keys of an object that was put together from checked values.
+fn own_keys(json: &mut Parser<'_>) -> Vec<String> {
+    let mut keys = Vec::new();
+    let mut read = || -> Result<(), JsonError> {
+        if json.enter_object()? {
+            while let Some(key) = json.key()? {
+                keys.push(key.to_owned());
+                json.skip_value()?;
+            }
+        }
+        Ok(())
+    };
+    read().unwrap_or_default();
+    keys
+}

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{JsonError, Kind, Leftover, MAX_DEPTH, Parser};
+use super::{JsonError, Kind, Leftover, MAX_DEPTH, Parser, with_members};
 use crate::Arena;
 
 /// Reads a value of any type with the parser.
@@ -278,4 +278,17 @@ fn a_number_that_no_double_holds_is_kept_as_its_text() {
     );
     assert_eq!(kept, expected);
     crate::pam::raw::RawObject::parse(kept.into_owned()).expect("it can be stored");
+}
+
+#[test]
+fn members_are_added_behind_those_of_an_object() {
+    let add = |object: Option<&'static str>| {
+        let members = [("n", "1".to_owned()), ("in", "2".to_owned())];
+        with_members(object.map(Into::into), &members).unwrap_or_default().into_owned()
+    };
+    assert_eq!(add(None), r#"{"n":1,"in":2}"#);
+    assert_eq!(add(Some("{}")), r#"{"n":1,"in":2}"#);
+    assert_eq!(add(Some(r#"{"a":{"n":0}}"#)), r#"{"a":{"n":0},"n":1,"in":2}"#);
+    assert_eq!(add(Some(r#"{"in":{"n":0},"n":9}"#)), r#"{"in":{"n":0},"n":9}"#);
+    assert_eq!(with_members(None, &[]), None);
 }

@@ -1,0 +1,256 @@
+//! A reader of Claude's conversations that knows nothing of the importer, and the same pictures from what is stored.
+//!
+//! Where both could differ, one of these rules says so (README, *Rules*):
+//! - messages that the receipt names as skipped are passed over;
+//! - messages are told in the order of their tree, siblings in that of the list; what is in which branch when, times tell;
+//! - where no message names a parent, each answers the one before;
+//! - a line of an index whose own file is there is passed over;
+//! - `token_budget`, blocks and texts without words say nothing;
+//! - the texts of a tool's answer are joined by line breaks, other answers and all input are compared as JSON;
+//! - a thought without words is told by its summaries.
+
+use satchel_importer::testkit::round::{
+    Chat, Round, SourceFile, Stored, StoredMessage, Turn, arrange, text_of, time_told,
+};
+use serde_json::{Value, json};
+
+/// Both ways.
+pub(crate) const ROUND: Round = Round { platform: "claude", told, aside: &[], rebuilt };
+
+/// What the first message of a conversation names as its parent.
+const NO_PARENT: &str = "00000000-0000-4000-8000-000000000000";
+
+type Said = Vec<(String, String)>;
+
+fn told(file: &SourceFile<'_>) -> Vec<Chat> {
+    let chats = file.elements("conversations");
+    let told = |item: &Value| item.get("chat_messages").is_some() || listed(item, file);
+    chats.iter().filter(|(_, item)| told(item)).map(|(place, item)| chat(place, item, file)).collect()
+}
+
+/// Whether it is a line of an index whose own file is not there.
+fn listed(item: &Value, file: &SourceFile<'_>) -> bool {
+    let own = text_of(&item["uuid"]).map(|uuid| format!("conversations/{uuid}.json"));
+    file.base() == "conversations.json"
+        && own.is_some_and(|own| !file.names.iter().any(|name| name.ends_with(&own)))
+}
+
+fn chat(place: &str, item: &Value, file: &SourceFile<'_>) -> Chat {
+    let list = item["chat_messages"].as_array().into_iter().flatten().enumerate();
+    let messages: Vec<&Value> = list
+        .filter(|(at, message)| message.is_object() && !file.skips(&format!("{place}.chat_messages[{at}]")))
+        .map(|(_, message)| message)
+        .collect();
+    let id = |at: usize, message: &Value| text_of(&message["uuid"]).unwrap_or_else(|| format!("#{at:06}"));
+    let linear = messages.iter().all(|message| message["parent_message_uuid"].as_str().is_none());
+    let turn = |(at, message): (usize, &&Value)| Turn {
+        id: id(at, message),
+        parent: if linear {
+            at.checked_sub(1).map(|above| id(above, messages[above]))
+        } else {
+            text_of(&message["parent_message_uuid"]).filter(|parent| parent != NO_PARENT)
+        },
+        role: message["sender"].as_str().unwrap_or("assistant").to_owned(),
+        time: time_told(&message["created_at"]),
+        said: said(message),
+    };
+    let title = [&item["name"], &item["title"]].into_iter().find_map(Value::as_str);
+    let title = title.filter(|title| !title.trim().is_empty()).map(ToOwned::to_owned);
+    Chat {
+        key: text_of(&item["uuid"]).unwrap_or_else(|| format!("{title:?}")),
+        title,
+        created: time_told(&item["created_at"]),
+        updated: time_told(&item["updated_at"]),
+        current: None,
+        turns: arrange(
+            messages.iter().enumerate().map(turn).enumerate().map(|(at, turn)| (turn, Some(at))).collect(),
+        ),
+    }
+}
+
+fn said(message: &Value) -> Said {
+    let blocks = match &message["content"] {
+        Value::Array(blocks) => blocks.clone(),
+        block @ Value::Object(_) => vec![block.clone()],
+        Value::String(text) if text.is_empty() => Vec::new(),
+        Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| vec![json!(text)]),
+        _ => Vec::new(),
+    };
+    let mut said: Said = blocks.iter().flat_map(block).collect();
+    if blocks.is_empty() {
+        said.extend(text_of(&message["text"]).map(|text| ("text".to_owned(), text)));
+    }
+    said
+}
+
+fn block(block: &Value) -> Said {
+    let kind = block["type"].as_str().unwrap_or(if block.is_string() { "text" } else { "" });
+    let words = match kind {
+        "token_budget" | "injected_prompt_block" | "image" | "document" => None,
+        "thinking" => {
+            text_of(&block["thinking"]).or_else(|| text_of(&block["text"])).or_else(|| summaries(block))
+        }
+        "tool_use" => {
+            return vec![
+                ("tool_use".to_owned(), block["name"].as_str().unwrap_or("unknown").to_owned()),
+                ("input".to_owned(), block["input"].to_string()),
+            ];
+        }
+        "tool_result" => Some(answer(&block["content"])),
+        _ => text_of(block).or_else(|| text_of(&block["text"])),
+    };
+    words.map(|words| (kind.to_owned(), words)).into_iter().collect()
+}
+
+fn summaries(block: &Value) -> Option<String> {
+    let list = block["summaries"].as_array()?.iter().filter_map(|item| text_of(&item["summary"]));
+    let lines = list.collect::<Vec<_>>().join("\n");
+    (!lines.is_empty()).then_some(lines)
+}
+
+/// What a tool said: a text, texts, or JSON.
+fn answer(content: &Value) -> String {
+    let plain = |item: &Value| item["type"] == "text" && item["text"].is_string();
+    match content {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) if items.iter().all(plain) => {
+            items.iter().filter_map(|item| item["text"].as_str()).collect::<Vec<_>>().join("\n")
+        }
+        other => other.to_string(),
+    }
+}
+
+fn rebuilt(stored: &Stored) -> Vec<Chat> {
+    if !stored.tags.is_empty() || stored.id.as_ref().is_some_and(|id| Some(id) == stored.account.as_ref()) {
+        return Vec::new();
+    }
+    let spoken: Vec<usize> =
+        (0..stored.messages.len()).filter(|at| !is_piece(&stored.messages[*at])).collect();
+    let id = |at: usize| {
+        let place = spoken.iter().position(|other| *other == at).unwrap_or_default();
+        stored.messages[at].id.clone().unwrap_or_else(|| format!("#{place:06}"))
+    };
+    let turns = spoken.iter().map(|at| (rebuilt_turn(stored, *at, &id), stored.messages[*at].number()));
+    vec![Chat {
+        key: stored.id.clone().unwrap_or_else(|| format!("{:?}", stored.title)),
+        title: stored.title.clone(),
+        created: stored.told(stored.created, "created_at"),
+        updated: stored.told(stored.updated, "updated_at"),
+        current: None,
+        turns: arrange(turns.collect()),
+    }]
+}
+
+/// Thoughts, and what the person said meanwhile, are blocks of the message behind them.
+fn is_piece(message: &StoredMessage) -> bool {
+    message.thought || message.raw["type"] == "user_interjection"
+}
+
+fn rebuilt_turn(stored: &Stored, at: usize, id: &dyn Fn(usize) -> String) -> Turn {
+    let message = &stored.messages[at];
+    let (mut above, mut pieces) = (message.parent, Vec::new());
+    while let Some(piece) = above.filter(|above| is_piece(&stored.messages[*above])) {
+        pieces.push(&stored.messages[piece]);
+        above = stored.messages[piece].parent;
+    }
+    // Thoughts inside of a text stand there, too.
+    pieces.retain(|piece| piece.raw["type"].is_string());
+    let role = if message.role == "user" { "human" } else { &message.role };
+    Turn {
+        id: id(at),
+        parent: message.kept("parent_message_uuid").or_else(|| above.map(id)),
+        role: message.kept("sender").unwrap_or_else(|| role.to_owned()),
+        time: message.told("created_at"),
+        said: blocks(stored, message, pieces),
+    }
+}
+
+/// The blocks of a message, put together again; `pieces` are its thoughts and interjections, the last one first.
+fn blocks(stored: &Stored, message: &StoredMessage, mut pieces: Vec<&StoredMessage>) -> Said {
+    let texts = message.texts();
+    let Some(kept) = message.raw["content"].as_array() else {
+        let marked = message
+            .kept("text")
+            .filter(|marked| texts.iter().all(|text| marked.contains(text)) && marked.contains("<ant"));
+        let texts = if texts.len() > 1 { marked.map_or(texts.clone(), |marked| vec![marked]) } else { texts };
+        return texts.into_iter().map(|text| ("text".to_owned(), text)).collect();
+    };
+    let (mut texts, mut calls) = (texts.into_iter().peekable(), message.calls.iter());
+    let (mut said, mut open) = (Vec::new(), Vec::new());
+    for block in kept {
+        let kind = block["type"].as_str().unwrap_or_default();
+        let mut say = |words: Option<String>| said.extend(words.map(|words| (kind.to_owned(), words)));
+        match kind {
+            "thinking" | "user_interjection" => {
+                // One without words is kept with all that is known of it.
+                if block.as_object().is_some_and(|block| block.len() == 1) {
+                    say(pieces.pop().map(|piece| piece.texts().concat()));
+                }
+            }
+            "tool_use" => {
+                let Some(call) = calls.find(|call| !is_stray(call)) else { continue };
+                say(text_of(&call["name"]));
+                open.push(call.clone());
+                said.push(("input".to_owned(), input(call)));
+            }
+            "tool_result" => say(output(stored, message, block, &mut open)),
+            "injected_prompt_block" | "image" | "document" => {}
+            _ => match &block["text"] {
+                Value::String(marked) => {
+                    while texts.next_if(|text| marked.contains(text.as_str())).is_some() {}
+                    say(text_of(&block["text"]));
+                }
+                Value::Null if kind == "text" => say(texts.next()),
+                // The number of its part.
+                Value::Number(_) => say(texts.next()),
+                _ => {}
+            },
+        }
+    }
+    said
+}
+
+/// An answer whose call the export lacks.
+fn is_stray(call: &Value) -> bool {
+    call.get("input").is_none() && call.get("output").is_some()
+}
+
+fn input(call: &Value) -> String {
+    match &call["input"] {
+        Value::String(text) => {
+            serde_json::from_str::<Value>(text).unwrap_or_else(|_| json!(text)).to_string()
+        }
+        other => other.to_string(),
+    }
+}
+
+/// What the tool said, wherever its call stands: by the id of the call, else to the last one above of its name that is open; an answer
+/// without a call stands for itself.
+fn output(stored: &Stored, message: &StoredMessage, block: &Value, open: &mut Vec<Value>) -> Option<String> {
+    let mut all = message.calls.iter().chain(stored.messages.iter().flat_map(|message| &message.calls));
+    let id = text_of(&block["tool_use_id"]);
+    let place = match &id {
+        Some(id) => open.iter().rposition(|call| call["id"] == id.as_str()),
+        None => open.iter().rposition(|call| !block["name"].is_string() || call["name"] == block["name"]),
+    };
+    let call = match (place, id) {
+        (Some(place), _) => open.remove(place),
+        (None, Some(id)) => all.find(|call| call["id"] == id.as_str())?.clone(),
+        (None, None) => match above(stored, message, block) {
+            Some(call) => call,
+            None => all.find(|call| is_stray(call))?.clone(),
+        },
+    };
+    let said = text_of(&call["output"]).unwrap_or_default();
+    let json = said.starts_with(['[', '{']).then(|| serde_json::from_str::<Value>(&said).ok()).flatten();
+    Some(json.map_or(said, |json| json.to_string()))
+}
+
+/// The last call of the name above a message, in one that holds no answers itself.
+fn above(stored: &Stored, message: &StoredMessage, block: &Value) -> Option<Value> {
+    let parent = |message: &&StoredMessage| message.parent.map(|at| &stored.messages[at]);
+    let answers = |message: &StoredMessage| message.raw["content"].to_string().contains("\"tool_result\"");
+    let mut above = std::iter::successors(parent(&message), parent).filter(|message| !answers(message));
+    above.find_map(|message| message.calls.iter().rev().find(|call| call["name"] == block["name"]).cloned())
+}

@@ -1,0 +1,90 @@
+//! A tree of nodes as ChatGPT and `DeepSeek` write it, read from the raw file.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::{Turn, arrange};
+
+/// The nodes of a conversation that is an object of nodes, each with its parent and perhaps its children.
+pub struct Nodes<'a> {
+    mapping: &'a Map<String, Value>,
+    kept: BTreeSet<&'a str>,
+    parents: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> Nodes<'a> {
+    /// Of `mapping`; nodes without a message, and those of which `skipped` says so, are passed over.
+    pub fn new(mapping: &'a Map<String, Value>, skipped: impl Fn(&str) -> bool) -> Self {
+        let message = |node: &Value| node["message"].is_object();
+        let kept =
+            mapping.iter().filter(|(key, node)| message(node) && !skipped(key)).map(|(key, _)| key.as_str());
+        let named = |(key, node): (&'a String, &'a Value)| Some((key.as_str(), node["parent"].as_str()?));
+        let mut nodes =
+            Self { mapping, kept: kept.collect(), parents: mapping.iter().filter_map(named).collect() };
+        for key in mapping.keys() {
+            for child in nodes.children(key) {
+                nodes.parents.entry(child).or_insert(key);
+            }
+        }
+        nodes
+    }
+
+    fn children(&self, key: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+        let mapping = self.mapping;
+        let listed = mapping.get(key).and_then(|node| node["children"].as_array());
+        let known = move |key: &Value| mapping.get_key_value(key.as_str()?).map(|(key, _)| key.as_str());
+        listed.into_iter().flatten().filter_map(known)
+    }
+
+    /// The node or its nearest ancestor with a message.
+    pub fn kept_at(&self, key: &'a str) -> Option<&'a str> {
+        let up = |key: &&'a str| self.parents.get(key).copied();
+        std::iter::successors(Some(key), up).take(self.mapping.len() + 1).find(|key| self.kept.contains(key))
+    }
+
+    /// The nearest node with a message above; one that the file lacks is named.
+    fn parent(&self, key: &str) -> Option<&'a str> {
+        let above = *self.parents.get(key)?;
+        let up = |key: &&'a str| self.parents.get(key).copied();
+        let end = |key: &&str| self.kept.contains(key) || !self.mapping.contains_key(*key);
+        std::iter::successors(Some(above), up).take(self.mapping.len() + 1).find(end)
+    }
+
+    /// Below each node with a message the others in the order of its list; below none those under roots without one.
+    fn lists(&self) -> BTreeMap<String, Vec<String>> {
+        let mut lists: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let tops = self
+            .mapping
+            .keys()
+            .map(String::as_str)
+            .filter(|key| !self.kept.contains(key) && self.parent(key).is_none());
+        lists
+            .insert(String::new(), tops.flat_map(|key| self.listed(key, 0)).map(ToOwned::to_owned).collect());
+        for key in &self.kept {
+            lists.insert((*key).to_owned(), self.listed(key, 0).into_iter().map(ToOwned::to_owned).collect());
+        }
+        lists
+    }
+
+    fn listed(&self, key: &str, depth: usize) -> Vec<&'a str> {
+        let mut all = Vec::new();
+        for child in self.children(key) {
+            if self.kept.contains(child) {
+                all.push(child);
+            } else if depth < self.mapping.len() {
+                all.extend(self.listed(child, depth + 1));
+            }
+        }
+        all
+    }
+
+    /// The turns that `turn` makes of key, node and parent, in the order of the tree.
+    pub fn turns(&self, turn: fn(&str, &Value, Option<&str>) -> Turn) -> Vec<Turn> {
+        let lists = self.lists();
+        let place = |key: &str| lists.values().find_map(|list| list.iter().position(|other| other == key));
+        let turns =
+            self.kept.iter().map(|key| (turn(key, &self.mapping[*key], self.parent(key)), place(key)));
+        arrange(turns.collect())
+    }
+}

@@ -1,0 +1,240 @@
+//! Round trip through the daemon: each importer's exports go into a store, and the bundle that the store writes tells what their files
+//! told: ids, titles, tree, order, times, roles and text. The readers of the files are those of the importers' own tests.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_importer::testkit::round::{Chat, Round, SourceFile, Stored, Turn, differences, time_told};
+use satchel_tests::{
+    archive::{Archive, State},
+    exports::{Sample, copy, sample, samples},
+};
+use serde_json::{Value, json};
+
+#[path = "../../plugins/chatgpt/tests/round/reader.rs"]
+mod chatgpt;
+#[path = "../../plugins/claude/tests/round/reader.rs"]
+mod claude;
+#[path = "../../plugins/copilot/tests/round/reader.rs"]
+mod copilot;
+#[path = "../../plugins/deepseek/tests/round/reader.rs"]
+mod deepseek;
+#[path = "../../plugins/gemini/tests/round/reader.rs"]
+mod gemini;
+#[path = "../../plugins/grok/tests/round/reader.rs"]
+mod grok;
+#[path = "../../plugins/memu/tests/round/reader.rs"]
+mod memu;
+#[path = "../../plugins/mistral/tests/round/reader.rs"]
+mod mistral;
+#[path = "../../plugins/perplexity/tests/round/reader.rs"]
+mod perplexity;
+
+const READERS: [Round; 9] = [
+    chatgpt::ROUND,
+    claude::ROUND,
+    copilot::ROUND,
+    deepseek::ROUND,
+    gemini::ROUND,
+    grok::ROUND,
+    memu::ROUND,
+    mistral::ROUND,
+    perplexity::ROUND,
+];
+
+/// What the files of one fixture tell that its importer claims.
+fn told(round: &Round, behaviour: &str, input: &Path) -> Result<Vec<Chat>> {
+    let expected = input.parent().context("a folder")?.join("expected.json");
+    let exports: Vec<Value> = serde_json::from_slice(&fs::read(expected)?)?;
+    let texts = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let names = exports.iter().flat_map(|export| texts(&export["files"]));
+    let names: Vec<String> = names.filter_map(|name| Some(name.as_str()?.to_owned())).collect();
+    let lines = exports.iter().flat_map(|export| texts(&export["lines"]));
+    let skipped: BTreeSet<String> =
+        lines.filter_map(|line| Some(line["skip"]["locator"].as_str()?.to_owned())).collect();
+    let aside = |name: &&String| round.aside.iter().any(|(file, _)| **file == format!("{behaviour}/{name}"));
+    let mut told = Vec::new();
+    for name in names.iter().filter(|name| !aside(name)) {
+        let bytes = fs::read(input.join(name))?;
+        told.extend((round.told)(&SourceFile::new(name, &bytes, &names, &skipped)));
+    }
+    Ok(told)
+}
+
+/// What the store holds of one platform, by the bundle that it writes.
+fn rebuilt(round: &Round, state: &State) -> Result<Vec<Chat>> {
+    let ours = state.conversations.values().filter(|document| document["provider"]["name"] == round.platform);
+    let stored = ours.map(|document| Stored::of_document(document).context("a conversation"));
+    let stored = stored.collect::<Result<Vec<Stored>>>()?;
+    Ok(stored.iter().flat_map(|stored| (round.rebuilt)(stored)).collect())
+}
+
+/// What several files, or several places of one, tell of one conversation becomes one; how, other tests hold.
+fn told_once(told: Vec<Chat>, rebuilt: Vec<Chat>) -> (Vec<Chat>, Vec<Chat>) {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    told.iter().for_each(|chat| *counts.entry(chat.key.clone()).or_default() += 1);
+    let once = |chat: &Chat| counts.get(&chat.key).is_none_or(|count| *count == 1);
+    (told.into_iter().filter(once).collect(), rebuilt.into_iter().filter(once).collect())
+}
+
+/// A sample, its reader, and what its files tell.
+type Told = (&'static Round, Sample, Vec<Chat>);
+
+/// The samples of which files tell a conversation, in sets of one for each provider: opening a store takes longer than importing so little.
+/// Conversations of one provider bear the same ids in many samples, and some samples hold another's beside: these stand alone.
+fn sets() -> Result<Vec<Vec<Told>>> {
+    let (mut sets, mut alone, mut seen) = (BTreeMap::<usize, Vec<_>>::new(), Vec::new(), BTreeMap::new());
+    for sample in samples()? {
+        let round = READERS.iter().find(|round| round.platform == sample.provider).context("a reader")?;
+        let told = told(round, &sample.behaviour, &sample.input)?;
+        if told.is_empty() {
+            continue;
+        }
+        if sample.behaviour.contains("others") || sample.behaviour.contains("mixed") {
+            alone.push(vec![(round, sample, told)]);
+            continue;
+        }
+        let number = seen.entry(sample.provider).or_insert(0);
+        *number += 1;
+        sets.entry(*number).or_default().push((round, sample, told));
+    }
+    Ok(sets.into_values().chain(alone).collect())
+}
+
+#[test]
+fn the_bundle_tells_what_each_export_told() -> Result<()> {
+    let (mut faults, mut compared) = (Vec::new(), BTreeMap::new());
+    for set in sets()? {
+        let dir = tempfile::tempdir()?;
+        let archive = Archive::open(&dir.path().join("data"))?;
+        for (_, sample, _) in &set {
+            archive.import(&sample.input)?;
+        }
+        let state = archive.state()?;
+        for (round, sample, told) in set {
+            let (told, rebuilt) = told_once(told, rebuilt(round, &state)?);
+            *compared.entry(sample.provider).or_insert(0) += told.len();
+            let named = |fault| format!("{} {}: {fault}", sample.provider, sample.behaviour);
+            faults.extend(differences(told, rebuilt).into_iter().map(named));
+        }
+    }
+    ensure!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.join("\n"));
+    ensure!(compared.len() == READERS.len() && compared.values().all(|chats| *chats > 4), "{compared:?}");
+    Ok(())
+}
+
+/// A PAM document as anybody reads it; times as they are, whatever their digits. Siblings of one time have no order (PAM lists messages by time): they stand by id.
+fn document(document: &Value) -> Chat {
+    let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
+    let turn = |message: &Value| {
+        let parts = message["content"]["parts"].as_array().cloned().unwrap_or_default();
+        let part = |part: &Value| {
+            (part["type"].to_string(), text(&part["text"]).unwrap_or_else(|| part["ref"].to_string()))
+        };
+        let whole = text(&message["content"]["text"]).map(|text| ("text".to_owned(), text));
+        let kind = if message["is_thought"] == true { "thought" } else { "said" };
+        let calls = message["tool_calls"].as_array().cloned().unwrap_or_default();
+        let calls = calls.into_iter().map(|call| ("call".to_owned(), call.to_string()));
+        let said = whole.into_iter().chain(parts.iter().map(part)).chain(calls);
+        Turn {
+            id: message["id"].to_string(),
+            parent: Some(&message["parent_id"]).filter(|parent| !parent.is_null()).map(Value::to_string),
+            role: format!("{kind} {} {}", message["role"], message["provider_message_id"]),
+            time: time_told(&message["created_at"]),
+            said: said.collect(),
+        }
+    };
+    let turns = document["messages"].as_array().into_iter().flatten().map(turn);
+    let mut turns: Vec<Turn> = turns.collect();
+    turns.sort_by(|one, other| (&one.time, &one.id).cmp(&(&other.time, &other.id)));
+    let active = |message: &&Value| message["raw_metadata"]["active_path"] == true;
+    Chat {
+        key: document["id"].to_string(),
+        title: text(&document["title"]),
+        created: time_told(&document["temporal"]["created_at"]),
+        updated: time_told(&document["temporal"]["updated_at"]),
+        current: document["messages"]
+            .as_array()
+            .and_then(|all| all.iter().rfind(active))
+            .map(|leaf| leaf["id"].to_string()),
+        turns,
+    }
+}
+
+/// A document of another producer: branches whose later one comes first in the list, times to the microsecond, every role.
+fn foreign() -> Value {
+    let message = |id: &str, parent: Option<&str>, role: &str, time: &str, text: &str| {
+        json!({
+            "id": id, "provider_message_id": format!("theirs-{id}"), "parent_id": parent, "role": role, "created_at": time,
+            "children_ids": [], "content": {"type": "text", "text": text},
+        })
+    };
+    let mut thought = message("c", Some("b"), "assistant", "2026-01-02T03:04:07.000001Z", "hm");
+    thought["is_thought"] = true.into();
+    let mut parts = message("e", Some("d"), "assistant", "2026-01-02T03:04:09.999999Z", "");
+    parts["content"] = json!({"type": "multipart", "parts": [
+        {"type": "text", "text": "one"}, {"type": "code", "text": "two", "language": "rust"}, {"type": "image", "ref": "a.png"},
+    ]});
+    let mut document = json!({
+        "schema": "portable-ai-memory-conversation", "schema_version": "1.0", "id": "Theirs/1", "title": "Tea",
+        "provider": {"name": "elsewhere", "conversation_id": "t-1"},
+        "temporal": {"created_at": "2026-01-02T03:04:05.000006Z", "updated_at": "2026-01-02T03:05:00Z"},
+        "messages": [
+            message("a", None, "system", "2026-01-02T03:04:05.000006Z", "Be kind"),
+            message("b", Some("a"), "user", "2026-01-02T03:04:06.5Z", "Which tea?"), thought,
+            message("d", Some("c"), "tool", "2026-01-02T03:04:08Z", "42"), parts,
+            message("f", Some("b"), "assistant", "2026-01-02T03:04:10Z", "Green."),
+            message("g", None, "user", "2026-01-02T03:04:11Z", "On its own"),
+        ],
+    });
+    for (at, children) in [(0, json!(["b"])), (1, json!(["c", "f"])), (2, json!(["d"])), (3, json!(["e"]))] {
+        document["messages"][at]["children_ids"] = children;
+    }
+    document
+}
+
+#[test]
+fn a_store_tells_what_the_pam_documents_told_that_it_read() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (exports, documents) = (dir.path().join("exports"), dir.path().join("documents"));
+    let chosen = [
+        ("chatgpt", "tree-with-gaps-branches-and-orphans"),
+        ("chatgpt", "times-of-every-kind"),
+        ("claude", "thoughts"),
+        ("claude", "cycles"),
+        ("copilot", "odd-rows"),
+        ("deepseek", "busy-siblings-and-the-active-path"),
+        ("gemini", "activity-with-conversation-ids"),
+        ("grok", "tools-and-thinking"),
+        ("memu", "messages-of-every-kind"),
+        ("mistral", "tools-and-references"),
+        ("perplexity", "turns"),
+    ];
+    for (at, (provider, behaviour)) in chosen.into_iter().enumerate() {
+        copy(&sample(provider, behaviour), &exports.join(format!("{at}")))?;
+    }
+    let first = Archive::open(&dir.path().join("first"))?;
+    first.import(&exports)?;
+    first.export(&documents)?;
+    fs::write(documents.join("conversations/theirs.json"), foreign().to_string())?;
+
+    let second = Archive::open(&dir.path().join("second"))?;
+    second.import(&documents.join("conversations"))?;
+    let stored = second.state()?.conversations;
+    let mut told = first.state()?.conversations;
+    told.insert("theirs".to_owned(), foreign());
+    ensure!(told.len() >= 12, "only {} documents were told", told.len());
+    let picture = |documents: &BTreeMap<String, Value>| documents.values().map(document).collect::<Vec<_>>();
+    let mut told = picture(&told);
+    // The producer does not say which path was seen; Satchel takes the newest leaf, and says so.
+    told.iter_mut()
+        .filter(|chat| chat.key == "\"Theirs/1\"")
+        .for_each(|chat| chat.current = Some("\"g\"".to_owned()));
+    let faults = differences(told, picture(&stored));
+    ensure!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.join("\n"));
+    Ok(())
+}
