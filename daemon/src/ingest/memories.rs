@@ -57,7 +57,7 @@ pub(super) fn settle(
     }
     refuse_documents(store, writer, record)?;
     let mut fresh = (std::mem::take(&mut writer.witnesses), std::mem::take(&mut writer.documents));
-    let Tail { relations, embeddings, keys, drawn, vectors, withdrawn, applied: _ } = tail;
+    let Tail { relations, embeddings, keys, drawn, vectors, told_vectors, withdrawn, applied: _ } = tail;
     fresh.0.iter_mut().for_each(|witness| name_successors(witness, &keys));
     points::reached("settling begun");
     let mut evidence = Evidence::of(store, writer, fresh)?;
@@ -73,7 +73,7 @@ pub(super) fn settle(
     let mut came = named::named_vectors(embeddings, &keys, record);
     came.extend(named::told_vectors(store, &derived, vectors, record)?);
     gate::vectors(store, &mut came, record)?;
-    let vectors = evidence.vectors(store, came)?;
+    let vectors = evidence.vectors(store, came, &told_vectors)?;
     let touched = std::mem::take(&mut writer.touched);
     let mut batches =
         Batches { by: Some(record.id.clone()), marked: known::marked(store)?, ..Batches::default() };
@@ -260,20 +260,31 @@ impl Evidence {
         Ok(changes)
     }
 
-    /// Notes the vectors that `came`; answers what shows those that stand, and keeps the others.
-    fn vectors(&mut self, store: &Store, came: Vec<Embedding>) -> Result<Vec<Change>, IngestError> {
+    /// Notes the vectors that `came` and what was `told` of others; answers what shows those that stand, and keeps the others.
+    fn vectors(
+        &mut self,
+        store: &Store,
+        came: Vec<Embedding>,
+        told: &vectors::Told,
+    ) -> Result<Vec<Change>, IngestError> {
         let mut places: BTreeMap<Place, BTreeMap<String, Embedding>> = BTreeMap::new();
         for embedding in came {
             let Named { memory, model, digest, .. } = vectors::name(&embedding)?;
             places.entry((memory, model)).or_default().insert(digest, embedding);
         }
+        for place in told.withdrawn.keys() {
+            places.entry(place.clone()).or_default();
+        }
         let known = vectors::standing(&self.known.vectors);
+        let outdated = told.outdated(&self.known.vectors);
         let mut changes = Vec::new();
         for (place, came) in places {
             let mut all: Vec<Named> = known.get(&place).cloned().into_iter().collect();
             let stored = store.embedding(&place.0, &place.1)?.map(|stored| stored.embedding);
             let stored = stored.as_ref().map(vectors::name).transpose()?;
-            for named in came.values().map(vectors::name).collect::<Result<Vec<_>, _>>()? {
+            let mut reported = came.values().map(vectors::name).collect::<Result<Vec<_>, _>>()?;
+            reported.extend(told.more(&place, &reported, outdated.get(&place)));
+            for named in reported {
                 let (key, json) = encoded(&named, false)?;
                 self.reports.insert(key, json);
                 all.push(named);

@@ -41,6 +41,7 @@ use crate::{
         pam::{LONGEST, LONGEST_CONVERSATION, PamFiles, folder_of},
     },
     lineage::Purged,
+    manifest::VectorName,
     plan::evidence::Exported,
 };
 
@@ -163,6 +164,7 @@ impl Reading<'_, '_, '_> {
             return Ok(Err(reason));
         }
         self.exported = self.run.exported(document);
+        self.tail.told_vectors.exported = self.exported;
         let selection = self.run.selected(document);
         self.tail.applied = rules::record(document, &reading)
             .map(|record| ExportRecord { selection: selection.clone(), ..record })
@@ -194,8 +196,13 @@ impl Reading<'_, '_, '_> {
 
     /// Follows what was taken back where the export was made.
     fn take_back(&mut self, name: &str, told: Told) {
-        let Told { withdrawn, undone, at } = told;
+        let Told { withdrawn, undone, vectors, at } = told;
         self.tail.withdrawn = withdrawn.into_iter().map(|id| (id, at)).collect();
+        let at = self.exported.unwrap_or(Exported { at, revision: 0 });
+        // Without a model's name it would name nothing.
+        let named = vectors.into_iter().filter(|vector| !vector.model.is_empty());
+        let places = named.map(|VectorName { memory_id, model }| ((memory_id, model), at));
+        self.tail.told_vectors.withdrawn = places.collect();
         self.undone = undone.into_iter().map(|id| (name.to_owned(), id)).collect();
     }
 
