@@ -11,6 +11,7 @@ mod purged;
 mod reading;
 mod rows;
 mod said;
+pub mod taken;
 pub mod vectors;
 
 use std::collections::BTreeSet;
