@@ -3,6 +3,8 @@
 //! Written and read as a stream: no plain byte of such an export is ever on a disk. Neither keys nor passphrases are shown by
 //! anything here: not in errors, and not by `Debug`.
 
+mod ssh;
+
 use std::{
     collections::BTreeSet,
     fmt,
@@ -44,15 +46,58 @@ const HEADER_END: &[u8] = b"\n--- ";
 #[derive(Clone)]
 pub enum Lock {
     /// Whoever holds an identity of one of these.
-    Recipients(Vec<x25519::Recipient>),
+    Recipients(Vec<Reader>),
     /// Whoever knows it.
     Passphrase(SecretString),
+}
+
+/// To whom.
+#[derive(Clone)]
+pub enum Reader {
+    /// A key of age.
+    Age(x25519::Recipient),
+    /// An `ssh-ed25519` key.
+    Ssh(Box<age::ssh::Recipient>),
+}
+
+impl Reader {
+    fn as_recipient(&self) -> &dyn Recipient {
+        match self {
+            Self::Age(recipient) => recipient,
+            Self::Ssh(recipient) => recipient.as_ref(),
+        }
+    }
+}
+
+impl fmt::Display for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Age(recipient) => recipient.fmt(f),
+            Self::Ssh(recipient) => recipient.fmt(f),
+        }
+    }
+}
+
+/// One private key.
+#[derive(Clone)]
+enum Opener {
+    Age(x25519::Identity),
+    Ssh(Box<age::ssh::Identity>),
+}
+
+impl Opener {
+    fn as_identity(&self) -> &dyn Identity {
+        match self {
+            Self::Age(identity) => identity,
+            Self::Ssh(identity) => identity.as_ref(),
+        }
+    }
 }
 
 /// What opens an encrypted export.
 #[derive(Clone, Default)]
 pub struct Keys {
-    identities: Vec<x25519::Identity>,
+    identities: Vec<Opener>,
     passphrase: Option<SecretString>,
 }
 
@@ -61,11 +106,21 @@ pub struct Keys {
 #[non_exhaustive]
 pub enum EnvelopeError {
     /// A text that is no recipient; it may be shown, as recipients are public, unless it is an identity.
-    #[error("{0} is no age recipient; give the age1… that `age-keygen` printed as the public key")]
+    #[error(
+        "{0} is no age recipient; give the age1… that `age-keygen` printed as the public key, or an ssh-ed25519 key"
+    )]
     Recipient(String),
+    /// A public key of `ssh` of another kind.
+    #[error(
+        "{0} is no whole ssh key of the kind ssh-ed25519, the only one that is taken; give one, or an age1…"
+    )]
+    SshRecipient(String),
+    /// A private key of `ssh`.
+    #[error("{0}")]
+    Ssh(&'static str),
     /// A line of a file of identities.
     #[error(
-        "line {0} of the identities is no age identity; give a file that `age-keygen` wrote, with AGE-SECRET-KEY-1…"
+        "line {0} of the identities is no age identity; give a file that `age-keygen` wrote, with AGE-SECRET-KEY-1…, or an ssh key"
     )]
     Identity(usize),
     /// A file of identities without any.
@@ -141,37 +196,51 @@ impl Lock {
                 Encryptor::with_recipients(iter::once(&recipient as &dyn Recipient))
             }
             Self::Recipients(recipients) => {
-                Encryptor::with_recipients(recipients.iter().map(|recipient| recipient as &dyn Recipient))
+                Encryptor::with_recipients(recipients.iter().map(Reader::as_recipient))
             }
         };
         encryptor.map_err(io::Error::other)?.wrap_output(out)
     }
 }
 
-fn recipient(text: &str) -> Result<x25519::Recipient, EnvelopeError> {
+fn recipient(text: &str) -> Result<Reader, EnvelopeError> {
+    let text = text.trim();
+    if ssh::is_public(text) {
+        let found = ssh::recipient(text).map(|key| Reader::Ssh(Box::new(key)));
+        return found.ok_or_else(|| EnvelopeError::SshRecipient(format!("{text:?}")));
+    }
     let shown = || {
         // People mix the two up; a secret must not end in a log for it.
-        let secret = text.to_ascii_uppercase().contains("SECRET");
+        let secret = text.to_ascii_uppercase().contains("SECRET") || ssh::is_private(text);
         if secret { "this identity, which is secret,".to_owned() } else { format!("{text:?}") }
     };
-    x25519::Recipient::from_str(text.trim()).map_err(|_| EnvelopeError::Recipient(shown()))
+    x25519::Recipient::from_str(text).map(Reader::Age).map_err(|_| EnvelopeError::Recipient(shown()))
 }
 
 impl Keys {
-    /// The keys of these texts, each as `age-keygen` writes a file, and of a passphrase.
+    /// The keys of these texts, each as `age-keygen` or `ssh-keygen` writes a file, and of a passphrase, which opens a locked one of
+    /// the latter too.
     ///
     /// # Errors
-    /// A line that is no identity, and a text without one.
+    /// A line that is no identity, and a text without one; a key of `ssh` of another kind, or one that stays locked.
     pub fn parse(files: &[String], passphrase: Option<String>) -> Result<Self, EnvelopeError> {
+        let passphrase = passphrase.map(SecretString::from);
         let mut identities = Vec::new();
         for file in files {
             let before = identities.len();
+            if ssh::is_private(file) {
+                identities.push(Opener::Ssh(Box::new(ssh::identity(file, passphrase.as_ref())?)));
+                if identities.len() > MOST_IDENTITIES {
+                    return Err(EnvelopeError::TooMany(MOST_IDENTITIES, "identities"));
+                }
+                continue;
+            }
             for (at, line) in file.lines().map(str::trim).enumerate() {
                 if line.is_empty() || line.starts_with('#') {
                     continue;
                 }
                 let identity = x25519::Identity::from_str(line);
-                identities.push(identity.map_err(|_| EnvelopeError::Identity(at + 1))?);
+                identities.push(Opener::Age(identity.map_err(|_| EnvelopeError::Identity(at + 1))?));
                 if identities.len() > MOST_IDENTITIES {
                     return Err(EnvelopeError::TooMany(MOST_IDENTITIES, "identities"));
                 }
@@ -180,7 +249,7 @@ impl Keys {
                 return Err(EnvelopeError::NoIdentity);
             }
         }
-        Ok(Self { identities, passphrase: passphrase.map(SecretString::from) })
+        Ok(Self { identities, passphrase })
     }
 
     /// Opens an encrypted file; what it holds can be read from any place, and is decrypted as it is read.
@@ -199,7 +268,7 @@ impl Keys {
         if self.identities.is_empty() {
             return Err(OpenError::Locked(BY_IDENTITY));
         }
-        let opened = decryptor.decrypt(self.identities.iter().map(|identity| identity as &dyn Identity));
+        let opened = decryptor.decrypt(self.identities.iter().map(Opener::as_identity));
         opened.map_err(|error| unopened(error, OTHERS))
     }
 }

@@ -17,6 +17,8 @@ pub mod examine;
 pub mod export;
 pub mod exported;
 pub mod grpc;
+#[cfg(test)]
+mod heard;
 pub mod ingest;
 pub mod intake;
 pub mod leftovers;

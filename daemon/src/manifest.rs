@@ -44,6 +44,9 @@ pub struct Manifest {
     /// Conversations that were taken back since the base, by id: likewise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone_conversations: Vec<String>,
+    /// Vectors that were withdrawn since the base: likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withdrawn_embeddings: Vec<VectorName>,
     /// What was left out.
     pub filter: Filter,
     /// How the signing key came to follow others, the first rotation first.
@@ -51,6 +54,16 @@ pub struct Manifest {
     pub rotations: Vec<Rotation>,
     /// Every other file of the bundle but the signature, by path.
     pub files: Vec<ManifestFile>,
+}
+
+/// What names a vector: there is one for each memory and model.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VectorName {
+    /// The memory's id.
+    pub memory_id: String,
+    /// The model.
+    pub model: String,
 }
 
 /// What was left out of a bundle.
@@ -183,6 +196,10 @@ mod tests {
                 to_revision: 7,
                 withdrawn_relations: vec!["files".into()],
                 undone_conversations: Vec::new(),
+                withdrawn_embeddings: vec![VectorName {
+                    memory_id: "\"files\":[]".into(),
+                    model: "m".into(),
+                }],
                 filter: Filter::default(),
                 rotations: Vec::new(),
                 files: (0..count).map(file).collect(),

@@ -45,6 +45,17 @@ impl Plugins {
         Self { cache, pace: Pace::default(), loaded: OnceLock::new(), fingerprint: OnceLock::new() }
     }
 
+    /// Whether one that came with this program is for `platform`, after which each of those is named. None is compiled for it.
+    pub fn come_with(platform: &str) -> bool {
+        BUILT_IN.iter().any(|built_in| built_in.name == platform)
+    }
+
+    /// Whether they have been compiled, or read from the cache.
+    #[cfg(test)]
+    pub(crate) fn compiled(&self) -> bool {
+        self.loaded.get().is_some()
+    }
+
     /// All of them, compiled or read from the cache at the first call.
     ///
     /// # Errors

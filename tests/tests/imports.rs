@@ -5,12 +5,29 @@
 use std::{fs, io::Write as _, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::{
-    ImportRequest, Phase,
-    receipt::{ImportRecord, ImportStatus},
+use satchel_daemon::{
+    ingest::{
+        ImportRequest, Phase,
+        receipt::{ImportRecord, ImportStatus},
+    },
+    plugins::Plugins,
 };
-use satchel_tests::archive::{Archive, demo, only, samples};
+use satchel_tests::archive::{Archive, cache, demo, only, samples};
 use serde_json::Value;
+
+/// What people choose by is known without compiling an importer; see `Plugins::come_with`.
+#[test]
+fn every_importer_that_came_with_the_program_is_named_after_its_platform() -> Result<()> {
+    let plugins = Plugins::built_in(Some(cache()));
+    let all = plugins.all()?;
+    ensure!(!all.is_empty());
+    for plugin in all {
+        let platform = &plugin.info().platform;
+        ensure!(Plugins::come_with(platform), "{platform:?}");
+    }
+    ensure!(!Plugins::come_with("chatgpt ") && !Plugins::come_with("openai"));
+    Ok(())
+}
 
 fn balanced(import: &ImportRecord) -> Result<()> {
     for (kind, counts) in [

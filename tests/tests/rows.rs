@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 /// Streams of rows that are tried, of each provider.
 const STREAMS: u64 = 5;
 /// Turns of a stream: a question and its answer, or an event.
-const TURNS: u64 = 40;
+const TURNS: u64 = 60;
 /// Exports that hold a part of a stream.
 const EXPORTS: usize = 5;
 const START: i64 = 1_770_000_000_000_000;
@@ -186,7 +186,7 @@ fn streams(provider: &str, write: Write) -> Result<()> {
         let folder = made.path().join("whole");
         write(&folder, &moments, 0..moments.len())?;
         let whole = arrive(&[folder])?;
-        ensure!(whole.conversations.len() > 3, "too few conversations");
+        ensure!(whole.conversations.len() > 3, "too few conversations of {provider}, stream {seed}");
         let mut exports = Vec::new();
         for (number, part) in parts(&moments, &mut dice)?.into_iter().enumerate() {
             let folder = made.path().join(format!("part-{number}"));

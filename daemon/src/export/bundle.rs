@@ -16,6 +16,8 @@ use satchel_pam::{
 };
 use satchel_store::RelationRecord;
 
+pub(super) use self::vectors::written;
+
 use self::conversations::Conversations;
 use super::{
     ExportError, ExportRecord, FULL, INCREMENTAL,
@@ -163,6 +165,9 @@ impl Job<'_> {
             to_revision: self.revision.get(),
             withdrawn_relations: delta.map(|delta| texts(&delta.withdrawn_relations)).unwrap_or_default(),
             undone_conversations: delta.map(|delta| texts(&delta.undone_conversations)).unwrap_or_default(),
+            withdrawn_embeddings: delta
+                .map(|delta| delta.withdrawn_embeddings.iter().cloned().collect())
+                .unwrap_or_default(),
             filter: Filter {
                 conversations: self.request.conversations,
                 attachments: self.request.attachments,

@@ -13,7 +13,8 @@ use satchel_pam::{
 };
 use satchel_store::{ChangeKind, ChangeOp, ChangePosition, RelationRecord, Revision, Store};
 
-use super::{ExportError, ExportRecord, id::Id};
+use super::{ExportError, ExportRecord, bundle::written, id::Id};
+use crate::manifest::VectorName;
 
 /// Changes that are read off the feed at once.
 const FEED_PAGE: usize = 1_000;
@@ -36,6 +37,8 @@ pub(super) struct Delta {
     pub(super) embedded: BTreeSet<Id>,
     pub(super) withdrawn_relations: BTreeSet<Id>,
     pub(super) undone_conversations: BTreeSet<Id>,
+    /// Vectors that were withdrawn.
+    pub(super) withdrawn_embeddings: BTreeSet<VectorName>,
     /// Memories that must not leave.
     pub(super) withheld: u64,
     pub(super) unsaid: Unsaid,
@@ -52,7 +55,8 @@ pub(super) struct Unsaid {
     revived: u64,
     /// Memories whose base version has a later time: readers keep the later.
     older: u64,
-    /// Relations that were withdrawn, and conversations that were undone: the manifest lists them, and only Satchel reads it.
+    /// Relations and vectors that were withdrawn, and conversations that were undone: the manifest lists them, and only Satchel
+    /// reads it.
     listed: u64,
 }
 
@@ -73,6 +77,7 @@ impl Delta {
             embedded: BTreeSet::new(),
             withdrawn_relations: BTreeSet::new(),
             undone_conversations: BTreeSet::new(),
+            withdrawn_embeddings: BTreeSet::new(),
             withheld: 0,
             unsaid: Unsaid::default(),
         };
@@ -107,7 +112,11 @@ impl Delta {
             }
         }
         delta.since = Timestamp::saturating(first);
-        delta.unsaid.listed = (delta.withdrawn_relations.len() + delta.undone_conversations.len()) as u64;
+        for memory in &delta.embedded {
+            delta.withdrawn_embeddings.extend(memory.text(|id| withdrawn_vectors(store, id, (from, to)))?);
+        }
+        let listed = delta.withdrawn_relations.len() + delta.undone_conversations.len();
+        delta.unsaid.listed = (listed + delta.withdrawn_embeddings.len()) as u64;
         Ok(delta)
     }
 
@@ -138,6 +147,10 @@ impl Delta {
         }
         let revived = now.status != Status::Retracted && self.told_retracted(store, id, told.as_ref())?;
         self.unsaid.revived += u64::from(revived);
+        if told.as_ref().is_some_and(|told| written(told) != written(&now)) {
+            // A vector that was not of what it said in the base may be of what it says again.
+            self.embedded.insert(Id::from(id));
+        }
         match &told {
             // A retraction counts whenever it was.
             Some(told)
@@ -187,7 +200,7 @@ impl Unsaid {
             (undone, "memories were taken back, and stay with whoever has the base"),
             (revived, "memories that were retracted stand again, and readers keep the retraction"),
             (older, "memories have an earlier time of change than in the base, and readers keep the later"),
-            (listed, "relations or conversations were taken back; only Satchel's manifest says it"),
+            (listed, "relations, conversations or vectors were taken back; only Satchel's manifest says it"),
         ];
         let warning =
             |(count, what): (u64, &str)| format!("{count} {what}; the next export will be a full one");
@@ -205,12 +218,26 @@ fn replaced<'e>(edges: &'e [RelationRecord], id: &'e str) -> impl Iterator<Item 
 /// Whether both ends of a relation may leave: its id is made of theirs, and theirs of what the memories say.
 fn relation_leaves(store: &Store, id: &str, to: Revision) -> Result<bool, ExportError> {
     let Some(record) = store.relation(id, Some(to))? else { return Ok(false) };
-    for end in [&record.relation.from, &record.relation.to] {
-        if store.memory(end, Some(to))?.is_some_and(|end| !end.memory.exportable()) {
-            return Ok(false);
-        }
+    Ok(may_be_named(store, &record.relation.from, to)? && may_be_named(store, &record.relation.to, to)?)
+}
+
+/// Whether a memory, which may be gone, is none that must not leave.
+fn may_be_named(store: &Store, memory: &str, to: Revision) -> Result<bool, ExportError> {
+    Ok(store.memory(memory, Some(to))?.is_none_or(|record| record.memory.exportable()))
+}
+
+/// The vectors of a memory that were withdrawn after `from`; also those that came after it, as an earlier delta may have told
+/// them.
+fn withdrawn_vectors(
+    store: &Store,
+    memory: &str,
+    (from, to): (Revision, Revision),
+) -> Result<Vec<VectorName>, ExportError> {
+    if !may_be_named(store, memory, to)? {
+        return Ok(Vec::new());
     }
-    Ok(true)
+    let gone = store.withdrawn_embeddings_of(memory)?.into_iter().filter(|(_, at)| *at > from);
+    Ok(gone.map(|(model, _)| VectorName { memory_id: memory.to_owned(), model }).collect())
 }
 
 fn feed(store: &Store, from: Revision, to: Revision) -> Result<Last, ExportError> {

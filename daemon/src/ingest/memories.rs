@@ -25,7 +25,7 @@ use super::{
     write::{Writer, of_the_record},
 };
 use crate::{
-    lineage::{Packed, Sifter},
+    lineage::{Packed, Sifter, vectors::Told},
     plan::evidence::{Document, Edge, name_successors},
 };
 use batches::Batches;
@@ -100,14 +100,25 @@ struct Joins {
     named: Vec<Embedding>,
     /// Vectors of documents.
     told: Vec<Embedding>,
+    /// What documents say of vectors otherwise.
+    said: Told,
 }
 
 impl Joins {
     fn of(tail: Tail, record: &mut ImportRecord) -> Self {
-        let Tail { relations, embeddings, keys, drawn, vectors: told, withdrawn, applied: _ } = tail;
+        let Tail {
+            relations,
+            embeddings,
+            keys,
+            drawn,
+            vectors: told,
+            told_vectors: said,
+            withdrawn,
+            applied: _,
+        } = tail;
         let edges = named::named_edges(relations, &keys, record);
         let named = named::named_vectors(embeddings, &keys, record);
-        Self { edges, drawn, withdrawn, named, told }
+        Self { edges, drawn, withdrawn, named, told, said }
     }
 
     /// Takes all evidence apart. What relations join, and what has a vector, must be known whether or not it is there.
@@ -138,11 +149,11 @@ impl Joins {
         cancel: &CancelToken,
         record: &mut ImportRecord,
     ) -> Result<(Joined, Shown), IngestError> {
-        let Self { edges, drawn, withdrawn, named: mut vectors, told } = self;
+        let Self { edges, drawn, withdrawn, named: mut vectors, told, said } = self;
         let joined = Joined::of(store, evidence, (edges, drawn, withdrawn), cancel, record)?;
         vectors.extend(named::told_vectors(store, &joined.derived, told, record)?);
         gate::vectors(store, &mut vectors, record)?;
-        let shown = evidence.vectors(store, vectors)?;
+        let shown = evidence.vectors(store, vectors, &said)?;
         Ok((joined, shown))
     }
 }

@@ -8,6 +8,7 @@ mod conversation;
 mod judge;
 mod memories;
 mod rules;
+mod taken;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -41,6 +42,7 @@ use crate::{
         pam::{LONGEST, LONGEST_CONVERSATION, PamFiles, folder_of},
     },
     lineage::Purged,
+    manifest::VectorName,
     plan::evidence::Exported,
 };
 
@@ -142,7 +144,7 @@ impl Reading<'_, '_, '_> {
             (self.progress)(self.done, self.record.bytes, self.record);
         }
         self.missing(&index)?;
-        self.kept()?;
+        self.taken_back()?;
         for name in &files.embeddings {
             self.embeddings(name)?;
         }
@@ -163,10 +165,12 @@ impl Reading<'_, '_, '_> {
             return Ok(Err(reason));
         }
         self.exported = self.run.exported(document);
+        self.tail.told_vectors.exported = self.exported;
         let selection = self.run.selected(document);
         self.tail.applied = rules::record(document, &reading)
             .map(|record| ExportRecord { selection: selection.clone(), ..record })
             .map(|record| Box::new(Applied { record, owner: document.header.owner.id.clone() }));
+        self.note_document()?;
         if let Some(selection) = selection {
             let message = format!("this is {}: what it leaves out stays as it is here", selection.words());
             self.warn(name.to_owned(), message);
@@ -194,26 +198,14 @@ impl Reading<'_, '_, '_> {
 
     /// Follows what was taken back where the export was made.
     fn take_back(&mut self, name: &str, told: Told) {
-        let Told { withdrawn, undone, at } = told;
+        let Told { withdrawn, undone, vectors, at } = told;
         self.tail.withdrawn = withdrawn.into_iter().map(|id| (id, at)).collect();
+        let at = self.exported.unwrap_or(Exported { at, revision: 0 });
+        // Without a model's name it would name nothing.
+        let named = vectors.into_iter().filter(|vector| !vector.model.is_empty());
+        let places = named.map(|VectorName { memory_id, model }| ((memory_id, model), at));
+        self.tail.told_vectors.withdrawn = places.collect();
         self.undone = undone.into_iter().map(|id| (name.to_owned(), id)).collect();
-    }
-
-    /// Tells of the conversations that were taken back there and are shown here. They stay: what is shown follows from all that
-    /// imports said, and a document takes back what no import said. Those whose messages the documents have in another conversation
-    /// have become part of that by now.
-    fn kept(&mut self) -> Result<(), IngestError> {
-        if self.undone.is_empty() {
-            return Ok(());
-        }
-        self.writer.flush(self.record)?;
-        for (name, id) in std::mem::take(&mut self.undone) {
-            if self.run.store.conversation(&id, None)?.is_some_and(|stored| !stored.withdrawn) {
-                let message = "it was taken back where the export was made, and stays here; `satchel imports undo ID` of what brought it takes it back here too".to_owned();
-                self.warn(format!("{name}: conversation {id:?}"), message);
-            }
-        }
-        Ok(())
     }
 
     /// Conversations of the index that came with no file.

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     exported::ExportRecord,
     intake::Bundle,
-    lineage::Purged,
+    lineage::{Purged, vectors},
     plan::evidence::{Document, Witness, memories_of},
 };
 
@@ -78,6 +78,8 @@ pub(super) struct Tail {
     /// Those of PAM documents name memories by their ids.
     pub(super) drawn: Vec<Relation>,
     pub(super) vectors: Vec<Embedding>,
+    /// What their document says of vectors otherwise.
+    pub(super) told_vectors: vectors::Told,
     /// Relations that were withdrawn where the document comes from, and when that was said, in microseconds.
     pub(super) withdrawn: Vec<(String, i64)>,
     /// The document, for the ledger.
@@ -93,11 +95,13 @@ pub(super) struct Applied {
 
 impl Tail {
     pub(super) fn is_empty(&self) -> bool {
-        let Self { relations, embeddings, keys: _, drawn, vectors, withdrawn, applied: _ } = self;
+        let Self { relations, embeddings, keys: _, drawn, vectors, told_vectors, withdrawn, applied: _ } =
+            self;
         relations.is_empty()
             && embeddings.is_empty()
             && drawn.is_empty()
             && vectors.is_empty()
+            && told_vectors.withdrawn.is_empty()
             && withdrawn.is_empty()
     }
 }

@@ -6,7 +6,7 @@ use satchel_pam::embedding::Embedding;
 use satchel_store::{Change, Ledger, Store};
 
 use super::{LineageError, REST, decode, encode, put};
-use crate::plan::evidence::{Named, Vector};
+use crate::plan::evidence::{Exported, Named, Vector};
 
 /// How the ids of the entries begin that keep a vector.
 const KIND: &str = "vector ";
@@ -29,6 +29,44 @@ pub fn standing(vectors: &[Vector]) -> BTreeMap<Place, Named> {
     standing
 }
 
+/// What a document says of vectors beside bringing them.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// Those that were withdrawn where it was made, and when that was said.
+    pub withdrawn: BTreeMap<Place, Exported>,
+    /// When it was exported; none: nobody knows.
+    pub exported: Option<Exported>,
+}
+
+impl Told {
+    /// The latest withdrawals that were said before the document, which it tells better.
+    #[must_use]
+    pub fn outdated(&self, known: &[Vector]) -> BTreeMap<Place, Exported> {
+        let mut outdated = BTreeMap::new();
+        for Vector { named, .. } in known.iter().filter(|known| known.named.withdrawn()) {
+            let Some(at) = named.after.filter(|at| self.exported.is_some_and(|exported| *at < exported))
+            else {
+                continue;
+            };
+            let latest = outdated.entry((named.memory.clone(), named.model.clone())).or_insert(at);
+            *latest = at.max(*latest);
+        }
+        outdated
+    }
+
+    /// What else is said of a place for which `came` came, after a withdrawal `outdated`.
+    #[must_use]
+    pub fn more(&self, place: &Place, came: &[Named], outdated: Option<&Exported>) -> Vec<Named> {
+        let (memory, model) = place.clone();
+        let gone = self.withdrawn.get(place).map(|at| Named::withdrawal(memory, model, *at));
+        let again = |named: &Named| {
+            let after = outdated.copied().filter(|after| named.at <= after.at);
+            after.map(|after| Named { after: Some(after), ..named.clone() })
+        };
+        came.iter().filter_map(again).chain(gone).collect()
+    }
+}
+
 /// What lets `standing` be shown of a memory and a model, or nothing of them. `came` are the vectors that are at hand, by
 /// digest; all but the one that is shown are kept.
 ///
@@ -42,6 +80,7 @@ pub fn show(
 ) -> Result<Vec<Change>, LineageError> {
     let stored = store.embedding(memory, model)?.map(|stored| stored.embedding);
     let shown = stored.as_ref().map(name).transpose()?;
+    let standing = standing.filter(|named| !named.withdrawn());
     let wanted = match standing {
         Some(named) => match came.remove(&named.digest) {
             Some(embedding) => Some(embedding),

@@ -191,7 +191,10 @@ impl Store {
     /// # Errors
     /// What the file system refuses. Nothing committed is lost by that.
     pub fn close(self) -> Result<(), StoreError> {
-        self.inner.seal()
+        let sealed = self.inner.seal();
+        drop(self);
+        points::reached("store closed");
+        sealed
     }
 
     pub(crate) fn engine(&self) -> &dyn Engine {

@@ -56,7 +56,7 @@ fn archive(path: &Path, bytes: u64, scratch: &Path) -> Result<()> {
     let (packed, shards) = (SimpleFileOptions::default(), (bytes / 10_000_000 / SHARD_MB).max(1));
     let (made, mut names) = (scratch.join("shard"), Vec::new());
     for shard in 0..shards {
-        generate::chatgpt(&made, SHARD_MB * 1_000_000, (100 + shard) << 32)?;
+        generate::chatgpt(&made, SHARD_MB * 1_000_000, 100 + shard)?;
         let text = fs::read_to_string(made.join("conversations.json"))?;
         zip.start_file(format!("conversations-{shard:03}.json"), packed)?;
         zip.write_all(text.as_bytes())?;
@@ -157,7 +157,6 @@ fn others(program: &PathBuf, data: &Path, scratch: &Path, over: &AtomicBool) -> 
 /// A little export of somebody else.
 fn own(scratch: &Path, number: u64) -> Result<PathBuf> {
     let folder = scratch.join("own");
-    // Seeds that lie near each other throw the same dice a little later.
-    generate::claude(&folder, 200_000, (500 + number) << 32)?;
+    generate::claude(&folder, 200_000, 500 + number)?;
     Ok(folder)
 }

@@ -6,16 +6,14 @@ pub struct Dice(u64);
 impl Dice {
     /// The same seed gives the same throws.
     pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1))
+        // Mixed: the throws of a seed that is multiplied by the step are those of its neighbour, one later.
+        Self(mix(seed.wrapping_add(STEP)))
     }
 
     /// Any number.
     pub fn throw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0 = self.0.wrapping_add(STEP);
+        mix(self.0)
     }
 
     /// A number below `bound`, which is not 0.
@@ -79,6 +77,16 @@ impl Dice {
     }
 }
 
+/// Between two throws.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+fn mix(state: u64) -> u64 {
+    let mut mixed = state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
 pub(super) const CODE: &str =
     "\n```python\nimport math\nfor n in range(10):\n    print(\"n\\t\", math.sqrt(n), {'a': [1, 2]})\n```\n";
 const WORDS: [&[&str]; 3] = [
@@ -117,3 +125,21 @@ const WORDS: [&[&str]; 3] = [
         "人", "们", "读", "信", "音", "乐", "面", "包", "记", "忆",
     ],
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn near_seeds_share_no_throws() {
+        const THROWS: usize = 100;
+        let mut seen = BTreeSet::new();
+        for seed in (0..1_000).chain([u64::MAX, 1 << 32, 1 << 63]) {
+            let mut dice = Dice::new(seed);
+            seen.extend((0..THROWS).map(|_| dice.throw()));
+        }
+        assert_eq!(seen.len(), 1_003 * THROWS);
+    }
+}

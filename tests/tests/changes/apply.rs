@@ -1,6 +1,6 @@
 //! Bundles merged into another data directory.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::{
@@ -12,11 +12,11 @@ use satchel_daemon::{
     },
 };
 use satchel_host::CancelToken;
-use satchel_pam::{memory::Status, time::Timestamp};
+use satchel_pam::{embedding::Embedding, memory::Status, time::Timestamp};
 use satchel_store::Change;
 use satchel_tests::archive::{Archive, State, demo};
 
-use super::history::{History, memories_text, memory};
+use super::history::{History, memories_text, memory, vectors_of};
 
 const T: i64 = 1_710_000_000_000_000;
 
@@ -35,6 +35,13 @@ fn text(archive: &Archive) -> Result<String> {
     let folder = tempfile::tempdir()?;
     archive.export(&folder.path().join("bundle"))?;
     memories_text(&folder.path().join("bundle"))
+}
+
+/// The vectors that a data directory would export.
+fn vectors(archive: &Archive) -> Result<BTreeMap<String, Embedding>> {
+    let folder = tempfile::tempdir()?;
+    archive.export(&folder.path().join("bundle"))?;
+    vectors_of(&folder.path().join("bundle"))
 }
 
 /// The laws of a merge, over random histories: a full export gives the same store anew; a base and its changes give the whole
@@ -59,16 +66,19 @@ fn a_base_and_its_changes_make_the_same_store_elsewhere() -> Result<()> {
         }
         assert_eq!(text(&there)?, memories_text(&last)?, "seed {seed}");
         assert_eq!(there.state()?.relations.len(), State::of(&last)?.relations.len(), "seed {seed}");
+        assert_eq!(vectors(&there)?, vectors_of(&last)?, "seed {seed}");
         let (revision, state) = (there.store.revision(), there.state()?);
         for again in [&late, &early, &whole, &late] {
             done(&there.apply(again)?)?;
             assert_eq!(there.state()?, state, "seed {seed}: {again:?}");
+            assert_eq!(vectors(&there)?, vectors_of(&last)?, "seed {seed}: {again:?}");
         }
         assert_eq!(there.store.revision(), revision, "seed {seed}: nothing was to be written");
         let straight = Archive::open(&history.folder.path().join("straight"))?;
         done(&straight.apply(&whole)?)?;
         done(&straight.apply(&late)?)?;
         assert_eq!(text(&straight)?, memories_text(&last)?, "seed {seed}");
+        assert_eq!(vectors(&straight)?, vectors_of(&last)?, "seed {seed}");
     }
     Ok(())
 }

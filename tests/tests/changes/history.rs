@@ -8,7 +8,7 @@ use std::{
 use anyhow::Result;
 use satchel_daemon::export::ExportRecord;
 use satchel_pam::{
-    embedding::Embedding,
+    embedding::{Embedding, EmbeddingsDocument},
     hash::ContentHash,
     memory::{Access, Memory, MemoryType, Provenance, Status, Temporal},
     relation::{Relation, RelationType},
@@ -30,14 +30,19 @@ pub(super) struct History {
     now: i64,
     memories: BTreeMap<String, Memory>,
     relations: BTreeMap<String, bool>,
+    /// By memory and model, whether a vector stands.
+    vectors: BTreeMap<(String, &'static str), bool>,
 }
+
+/// The models of vectors.
+const MODELS: [&str; 2] = ["small", "large"];
 
 impl History {
     pub(super) fn new(seed: u64) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let archive = Archive::open(&folder.path().join("data"))?;
-        let (memories, relations) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { folder, archive, dice: Dice::new(seed), now: START, memories, relations })
+        let (memories, relations, vectors) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Ok(Self { folder, archive, dice: Dice::new(seed), now: START, memories, relations, vectors })
     }
 
     /// Writes the whole and answers its record and place.
@@ -83,11 +88,12 @@ impl History {
     }
 
     fn change(&mut self) -> (String, Change) {
-        match self.dice.below(10) {
+        match self.dice.below(12) {
             0..=3 => self.insert(),
             4..=6 => self.alter(),
             7 => self.draw(),
             8 => self.withdraw(),
+            9 => self.forget_vector(),
             _ => self.embed(),
         }
     }
@@ -152,18 +158,57 @@ impl History {
 
     fn embed(&mut self) -> (String, Change) {
         let Some(memory) = self.pick(|_| true) else { return self.insert() };
-        let vector = vec![f64::from(u32::try_from(self.dice.below(100)).unwrap_or(0)) / 8.0; 3];
-        let embedding = Embedding {
-            id: format!("vector of {}", memory.id),
-            memory_id: memory.id.clone(),
-            model: "model".into(),
-            dimensions: 3,
-            created_at: Timestamp::saturating(self.now),
-            vector: Some(vector),
-            storage: None,
-        };
+        let model = MODELS[usize::from(self.dice.chance(50))];
+        self.vectors.insert((memory.id.clone(), model), true);
+        let number = f64::from(u32::try_from(self.dice.below(100)).unwrap_or(0)) / 8.0;
+        let embedding = vector(&memory.id, model, number, self.now);
         (embedding.id.clone(), Change::Embedding(embedding))
     }
+
+    /// Only what an earlier commit brought.
+    fn forget_vector(&mut self) -> (String, Change) {
+        let store = &self.archive.store;
+        let stored =
+            |memory: &str, model: &str| store.embedding(memory, model).is_ok_and(|one| one.is_some());
+        let mut standing = self.vectors.iter().filter(|(_, stands)| **stands).map(|(place, _)| place);
+        let Some((memory, model)) = standing.find(|(memory, model)| stored(memory, model)).cloned() else {
+            return self.embed();
+        };
+        self.vectors.insert((memory.clone(), model), false);
+        let key = vector_id(&memory, model);
+        (key, Change::WithdrawEmbedding { memory, model: model.to_owned() })
+    }
+}
+
+fn vector_id(memory: &str, model: &str) -> String {
+    format!("{model} vector of {memory}")
+}
+
+/// A vector of a memory.
+pub(super) fn vector(memory: &str, model: &str, number: f64, at: i64) -> Embedding {
+    Embedding {
+        id: vector_id(memory, model),
+        memory_id: memory.to_owned(),
+        model: model.to_owned(),
+        dimensions: 3,
+        created_at: Timestamp::saturating(at),
+        vector: Some(vec![number; 3]),
+        storage: None,
+    }
+}
+
+/// The vectors of a bundle, by memory.
+pub(super) fn vectors_of(bundle: &Path) -> Result<BTreeMap<String, Embedding>> {
+    let file = bundle.join("embeddings.json");
+    if !file.exists() {
+        return Ok(BTreeMap::new());
+    }
+    let document: EmbeddingsDocument = serde_json::from_slice(&std::fs::read(file)?)?;
+    let count = document.embeddings.len();
+    let vectors: BTreeMap<_, _> =
+        document.embeddings.into_iter().map(|one| (one.memory_id.clone(), one)).collect();
+    anyhow::ensure!(vectors.len() == count, "two vectors of one memory");
+    Ok(vectors)
 }
 
 /// A memory with nothing but what it must have.

@@ -5,8 +5,9 @@ use std::{fs, path::Path};
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::verify::{self, Options};
 use satchel_pam::{merge::State, parse, store::MemoryStore};
+use serde_json::Value;
 
-use super::history::{History, memories_text};
+use super::history::{History, memories_text, vectors_of};
 
 /// Histories of one run.
 const SEEDS: u64 = 6;
@@ -44,6 +45,8 @@ fn a_base_and_its_changes_are_the_whole_of_every_later_revision() -> Result<()> 
                     report.issues
                 );
                 same_text(base_path, &changes, &whole)?;
+                same_vectors(base_path, &changes, &whole)
+                    .with_context(|| format!("seed {seed}, {at} to {step}"))?;
                 pairs += 1;
             }
             fulls.push((full, whole));
@@ -62,5 +65,20 @@ fn same_text(base: &Path, changes: &Path, whole: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     fs::write(folder.path().join("memory-store.json"), merged.to_json()?)?;
     assert_eq!(memories_text(folder.path())?, memories_text(whole)?);
+    Ok(())
+}
+
+/// The vectors of a base, without those that the changes list as withdrawn, and with theirs, are the vectors of the whole.
+fn same_vectors(base: &Path, changes: &Path, whole: &Path) -> Result<()> {
+    let manifest: Value = serde_json::from_slice(&fs::read(changes.join("satchel-manifest.json"))?)?;
+    let mut merged = vectors_of(base)?;
+    for gone in manifest["withdrawn_embeddings"].as_array().into_iter().flatten() {
+        let memory = gone["memory_id"].as_str().context("a memory")?;
+        if merged.get(memory).is_some_and(|vector| gone["model"] == vector.model.as_str()) {
+            merged.remove(memory);
+        }
+    }
+    merged.extend(vectors_of(changes)?);
+    assert_eq!(merged, vectors_of(whole)?);
     Ok(())
 }

@@ -7,3 +7,4 @@ mod laws;
 mod restored;
 mod rules;
 mod taken_back;
+mod vectors;

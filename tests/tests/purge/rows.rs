@@ -194,3 +194,71 @@ fn a_conversation_of_two_lists_of_gemini_goes_and_a_third_brings_only_what_is_ne
 fn a_conversation_of_two_tables_of_copilot_goes_and_a_third_brings_only_what_is_new() -> Result<()> {
     goes_and_stays_away(copilot)
 }
+
+/// A bundle of somebody who has these rows.
+fn bundle(folder: &Path, name: &str, write: Write, of: &[Row]) -> Result<PathBuf> {
+    let (export, bundle) = (folder.join(format!("{name}-export")), folder.join(name));
+    write(&export, of)?;
+    let there = Archive::open(&folder.join(format!("{name}-data")))?;
+    only(there.import(&export)?)?;
+    there.export(&bundle)?;
+    there.close()?;
+    Ok(bundle)
+}
+
+/// A bundle has what was erased and what is new in one conversation, by the id that was erased or by another.
+fn a_bundle_brings_what_is_new(write: Write) -> Result<()> {
+    for (begin, erased) in [(0, 12), (4, 4)] {
+        let grouped = Grouped::planted(write)?;
+        let (dir, folder) = (grouped.data(), grouped.folder.path());
+        grouped.erase()?;
+        let bundle = bundle(folder, "bundle", write, &rows(begin..8, 0..1))?;
+        ensure!(!holding(&bundle, GOES)?.is_empty(), "the search finds it in the bundle");
+        let archive = open(&dir, None)?;
+        let import = only(archive.import(&bundle)?)?;
+        for counts in [import.conversations, import.messages, import.memories] {
+            ensure!(counts.balanced(), "{import:?}");
+        }
+        ensure!(import.messages.skipped == erased && import.messages.new == 4, "{import:?}");
+        ensure!(import.conversations.new == 1 && import.conversations.skipped == 0, "{import:?}");
+        let later = having(&archive, LATER)?;
+        ensure!(later.len() == 1, "the rows that are new come in: {later:?}");
+        let revision = archive.store.revision();
+        only(archive.import_again(&bundle)?)?;
+        ensure!(archive.store.revision() == revision, "twice is once");
+        // The provider's own list has the same rows: they are one conversation.
+        let third = only(archive.import(&grouped.exports[2])?)?;
+        ensure!(having(&archive, LATER)? == later && third.messages.balanced(), "{third:?}");
+        ensure!(having(&archive, GOES)? == Vec::<String>::new());
+        archive.close()?;
+        grouped.comes_again()?;
+        none_of(&dir, &[GOES], "after a bundle that has it")?;
+        whole(&dir, None)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_bundle_with_rows_of_gemini_brings_only_those_that_were_not_erased() -> Result<()> {
+    a_bundle_brings_what_is_new(gemini)
+}
+
+#[test]
+fn a_bundle_with_rows_of_copilot_brings_only_those_that_were_not_erased() -> Result<()> {
+    a_bundle_brings_what_is_new(copilot)
+}
+
+#[test]
+fn a_bundle_with_nothing_but_erased_rows_brings_none() -> Result<()> {
+    let grouped = Grouped::planted(gemini)?;
+    grouped.erase()?;
+    let bundle = bundle(grouped.folder.path(), "bundle", gemini, &rows(4..6, 0..1))?;
+    let archive = open(&grouped.data(), None)?;
+    let before = archive.state()?;
+    let import = only(archive.import(&bundle)?)?;
+    let told = import.skipped.iter().filter(|skip| skip.reason.contains("erased it for good"));
+    ensure!(import.conversations.skipped == 1 && told.count() >= 1, "{import:?}");
+    ensure!(import.conversations.balanced() && import.messages.balanced(), "{import:?}");
+    ensure!(archive.state()? == before, "nothing came");
+    archive.close()
+}

@@ -30,7 +30,7 @@ pub struct ExportArgs {
     /// provider's own fields say; what was said stays as it was said. Not in memu
     #[arg(long, conflicts_with = "incremental")]
     pub strip_identifiers: bool,
-    /// Encrypt it to this age recipient (age1…); may be repeated
+    /// Encrypt it to this age recipient (age1…, or "ssh-ed25519 …"); may be repeated
     #[arg(long, value_name = "RECIPIENT", conflicts_with_all = ["passphrase", "passphrase_file"])]
     pub encrypt_to: Vec<String>,
     /// Encrypt it by a passphrase: `SATCHEL_PASSPHRASE` if it is set, else it is asked for

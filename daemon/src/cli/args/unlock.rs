@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Encrypted exports")]
 pub struct UnlockArgs {
-    /// A file with age identities, as `age-keygen` writes it; may be repeated
+    /// A file with age identities, as `age-keygen` writes it, or an ssh-ed25519 key; may be repeated
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub identity: Vec<PathBuf>,
     #[command(flatten)]

@@ -96,19 +96,13 @@ fn orphans(many: u64) -> String {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use std::{
-        fs,
-        sync::{
-            Arc,
-            atomic::{AtomicBool, Ordering},
-        },
-    };
+    use std::{cell::Cell, fs, rc::Rc};
 
     use satchel_pam::conversation::Role;
     use satchel_store::{Batch, Change, ConversationWrite, MessageHead, MessageWrite, OpenOptions};
 
     use super::*;
-    use crate::{cli::doctor::tests::looked, config::Config};
+    use crate::{cli::doctor::tests::looked, config::Config, heard};
 
     /// A store with two attachments, of which one is mentioned by an older version of a conversation only.
     fn store_with_an_orphan(config: &Config) -> [[u8; 32]; 2] {
@@ -186,38 +180,36 @@ mod tests {
         assert!(well.repaired.is_empty() && well.left.is_empty() && well.problems.is_empty(), "{well:?}");
     }
 
-    /// Another process that waits for the store refers to a file that was left over, as soon as it gets in.
+    /// Another process that waits for the store gets in as soon as it is closed, and refers to a file that was left over.
     #[test]
     fn a_file_that_another_process_refers_to_meanwhile_stays() {
         let home = tempfile::tempdir().unwrap();
         let config = Config::new(home.path().join("data"), home.path().to_owned());
-        store_with_an_orphan(&config);
-        let lock = fs::File::open(config.data_dir.join("store.lock")).unwrap();
-        let done = Arc::new(AtomicBool::new(false));
-        let other = std::thread::spawn({
-            let (dir, done) = (config.data_dir.clone(), Arc::clone(&done));
-            move || {
-                while !done.load(Ordering::Relaxed) && lock.try_lock().is_ok() {
-                    lock.unlock().unwrap();
-                    std::thread::yield_now();
+        let [_, orphan] = store_with_an_orphan(&config);
+        let closed = Rc::new(Cell::new(false));
+        heard::here({
+            let (dir, closed) = (config.data_dir.clone(), Rc::clone(&closed));
+            move |place| {
+                // Once: at a later close it would put back what was removed in between.
+                if place == "store closed" && !closed.replace(true) {
+                    refer(&dir);
                 }
-                while lock.try_lock().is_err() {}
-                lock.unlock().unwrap();
-                let store = Store::open(&dir, OpenOptions::default(), &mut |_| {}).unwrap();
-                let blob = store.blob_put(&mut &b"orphan"[..]).unwrap();
-                let value = blob.to_string().into_bytes();
-                let (ledger, id) = (satchel_store::Ledger::Request, "refers".to_owned());
-                let write = satchel_store::LedgerWrite::Entry { ledger, id, at_micros: 0, value };
-                let changes = vec![Change::Ledger(write)];
-                store.commit(Batch { changes, ..Batch::default() }).unwrap();
-                store.close().unwrap();
-                blob.sha256
             }
         });
         let mended = looked(&config, true);
-        done.store(true, Ordering::Relaxed);
-        let blob = other.join().unwrap();
+        assert!(mended.repaired[0].contains("removed, 6 B") && closed.get(), "{mended:?}");
         let store = Store::open(&config.data_dir, OpenOptions::default(), &mut |_| {}).unwrap();
-        assert!(store.blob_open(&blob).unwrap().is_some(), "{mended:?}");
+        assert!(store.blob_open(&orphan).unwrap().is_some(), "{mended:?}");
+    }
+
+    /// Refers to the file that was left over.
+    fn refer(dir: &Path) {
+        let store = Store::open(dir, OpenOptions::default(), &mut |_| {}).unwrap();
+        let blob = store.blob_put(&mut &b"orphan"[..]).unwrap();
+        let value = format!("attachments/{blob}").into_bytes();
+        let (ledger, id) = (satchel_store::Ledger::Request, "refers".to_owned());
+        let write = satchel_store::LedgerWrite::Entry { ledger, id, at_micros: 0, value };
+        store.commit(Batch { changes: vec![Change::Ledger(write)], ..Batch::default() }).unwrap();
+        store.close().unwrap();
     }
 }

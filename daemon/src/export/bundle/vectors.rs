@@ -1,6 +1,9 @@
-//! The vectors of a bundle.
+//! The vectors of a bundle: of each memory at most one, as PAM has no room for more (PAM rule ).
 
-use satchel_pam::embedding::{self, Embedding};
+use satchel_pam::{
+    embedding::{self, Embedding},
+    memory::Memory,
+};
 use satchel_store::EmbeddingRecord;
 
 use crate::{
@@ -21,10 +24,7 @@ impl Job<'_> {
         }
         target.file("embeddings.json", |out| {
             let mut writer = embedding::Writer::new(out).map_err(&failed)?;
-            self.each_embedding(|record| {
-                let leaves = self.leaves(&record.embedding.memory_id)? && self.fits(&record.embedding)?;
-                if leaves { writer.embedding(&record.embedding).map_err(&failed) } else { Ok(()) }
-            })?;
+            self.each_embedding(|embedding| writer.embedding(&embedding).map_err(&failed))?;
             writer.finish().map(drop).map_err(&failed)
         })?;
         Ok(())
@@ -35,33 +35,73 @@ impl Job<'_> {
             return Ok(!self.store.embeddings(None, 1)?.items.is_empty());
         };
         for memory in &delta.embedded {
-            let any = |id: &str| -> Result<bool, ExportError> {
-                Ok(self.leaves(id)? && !self.store.embeddings_of(id)?.is_empty())
-            };
-            if memory.text(any)? {
+            if memory.text(|id| self.embedding_of(id))?.is_some() {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
+    /// The vectors that leave.
     fn each_embedding(
         &self,
-        mut see: impl FnMut(EmbeddingRecord) -> Result<(), ExportError>,
+        mut see: impl FnMut(Embedding) -> Result<(), ExportError>,
     ) -> Result<(), ExportError> {
-        let Some(delta) = &self.delta else {
-            return pages(|after| Ok(self.store.embeddings(after, PAGE)?), see);
-        };
-        for memory in &delta.embedded {
-            memory.text(|id| self.store.embeddings_of(id))?.into_iter().try_for_each(&mut see)?;
+        if let Some(delta) = &self.delta {
+            for memory in &delta.embedded {
+                memory.text(|id| self.embedding_of(id))?.map_or(Ok(()), &mut see)?;
+            }
+            return Ok(());
         }
-        Ok(())
+        // Those of one memory follow each other.
+        let mut best: Option<Embedding> = None;
+        let one = |EmbeddingRecord { embedding, .. }| {
+            if !self.goes(&embedding)? {
+                return Ok(());
+            }
+            match &mut best {
+                Some(known) if known.memory_id == embedding.memory_id => {
+                    if newer(&embedding, known) {
+                        *known = embedding;
+                    }
+                    Ok(())
+                }
+                known => known.replace(embedding).map_or(Ok(()), &mut see),
+            }
+        };
+        pages(|after| Ok(self.store.embeddings(after, PAGE)?), one)?;
+        best.map_or(Ok(()), see)
     }
 
-    /// Whether a vector is of what its memory says: the person may have written something else since (PAM rule ).
-    fn fits(&self, embedding: &Embedding) -> Result<bool, ExportError> {
+    /// The vector of a memory that leaves with it.
+    fn embedding_of(&self, memory: &str) -> Result<Option<Embedding>, ExportError> {
+        let mut best: Option<Embedding> = None;
+        for EmbeddingRecord { embedding, .. } in self.store.embeddings_of(memory)? {
+            if self.goes(&embedding)? && best.as_ref().is_none_or(|best| newer(&embedding, best)) {
+                best = Some(embedding);
+            }
+        }
+        Ok(best)
+    }
+
+    /// Whether a vector may leave, and is of what its memory says: the person may have written something else since (PAM rule
+    ///
+    fn goes(&self, embedding: &Embedding) -> Result<bool, ExportError> {
+        if !self.leaves(&embedding.memory_id)? {
+            return Ok(false);
+        }
         let record = self.store.memory(&embedding.memory_id, Some(self.revision))?;
-        let written = record.and_then(|record| marks(&record.memory).get(&Field::Content).copied());
+        let written = record.and_then(|record| written(&record.memory));
         Ok(written.is_none_or(|written| written <= embedding.created_at.micros()))
     }
+}
+
+/// When the person wrote what a memory says, in microseconds, if it was they who did.
+pub(in crate::export) fn written(memory: &Memory) -> Option<i64> {
+    marks(memory).get(&Field::Content).copied()
+}
+
+/// Whether `one` leaves rather than `other`, a vector of the same memory: the model decides between two of one time.
+fn newer(one: &Embedding, other: &Embedding) -> bool {
+    (one.created_at.micros(), &one.model) > (other.created_at.micros(), &other.model)
 }

@@ -13,7 +13,7 @@ use crate::{
     ingest::IngestError,
     lineage::{
         Key, Slice,
-        vectors::{self, Place},
+        vectors::{self, Place, Told},
     },
     plan::evidence::{Derived, Document, Edge, Named, Vector, Witness},
 };
@@ -74,18 +74,29 @@ impl Evidence {
         Ok(changes)
     }
 
-    /// Notes the vectors that `came`.
-    pub(super) fn vectors(&self, store: &Store, came: Vec<Embedding>) -> Result<Shown, IngestError> {
+    /// Notes the vectors that `came` and what was `told` of others.
+    pub(super) fn vectors(
+        &self,
+        store: &Store,
+        came: Vec<Embedding>,
+        told: &Told,
+    ) -> Result<Shown, IngestError> {
         let mut places: BTreeMap<Place, BTreeMap<String, Embedding>> = BTreeMap::new();
         for embedding in came {
             let Named { memory, model, digest, .. } = vectors::name(&embedding)?;
             places.entry((memory, model)).or_default().insert(digest, embedding);
         }
+        for place in told.withdrawn.keys() {
+            places.entry(place.clone()).or_default();
+        }
         let known = vectors::standing(&self.slice.known.vectors);
+        let outdated = told.outdated(&self.slice.known.vectors);
         let mut shown = Shown::default();
         for (place, came) in places {
             let mut all: Vec<Named> = known.get(&place).cloned().into_iter().collect();
-            for named in came.values().map(vectors::name).collect::<Result<Vec<_>, _>>()? {
+            let mut reported = came.values().map(vectors::name).collect::<Result<Vec<_>, _>>()?;
+            reported.extend(told.more(&place, &reported, outdated.get(&place)));
+            for named in reported {
                 let (key, json) = encoded(&named, false)?;
                 shown.reports.insert(key, json);
                 all.push(named);

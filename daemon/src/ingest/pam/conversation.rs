@@ -16,8 +16,10 @@ use crate::{
         normalise::{Conversation, weight},
         purge::gate,
         run::Normalised,
+        write::groups,
     },
     plan::{
+        self,
         conversation::ReportedNode,
         document::{self, Mapped, MappedNode, mend},
     },
@@ -42,23 +44,36 @@ impl Reading<'_, '_, '_> {
         if let Err(reason) = self.claim("conversation", &document.header.id) {
             return self.skip(RecordKind::Conversation, format!("{name}:$.id"), reason);
         }
-        if self.purged.conversation(&document.header.id) {
+        let erased = document.messages.iter().any(|message| self.purged.row(&message.id));
+        let rows = erased && of_rows(&document);
+        if self.purged.conversation(&document.header.id) && !rows {
             return self.skip(RecordKind::Conversation, name.to_owned(), gate::REASON.to_owned());
+        }
+        if let Some(reason) = self.outdated(&document.header.id)? {
+            return self.skip(RecordKind::Conversation, name.to_owned(), reason);
         }
         self.tell(name, &issues, &remains);
         self.broken(name, &remains)?;
         for note in mend::header(&mut document.header) {
             self.warn(format!("{name}:$"), note);
         }
-        if document.messages.iter().any(|message| self.purged.row(&message.id)) {
+        if erased {
             // It may be of what was erased.
             document.header.title = None;
         }
         self.conversations.insert(document.header.id.clone());
         self.messages(name, &mut document, &remains)?;
+        if erased && document.messages.is_empty() {
+            return self.skip(RecordKind::Conversation, name.to_owned(), gate::REASON.to_owned());
+        }
         self.attachments(name, &mut document)?;
         match encoded(document::conversation(document)) {
-            Ok(conversation) => {
+            Ok(mut conversation) => {
+                if rows {
+                    // The oldest of those that are left names it, as in every export of the provider that comes from now on.
+                    let Conversation { platform, report, nodes, .. } = &conversation;
+                    conversation.id = plan::groups::id_of(platform, report.account.as_deref(), nodes);
+                }
                 self.writer.take(Normalised::Conversation(Box::new(conversation)), self.record)
             }
             Err(error) => {
@@ -120,6 +135,11 @@ impl Reading<'_, '_, '_> {
         })?;
         notes.into_iter().try_for_each(|note| self.writer.take(note, self.record))
     }
+}
+
+/// Whether a document is a conversation of rows, of which each is known by itself.
+fn of_rows(document: &Document) -> bool {
+    encoded(document::conversation(document.clone())).is_ok_and(|conversation| groups::are(&conversation))
 }
 
 fn unfit(message: &Message, seen: &BTreeSet<String>) -> Option<String> {

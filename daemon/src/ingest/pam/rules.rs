@@ -15,7 +15,7 @@ use super::Run;
 use crate::{
     exported::{self, ExportRecord, Format},
     ingest::IngestError,
-    manifest::{MANIFEST, Manifest, SIGNATURE, Selected},
+    manifest::{MANIFEST, Manifest, SIGNATURE, Selected, VectorName},
     plan::evidence::Exported,
 };
 
@@ -29,6 +29,8 @@ pub(in crate::ingest) struct Told {
     pub(in crate::ingest) withdrawn: Vec<String>,
     /// Conversations that were taken back there.
     pub(in crate::ingest) undone: Vec<String>,
+    /// Vectors that were withdrawn there.
+    pub(in crate::ingest) vectors: Vec<VectorName>,
     /// When that was said, in microseconds: what is drawn later stands.
     pub(in crate::ingest) at: i64,
 }
@@ -76,7 +78,8 @@ impl Run<'_> {
         let manifest = Manifest::parse(&bytes)?;
         let Manifest { withdrawn_relations: withdrawn, undone_conversations: undone, export_id, .. } =
             manifest;
-        if withdrawn.is_empty() && undone.is_empty() {
+        let vectors = manifest.withdrawn_embeddings;
+        if withdrawn.is_empty() && undone.is_empty() && vectors.is_empty() {
             return Ok(Told::default());
         }
         if document.header.export_id.as_ref() != Some(&export_id) {
@@ -90,7 +93,7 @@ impl Run<'_> {
         sign::verify_bytes(&key, &bytes, signature.trim_end_matches('\n'))
             .map_err(|error| error.to_string())?;
         let at = document.header.export_date.map_or(0, Timestamp::micros);
-        Ok(Told { withdrawn, undone, at })
+        Ok(Told { withdrawn, undone, vectors, at })
     }
 
     /// What the document says of itself, if it is no copy of a store.

@@ -40,7 +40,7 @@ pub(super) struct Group {
 }
 
 /// Whether a conversation is one of rows. One from a document is if its id says so: all others keep theirs.
-pub(super) fn are(conversation: &Conversation) -> bool {
+pub(in crate::ingest) fn are(conversation: &Conversation) -> bool {
     let Conversation { id, platform, foreign, report, nodes, .. } = conversation;
     groups::grouped(report.provider_conversation_id.as_deref(), report.raw_metadata.as_ref())
         && !nodes.is_empty()

@@ -78,6 +78,26 @@ impl Store {
         Ok(found)
     }
 
+    /// Returns the models under which a vector of a memory is shown no more, each with the revision since when.
+    ///
+    /// # Errors
+    /// What engine or journal refuse.
+    pub fn withdrawn_embeddings_of(&self, memory: &str) -> Result<Vec<(String, Revision)>, StoreError> {
+        let what = "an embedding";
+        let mut found = Vec::new();
+        let prefix = keys::object(keys::EMBEDDING, keys::id16(memory));
+        engine::walk::<StoreError>(self.engine(), &prefix, None, |_, value| {
+            let value = read(value, what, PlainValue::take)?;
+            let withdrawn = value.withdrawn_embedding();
+            // What was erased for good has no name any more.
+            if withdrawn && let (_, _, Entry::Embedding(entry)) = self.change(value.stored.place, what)? {
+                found.push((entry.model, Revision::new(value.stored.revision)));
+            }
+            Ok(true)
+        })?;
+        Ok(found)
+    }
+
     /// None: it is not shown.
     fn embedding_record(&self, value: &[u8]) -> Result<Option<EmbeddingRecord>, StoreError> {
         let what = "an embedding";

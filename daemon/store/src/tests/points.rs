@@ -27,7 +27,7 @@ const SEED: u64 = 62;
 const AT_ONCE: usize = 4;
 
 /// Every step of the commit path, so that one that loses its name is missed.
-const PLACES: [&str; 19] = [
+const PLACES: [&str; 20] = [
     "blob copied",
     "blob folders synced",
     "blob renamed",
@@ -46,6 +46,7 @@ const PLACES: [&str; 19] = [
     "segment full",
     "segment header synced",
     "segment header written",
+    "store closed",
     "unfinished end cut",
 ];
 

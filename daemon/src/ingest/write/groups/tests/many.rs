@@ -2,10 +2,8 @@
 
 use std::cell::Cell;
 
-use satchel_store::points;
-
 use super::*;
-use crate::plan::conversation as plan;
+use crate::{heard, plan::conversation as plan};
 
 thread_local! {
     static READ: Cell<u64> = const { Cell::new(0) };
@@ -14,7 +12,7 @@ thread_local! {
 
 /// Counts what this thread reads from now on.
 fn count() {
-    points::listen(|name| match name {
+    heard::here(|name| match name {
         "version of a conversation read" => READ.set(READ.get() + 1),
         "conversation of a row read" => LOOKED_AT.set(LOOKED_AT.get() + 1),
         _ => {}

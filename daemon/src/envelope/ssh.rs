@@ -1,0 +1,132 @@
+//! Keys of `ssh` as recipients and identities of age: of the kind `ssh-ed25519` and no other.
+
+use std::str::FromStr as _;
+
+use age::{
+    secrecy::SecretString,
+    ssh::{Identity, Recipient},
+};
+
+use super::EnvelopeError;
+
+/// How a private key begins.
+const PRIVATE: &str = "-----BEGIN ";
+
+const LOCKED: &str = "the ssh key is locked by a passphrase; give that with --passphrase, --passphrase-file FILE or SATCHEL_PASSPHRASE";
+const OTHER_PASSPHRASE: &str = "the passphrase is not the one of the ssh key";
+const OTHER_KIND: &str = "the ssh key is no ssh-ed25519 key, the only kind of ssh that opens an export";
+const BROKEN: &str = "the ssh key cannot be read; give the private key that `ssh-keygen` wrote";
+
+/// Whether a text is the public key of some kind of `ssh`.
+pub(super) fn is_public(text: &str) -> bool {
+    ["ssh-", "ecdsa-", "sk-"].iter().any(|kind| text.starts_with(kind))
+}
+
+/// The key in a public one, if it is of the right kind.
+pub(super) fn recipient(text: &str) -> Option<Recipient> {
+    match Recipient::from_str(text) {
+        Ok(key @ Recipient::SshEd25519(..)) => Some(key),
+        Ok(Recipient::SshRsa(..)) | Err(_) => None,
+    }
+}
+
+/// Whether the text of a file is a private key of `ssh`.
+pub(super) fn is_private(file: &str) -> bool {
+    file.trim_start().starts_with(PRIVATE)
+}
+
+/// The key in the text of a file, unlocked.
+pub(super) fn identity(file: &str, passphrase: Option<&SecretString>) -> Result<Identity, EnvelopeError> {
+    let key = match Identity::from_buffer(file.trim_start().as_bytes(), None) {
+        Ok(Identity::Encrypted(locked)) => {
+            let passphrase = passphrase.ok_or(EnvelopeError::Ssh(LOCKED))?;
+            let open = locked.decrypt(passphrase.clone());
+            Identity::from(open.map_err(|_| EnvelopeError::Ssh(OTHER_PASSPHRASE))?)
+        }
+        Ok(key) => key,
+        Err(_) => return Err(EnvelopeError::Ssh(BROKEN)),
+    };
+    // Nothing here may decrypt by an RSA key: how long that takes tells of the key.
+    match Recipient::try_from(key.clone()) {
+        Ok(Recipient::SshEd25519(..)) => Ok(key),
+        Ok(Recipient::SshRsa(..)) | Err(_) => Err(EnvelopeError::Ssh(OTHER_KIND)),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::{
+        fs::File,
+        io::{Read as _, Seek as _, Write as _},
+    };
+
+    use super::super::{Keys, Lock};
+    use super::*;
+
+    const OPEN: [&str; 2] = [include_str!("keys/open.pub"), include_str!("keys/open")];
+    const LOCKED: [&str; 2] = [include_str!("keys/locked.pub"), include_str!("keys/locked")];
+    const RSA: [&str; 2] = [include_str!("keys/rsa.pub"), include_str!("keys/rsa")];
+    const PASSPHRASE: &str = "correct horse battery";
+
+    fn sealed(recipients: &[&str]) -> File {
+        let recipients: Vec<String> = recipients.iter().map(|text| (*text).to_owned()).collect();
+        let lock = Lock::parse(&recipients, None).unwrap().unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        let mut out = lock.wrap(&mut file).unwrap();
+        out.write_all(b"Keeps bees").unwrap();
+        out.finish().unwrap();
+        file.rewind().unwrap();
+        file
+    }
+
+    fn keys(identity: &str, passphrase: Option<&str>) -> Result<Keys, EnvelopeError> {
+        Keys::parse(&[identity.to_owned()], passphrase.map(str::to_owned))
+    }
+
+    fn read(keys: &Keys, file: &File) -> Option<String> {
+        let mut file = file.try_clone().unwrap();
+        file.rewind().unwrap();
+        let mut text = String::new();
+        keys.open(file).ok()?.read_to_string(&mut text).unwrap();
+        Some(text)
+    }
+
+    #[test]
+    fn a_file_for_keys_of_ssh_opens_by_either_and_by_no_other() {
+        let age = age::x25519::Identity::generate();
+        let file = sealed(&[OPEN[0], LOCKED[0], &age.to_public().to_string()]);
+        let bees = Some("Keeps bees".to_owned());
+        assert_eq!(read(&keys(OPEN[1], None).unwrap(), &file), bees);
+        assert_eq!(read(&keys(LOCKED[1], Some(PASSPHRASE)).unwrap(), &file), bees);
+        let alone = sealed(&[LOCKED[0]]);
+        assert_eq!(read(&keys(OPEN[1], None).unwrap(), &alone), None);
+        assert_eq!(read(&keys(LOCKED[1], Some(PASSPHRASE)).unwrap(), &alone), bees);
+    }
+
+    #[test]
+    fn other_kinds_and_locked_keys_say_so_and_show_nothing() {
+        let error = |recipient: &str| Lock::parse(&[recipient.to_owned()], None).unwrap_err().to_string();
+        assert!(error(RSA[0]).contains("ssh-ed25519"), "{}", error(RSA[0]));
+        assert!(error("ssh-ed25519 AAAA").contains("ssh-ed25519"));
+        assert!(!error(OPEN[1]).contains("OPENSSH"), "a private key is not shown: {}", error(OPEN[1]));
+        let told = [
+            (keys(LOCKED[1], None), "locked by a passphrase"),
+            (keys(LOCKED[1], Some("another passphrase")), "not the one of the ssh key"),
+            (keys(RSA[1], None), "no ssh-ed25519 key"),
+            (keys("-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n", None), "cannot be read"),
+        ];
+        for (refused, words) in told {
+            let error = refused.unwrap_err().to_string();
+            assert!(error.contains(words) && !error.contains("passphrase\""), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_comment_of_a_key_tells_no_recipients_apart() {
+        let bare: Vec<&str> = OPEN[0].split_whitespace().take(2).collect();
+        let digest = |text: &str| Lock::parse(&[text.to_owned()], None).unwrap().unwrap().digest();
+        assert_eq!(digest(&bare.join(" ")), digest(OPEN[0]));
+        assert_ne!(digest(LOCKED[0]), digest(OPEN[0]));
+    }
+}

@@ -1,0 +1,22 @@
+//! What is asked of a store before anything is read.
+
+use satchel_plugins::BUILT_IN;
+use satchel_store::OpenOptions;
+
+use super::*;
+use crate::clock::SystemClock;
+
+#[test]
+fn a_provider_that_the_program_came_with_is_known_without_compiling() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), OpenOptions::default(), &mut |_| {}).unwrap();
+    let (plugins, limits) = (Arc::new(Plugins::built_in(None)), Limits::default());
+    let clock = Arc::new(SystemClock);
+    let imports =
+        Imports::new(store, Arc::clone(&plugins), clock, limits, satchel_host::Limits::default()).unwrap();
+    let mut all: Vec<String> = BUILT_IN.iter().map(|one| one.name.to_owned()).collect();
+    all.push(pam::PLATFORM.to_owned());
+    imports.0.check(&all).unwrap();
+    imports.0.check(&[]).unwrap();
+    assert!(!plugins.compiled());
+}
