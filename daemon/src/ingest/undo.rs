@@ -6,6 +6,7 @@
 //! of the program, and one that was cancelled by that or the same command.
 
 mod rows;
+mod taken;
 
 use std::{
     cell::OnceCell,
@@ -29,7 +30,6 @@ use super::{
 use crate::{
     lineage::{
         self, Brought, Counted, Family, Key, Part, UndoRecord, Undone,
-        taken::Taken,
         vectors::{self, Place},
     },
     plan::{
@@ -313,13 +313,8 @@ impl<'a> Run<'a> {
         let store = &self.inner.store;
         let stored = store.conversation(id, None)?;
         let family = Family::of(store, id, stored.as_ref())?;
-        if let Some(taken) = Taken::of(store, id)?.filter(|_| !family.of_rows()) {
-            if taken.import == self.import && self.turns(&taken, stored.as_ref()) {
-                return Ok(self.taken(id, stored, &family)?.into_iter().collect());
-            }
-            if taken.stands(stored.as_ref()) && !self.after.contains(&taken.import) {
-                return Ok(Vec::new());
-            }
+        if let Some(changes) = self.taken_back(id, stored.as_ref(), &family)? {
+            return Ok(changes);
         }
         let [before, after] = &self.left_out;
         if family.parts.iter().all(|part| part.counts(before) == part.counts(after)) {
@@ -329,27 +324,6 @@ impl<'a> Run<'a> {
             return self.rows(id, family);
         }
         Ok(self.conversation(id, stored, &family)?.into_iter().collect())
-    }
-
-    /// Whether a conversation that this import took back comes back with an undo of it, or goes again with its way back: only if
-    /// nobody said more of it since.
-    fn turns(&self, taken: &Taken, stored: Option<&ConversationRecord>) -> bool {
-        let back =
-            |stored: &ConversationRecord| !stored.withdrawn && stored.origin.import == Some(self.import);
-        if self.after.contains(&self.import) { taken.stands(stored) } else { stored.is_some_and(back) }
-    }
-
-    fn taken(
-        &mut self,
-        id: &str,
-        stored: Option<ConversationRecord>,
-        family: &Family,
-    ) -> Result<Option<Change>, IngestError> {
-        if self.after.contains(&self.import) {
-            return self.conversation(id, stored, family);
-        }
-        self.outcome.conversations.withdrawn += 1;
-        Ok(stored.map(withdrawal_of))
     }
 
     fn conversation(

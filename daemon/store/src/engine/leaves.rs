@@ -23,8 +23,8 @@ use crate::{
     keys::{self, Id16},
 };
 
-/// Most bytes of a leaf of list entries and the like. Each change of an entry writes its leaf anew, so a leaf is short: at twice the
-/// length a third more is written in all, for 15 bytes less memory a record.
+/// Most bytes of a leaf of list entries and the like. Each change of an entry writes its leaf anew: at twice the length 100,000
+/// memories grow a database of 491 MiB instead of 309.
 pub(crate) const SHORT: usize = 512;
 /// Most bytes of a leaf of records, which are longer, before it is packed. One that is longer still has a leaf of its own.
 pub(crate) const LONG: usize = 4 << 10;

@@ -13,6 +13,8 @@ use crate::{
     value,
 };
 
+/// zstd level: the fast ones leave out the coding of single bytes, whose tables take longer to read than a short leaf.
+const LEVEL: i32 = -1;
 /// Leaves up to this many bytes are not worth packing: keys and times do not become much shorter.
 const PACK_FROM: usize = 640;
 /// Longest leaf: one entry of a key and a value of 64 KiB, with room.
@@ -28,7 +30,7 @@ pub(super) struct Wrap {
 
 impl Wrap {
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self { packer: Mutex::new(Packer::new()?), unpackers: Mutex::default() })
+        Ok(Self { packer: Mutex::new(Packer::of_level(LEVEL)?), unpackers: Mutex::default() })
     }
 
     pub(super) fn wrap(&self, leaf: &[u8]) -> io::Result<Vec<u8>> {

@@ -17,7 +17,11 @@ pub(crate) struct Packer {
 
 impl Packer {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { packed: Vec::new(), compressor: Compressor::new(LEVEL)? })
+        Self::of_level(LEVEL)
+    }
+
+    pub(crate) fn of_level(level: i32) -> io::Result<Self> {
+        Ok(Self { packed: Vec::new(), compressor: Compressor::new(level)? })
     }
 
     /// Appends a payload to `out` as frames hold it; true if it is packed, false if that does not make it smaller.
