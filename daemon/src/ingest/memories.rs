@@ -25,7 +25,7 @@ use super::{
     write::{Writer, of_the_record},
 };
 use crate::{
-    lineage::{Packed, Sifter, vectors::Told},
+    lineage::{self, Packed, Sifter, vectors::Told},
     plan::evidence::{Document, Edge, name_successors},
 };
 use batches::Batches;
@@ -52,7 +52,7 @@ pub(super) fn settle(
     let reports = reports(store, writer, &tail, record)?;
     points::reached("settling begun");
     let marked = known::marked(store)?;
-    let all = marked || !known::derived_here(store)?;
+    let all = marked || !known::derived_here(store)? || !lineage::unfinished(store)?.is_empty();
     let joins = Joins::of(tail, record);
     let sifted = joins.sift(store, writer, &reports)?.sift(all, &|| writer.cancel.cancelled())?;
     let (whole, sifted) = sifted.ok_or(IngestError::Cancelled)?;

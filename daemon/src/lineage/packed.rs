@@ -4,8 +4,8 @@ use std::{cell::RefCell, collections::BTreeMap};
 
 use super::{Key, LineageError};
 
-/// Bytes that are packed together.
-const BLOCK: usize = 64 << 10;
+/// Bytes that are packed together; they are unpacked for each piece of them that is read out of order.
+const BLOCK: usize = 16 << 10;
 /// How hard: it is done while an export is read.
 const LEVEL: i32 = 1;
 
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn every_piece_comes_back_from_whatever_block_and_of_two_the_later() {
         let json =
-            |n: u32| format!("{{\"n\":{n},\"text\":\"{}\"}}", "ab ".repeat(n as usize % 900)).into_bytes();
+            |n: u32| format!("{{\"n\":{n},\"text\":\"{}\"}}", "ab ".repeat(n as usize % 300)).into_bytes();
         let key = |n: u32| u128::from(n).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c).to_be_bytes();
         let mut pieces = Packed::default();
         for n in 0..600 {

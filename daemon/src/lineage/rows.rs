@@ -107,29 +107,11 @@ impl Places {
         documents: &[Document],
     ) -> Result<Self, LineageError> {
         let named = documents.iter().filter_map(|document| document.memory.provenance.message_ref.as_deref());
-        let mut families = Families::new(store);
-        let mut wanted: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+        let mut placing = Placing::new(store);
         for row in witnesses.filter_map(|witness| witness.row.as_deref()).chain(named) {
-            if let Some(key) = families.of(row)? {
-                wanted.entry(key).or_default().insert(row);
-            }
+            placing.note(row)?;
         }
-        let mut places = BTreeMap::new();
-        for (key, rows) in wanted {
-            for id in families.read.get(&key).iter().flat_map(|family| &family.shown) {
-                points::reached("conversation of a row read");
-                let shown = store.conversation(id, None)?.filter(|stored| !stored.withdrawn);
-                let heads = shown.iter().flat_map(|stored| &stored.heads);
-                let here = heads.filter(|head| rows.contains(head.id.as_str()));
-                places.extend(here.map(|head| (head.id.clone(), id.clone())));
-            }
-        }
-        Ok(Self(places))
-    }
-
-    /// Takes what `other` knows too.
-    pub fn extend(&mut self, other: Self) {
-        self.0.extend(other.0);
+        placing.places()
     }
 
     /// Lets the memories of `documents` name the conversation that has their row.
@@ -157,6 +139,49 @@ impl Places {
             Some(Witness { conversation, ..witness.clone() })
         });
         placed.collect()
+    }
+}
+
+/// Rows whose places are looked up, each family and each conversation once.
+pub(super) struct Placing<'a> {
+    store: &'a Store,
+    families: Families<'a>,
+    /// By the key of their family.
+    wanted: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl<'a> Placing<'a> {
+    /// Of no rows yet.
+    pub(super) fn new(store: &'a Store) -> Self {
+        Self { store, families: Families::new(store), wanted: BTreeMap::new() }
+    }
+
+    /// Notes a row; tells whether anybody spoke of it.
+    ///
+    /// # Errors
+    /// When the ledger does not read.
+    pub(super) fn note(&mut self, row: &str) -> Result<bool, LineageError> {
+        let Some(key) = self.families.of(row)? else { return Ok(false) };
+        self.wanted.entry(key).or_default().insert(row.to_owned());
+        Ok(true)
+    }
+
+    /// Where they are shown now.
+    ///
+    /// # Errors
+    /// When store or ledger do not read.
+    pub(super) fn places(self) -> Result<Places, LineageError> {
+        let mut places = BTreeMap::new();
+        for (key, rows) in self.wanted {
+            for id in self.families.read.get(&key).iter().flat_map(|family| &family.shown) {
+                points::reached("conversation of a row read");
+                let shown = self.store.conversation(id, None)?.filter(|stored| !stored.withdrawn);
+                let heads = shown.iter().flat_map(|stored| &stored.heads);
+                let here = heads.filter(|head| rows.contains(&head.id));
+                places.extend(here.map(|head| (head.id.clone(), id.clone())));
+            }
+        }
+        Ok(Places(places))
     }
 }
 

@@ -6,11 +6,15 @@
 
 mod slice;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
+use satchel_pam::record::Claim;
 use satchel_store::{Store, key_of};
 
-use super::{Brought, Counted, Key, LineageError, Packed, Report, Undone, left_out};
+use super::{Brought, Counted, Key, LineageError, Packed, Report, Undone, left_out, rows::Placing};
 use crate::plan::evidence::{
     Deed, Fate, Fated, Streams, Witness, Word, items_of, memories_of, memory_id, outranks,
 };
@@ -26,15 +30,18 @@ struct Loose {
     fresh: bool,
     /// A document's version may be exported again, and then counts as the later of two.
     document: bool,
+    /// The start of the key of a statement's id.
+    witness: [u8; 8],
 }
 
-/// Where a piece of evidence on a list is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Of {
+/// A piece of evidence on a list.
+struct Piece {
     report: Key,
     fresh: bool,
     /// The key of its id.
-    witness: Key,
+    id: Key,
+    /// All that it says beside what is on the list, if that is more than one memory.
+    frame: Option<Box<Witness>>,
 }
 
 /// Of several pieces with one id, the one that counts.
@@ -47,7 +54,9 @@ struct Ranked {
 /// What there is on lists.
 #[derive(Default)]
 struct Lists {
-    streams: Streams<Of>,
+    /// Each piece by its number among `pieces`.
+    streams: Streams<u32>,
+    pieces: Vec<Piece>,
     ranked: BTreeMap<Key, Ranked>,
 }
 
@@ -61,8 +70,11 @@ pub struct Sifter<'a> {
     loose: Vec<Loose>,
     /// Memories that are derived together.
     bound: BTreeSet<Key>,
+    /// Memories that name rows, which may be shown elsewhere than before.
+    moving: BTreeSet<Key>,
+    places: Placing<'a>,
     /// Statements whose content was erased: they still count before others of the same id.
-    emptied: Vec<Witness>,
+    emptied: BTreeMap<[u8; 8], Vec<Witness>>,
 }
 
 impl<'a> Sifter<'a> {
@@ -78,8 +90,17 @@ impl<'a> Sifter<'a> {
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Self>, LineageError> {
         let left_out = left_out(store, Brought::Evidence, undone)?;
-        let (whole, lists, bound) = (Counted::default(), Lists::default(), BTreeSet::new());
-        let mut sifter = Self { store, reports, whole, lists, loose: Vec::new(), bound, emptied: Vec::new() };
+        let mut sifter = Self {
+            store,
+            reports,
+            whole: Counted::default(),
+            lists: Lists::default(),
+            loose: Vec::new(),
+            bound: BTreeSet::new(),
+            moving: BTreeSet::new(),
+            places: Placing::new(store),
+            emptied: BTreeMap::new(),
+        };
         for record in store.evidence_all() {
             let record = record?;
             if stop() {
@@ -119,10 +140,11 @@ impl<'a> Sifter<'a> {
         self.leave_out_emptied()?;
         let Some([now, before]) = self.lists.fates(stop) else { return Ok(None) };
         self.follow(&now);
-        let mut sifted = Sifted::new(self.loose, now, before);
-        let whole = sifted.take_out(&self.bound, self.whole, self.store, self.reports)?;
+        let places = Arc::new(self.places.places()?);
+        let mut sifted = Sifted::new((self.loose, now, before), self.lists.pieces, places);
+        let whole = sifted.take_out(self.bound, self.whole, self.store, self.reports)?;
         if !all {
-            sifted.keep_told();
+            sifted.keep_told(self.moving);
         }
         Ok(Some((whole, sifted)))
     }
@@ -133,7 +155,8 @@ impl<'a> Sifter<'a> {
         match piece {
             Report::Document(document) => {
                 let memory = key_of(&document.memory.id);
-                self.loose.push(Loose { memory, report, fresh, document: true });
+                self.row(memory, document.memory.provenance.message_ref.as_deref())?;
+                self.loose.push(Loose { memory, report, fresh, document: true, witness: [0; 8] });
             }
             Report::Witness(witness) => self.witness(report, *witness, fresh)?,
             // Of an import they come by themselves.
@@ -142,27 +165,51 @@ impl<'a> Sifter<'a> {
         Ok(())
     }
 
-    fn witness(&mut self, report: Key, witness: Witness, fresh: bool) -> Result<(), LineageError> {
-        let of = Of { report, fresh, witness: key_of(&witness.id) };
-        let known = |ranked: &Ranked| ranked.now == report || ranked.before == Some(report);
-        if fresh && self.lists.ranked.get(&of.witness).is_some_and(known) {
+    fn witness(&mut self, report: Key, mut witness: Witness, fresh: bool) -> Result<(), LineageError> {
+        let id = key_of(&witness.id);
+        for memory in witness.row.iter().flat_map(|_| memories_of(&witness.claim)) {
+            self.row(key_of(&memory), witness.row.as_deref())?;
+        }
+        if let Claim::Statement(item) = &witness.claim {
+            let witness_id = start(&id);
+            if item.content.is_empty() {
+                self.emptied.entry(witness_id).or_default().push(witness);
+            } else {
+                let memory = key_of(&memory_id(item));
+                self.loose.push(Loose { memory, report, fresh, document: false, witness: witness_id });
+            }
             return Ok(());
         }
-        if self.lists.streams.take(&witness, of) {
-            return self.rank(of, &witness);
+        let known = |ranked: &Ranked| ranked.now == report || ranked.before == Some(report);
+        if fresh && self.lists.ranked.get(&id).is_some_and(known) {
+            return Ok(());
         }
-        match memories_of(&witness.claim).first() {
-            Some(memory) => {
-                self.loose.push(Loose { memory: key_of(memory), report, fresh, document: false });
+        self.rank((report, id), &witness, fresh)?;
+        let number = u32::try_from(self.lists.pieces.len()).map_err(|_| too_many())?;
+        self.lists.streams.take(&witness, number);
+        let frame = match &mut witness.claim {
+            Claim::Snapshot { items, .. } if items.len() > 1 => {
+                *items = Vec::new();
+                Some(Box::new(witness))
             }
-            None => self.emptied.push(witness),
+            _ => None,
+        };
+        self.lists.pieces.push(Piece { report, fresh, id, frame });
+        Ok(())
+    }
+
+    /// Looks up where the row is shown that a memory names.
+    fn row(&mut self, memory: Key, row: Option<&str>) -> Result<(), LineageError> {
+        if let Some(row) = row
+            && self.places.note(row)?
+        {
+            self.moving.insert(memory);
         }
         Ok(())
     }
 
     /// Notes which of the pieces with one id counts.
-    fn rank(&mut self, of: Of, witness: &Witness) -> Result<(), LineageError> {
-        let Of { report, fresh, witness: id } = of;
+    fn rank(&mut self, (report, id): (Key, Key), witness: &Witness, fresh: bool) -> Result<(), LineageError> {
         let known = (!fresh).then_some(report);
         let Some(ranked) = self.lists.ranked.get(&id) else {
             self.lists.ranked.insert(id, Ranked { now: report, before: known });
@@ -170,7 +217,7 @@ impl<'a> Sifter<'a> {
         };
         let (now, before) = (ranked.now, ranked.before);
         let beats = |other: Key| -> Result<bool, LineageError> {
-            Ok(match self.read(other)? {
+            Ok(match self.read(other, true)? {
                 Some(Report::Witness(other)) => outranks(witness, &other),
                 _ => true,
             })
@@ -184,8 +231,8 @@ impl<'a> Sifter<'a> {
         Ok(())
     }
 
-    fn read(&self, report: Key) -> Result<Option<Report>, LineageError> {
-        slice::read(self.store, self.reports, report)
+    fn read(&self, report: Key, fresh: bool) -> Result<Option<Report>, LineageError> {
+        slice::read(self.store, self.reports, report, fresh)
     }
 
     /// Leaves out statements before which one counts that was erased.
@@ -193,23 +240,21 @@ impl<'a> Sifter<'a> {
         if self.emptied.is_empty() {
             return Ok(());
         }
-        let (loose, mut kept) = (std::mem::take(&mut self.loose), Vec::new());
-        for one in loose {
-            let counts = match self.read(one.report)? {
-                Some(Report::Witness(witness)) => {
-                    let mut same = self.emptied.iter().filter(|emptied| emptied.id == witness.id);
-                    !same.any(|emptied| outranks(emptied, &witness))
-                }
-                _ => true,
-            };
-            kept.extend(counts.then_some(one));
+        let mut gone = BTreeSet::new();
+        for one in self.loose.iter().filter(|one| !one.document) {
+            let Some(emptied) = self.emptied.get(&one.witness) else { continue };
+            let Some(Report::Witness(witness)) = self.read(one.report, one.fresh)? else { continue };
+            let mut same = emptied.iter().filter(|emptied| emptied.id == witness.id);
+            if same.any(|emptied| outranks(emptied, &witness)) {
+                gone.insert(*one);
+            }
         }
-        self.loose = kept;
+        self.loose.retain(|one| !gone.contains(one));
         Ok(())
     }
 
     /// Binds what took the place of what is bound: where the person says what replaces what, no way may lead back.
-    fn follow(&mut self, now: &[Fated<Of>]) {
+    fn follow(&mut self, now: &[Fated<u32>]) {
         if self.whole.words.is_empty() {
             return;
         }
@@ -230,13 +275,21 @@ impl<'a> Sifter<'a> {
 
 impl Lists {
     /// What became of everything, now and before the import, in the order of memories.
-    fn fates(&self, stop: &dyn Fn() -> bool) -> Option<[Vec<Fated<Of>>; 2]> {
-        let ranked = |of: &Of| self.ranked.get(&of.witness);
-        let now = |of: &Of| ranked(of).is_some_and(|ranked| ranked.now == of.report);
-        let before = |of: &Of| !of.fresh && ranked(of).is_some_and(|ranked| ranked.before == Some(of.report));
-        let mut both = [self.streams.fates(now, stop)?, self.streams.fates(before, stop)?];
+    fn fates(&self, stop: &dyn Fn() -> bool) -> Option<[Vec<Fated<u32>>; 2]> {
+        let ranked = |piece: &Piece| self.ranked.get(&piece.id);
+        let counts = |number: &u32, before: bool| {
+            let piece = usize::try_from(*number).ok().and_then(|number| self.pieces.get(number));
+            piece.is_some_and(|piece| match ranked(piece) {
+                Some(ranked) if before => !piece.fresh && ranked.before == Some(piece.report),
+                Some(ranked) => ranked.now == piece.report,
+                None => false,
+            })
+        };
+        let now = self.streams.fates(|number| counts(number, false), stop)?;
+        let before = self.streams.fates(|number| counts(number, true), stop)?;
+        let mut both = [now, before];
         for fates in &mut both {
-            fates.sort_by_key(|one| (one.memory, one.of.report, one.item));
+            fates.sort_unstable_by_key(|one| (one.memory, one.of, one.item));
         }
         Some(both)
     }
@@ -274,6 +327,16 @@ fn joined_by_word(word: &Word) -> Vec<String> {
         // What they take back is known by what said it.
         Deed::Withdraw(_) | Deed::Undo(_) => Vec::new(),
     }
+}
+
+fn start(key: &Key) -> [u8; 8] {
+    let mut start = [0; 8];
+    start.copy_from_slice(&key[..8]);
+    start
+}
+
+fn too_many() -> LineageError {
+    LineageError::Unreadable { what: "so many lists" }
 }
 
 #[cfg(test)]

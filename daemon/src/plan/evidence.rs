@@ -217,8 +217,9 @@ fn said<'a>(all: impl IntoIterator<Item = &'a Witness>, stop: &dyn Fn() -> bool)
     }
     let fates = streams.fates(|_| true, stop)?;
     let fates = fates.into_iter();
-    says.extend(fates.filter_map(|Fated { of: witness, item, memory, fate }| {
-        Some(Said { memory, witness, item: nth(&witness.claim, item)?, fate })
+    says.extend(fates.filter_map(|Fated { of: witness, item, memory, fate, .. }| {
+        let item = nth(&witness.claim, usize::try_from(item).ok()?)?;
+        Some(Said { memory, witness, item, fate })
     }));
     let known: BTreeSet<Uuid> = says.iter().map(|said| said.memory).collect();
     memory::combine(says, &|memory| known.contains(memory), stop)

@@ -25,7 +25,7 @@ fn turn(archive: &Archive, id: &str, turn: Turn) -> Result<()> {
     Ok(())
 }
 
-fn undo(archive: &Archive, id: &str) -> Result<()> {
+pub(super) fn undo(archive: &Archive, id: &str) -> Result<()> {
     turn(archive, id, Turn::Undo)
 }
 

@@ -58,6 +58,8 @@ pub(super) struct Settling<'a> {
     ruled: BTreeSet<String>,
     /// Relations that follow in slices: they are stored when all memories are.
     followed: BTreeMap<String, Relation>,
+    /// Documents' versions that are stored as exported at another time.
+    kept: Packed,
 }
 
 impl<'a> Settling<'a> {
@@ -68,7 +70,7 @@ impl<'a> Settling<'a> {
         touched: BTreeSet<String>,
         ruled: BTreeSet<String>,
     ) -> Self {
-        Self { store, batches, touched, ruled, followed: BTreeMap::new() }
+        Self { store, batches, touched, ruled, followed: BTreeMap::new(), kept: Packed::default() }
     }
 
     /// Notes that the import says what is stored under `keys`.
@@ -85,7 +87,7 @@ impl<'a> Settling<'a> {
         self.put(pages.rest(), writer, record)
     }
 
-    /// Stores a piece of evidence, unless it is stored.
+    /// Stores a piece of evidence, unless it is stored. A document's version that is stored as exported at another time is kept.
     pub(super) fn store(
         &mut self,
         id: Key,
@@ -93,11 +95,14 @@ impl<'a> Settling<'a> {
         writer: &mut Writer<'_>,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
-        if self.store.has_evidence(id)? {
-            return Ok(());
+        if !self.store.has_evidence(id)? {
+            let json = json.to_vec();
+            return self.put([Change::Evidence(EvidenceWrite { id, json })], writer, record);
         }
-        let json = json.to_vec();
-        self.put([Change::Evidence(EvidenceWrite { id, json })], writer, record)
+        if Document::is(json) && self.store.evidence(id)?.is_some_and(|stored| stored.json != json) {
+            self.kept.insert(id, json)?;
+        }
+        Ok(())
     }
 
     /// Lets go of `reports` that are stored: they are read from the store from now on. Few wait, to be stored with what follows.
@@ -111,7 +116,7 @@ impl<'a> Settling<'a> {
             return Ok(reports);
         }
         self.batches.commit(writer, record)?;
-        Ok(Packed::default())
+        Ok(std::mem::take(&mut self.kept))
     }
 
     pub(super) fn put(

@@ -5,85 +5,95 @@ use std::{
     sync::Arc,
 };
 
-use satchel_pam::record::Claim;
+use satchel_pam::record::Item;
 use satchel_store::{Store, key_of};
 use uuid::Uuid;
 
-use super::{Fated, Loose, Of};
+use super::{Fated, Loose, Piece};
 use crate::{
     lineage::{Counted, Key, LineageError, Packed, Places, Report},
-    plan::evidence::{Derived, Document, Fate, Saying, Sayings, Spoken, Witness, memory_id, nth},
+    plan::evidence::{Derived, Document, Fate, Saying, Sayings, Spoken, memory_id, nth},
 };
 
 /// Pieces of evidence of one kind that are read at once; a few kilobytes each.
 const SLICE: usize = 1_024;
-/// Items of a list that is read once and kept, as its memories are in many slices.
-const LONG: usize = 64;
-
 /// Evidence that was taken apart, in the order of memories.
 pub struct Sifted {
     loose: Vec<Loose>,
     /// What became of memories in lists.
-    now: Vec<Fated<Of>>,
+    now: Vec<Fated<u32>>,
     /// The same as it was before the import.
-    before: Vec<Fated<Of>>,
+    before: Vec<Fated<u32>>,
     /// Where the next slice begins in each.
     at: [usize; 3],
     /// Pieces of a slice.
     pub(super) size: usize,
     bound: BTreeSet<Key>,
     said: Said,
-    long: BTreeMap<Key, Witness>,
+    /// Those of lists.
+    pieces: Vec<Piece>,
+    places: Arc<Places>,
 }
 
 /// The memories of which anything is said, in order: now, and before the import.
 #[derive(Clone, Default)]
 struct Said([Arc<[Key]>; 2]);
 
+/// An item of a list that is needed.
+struct Wanted {
+    digest: u64,
+    /// What became of it, now and before the import.
+    fates: [Option<Fate>; 2],
+}
+
 /// All evidence on some memories.
 #[derive(Default)]
 pub struct Slice {
     sayings: Sayings,
-    /// What the store has, but for what exports say; where rows are shown.
+    /// What the store has, but for what exports say.
     pub known: Counted,
     /// Memories of the import's documents.
     pub documents: Vec<Document>,
     said: Said,
+    places: Arc<Places>,
 }
 
 impl Sifted {
     /// Each list stands in the order of memories.
-    pub(super) fn new(loose: Vec<Loose>, now: Vec<Fated<Of>>, before: Vec<Fated<Of>>) -> Self {
-        let (bound, long) = (BTreeSet::new(), BTreeMap::new());
-        Self { loose, now, before, at: [0; 3], size: SLICE, bound, said: Said::default(), long }
+    pub(super) fn new(
+        (loose, now, before): (Vec<Loose>, Vec<Fated<u32>>, Vec<Fated<u32>>),
+        pieces: Vec<Piece>,
+        places: Arc<Places>,
+    ) -> Self {
+        let (bound, said) = (BTreeSet::new(), Said::default());
+        Self { loose, now, before, at: [0; 3], size: SLICE, bound, said, pieces, places }
     }
 
     /// Takes out what there is on the memories in `bound`, to `whole`.
     pub(super) fn take_out(
         &mut self,
-        bound: &BTreeSet<Key>,
+        bound: BTreeSet<Key>,
         whole: Counted,
         store: &Store,
         reports: &Packed,
     ) -> Result<Slice, LineageError> {
-        self.bound.clone_from(bound);
         let spoken = Spoken::of(&whole.words);
         self.said = Said::of(self, &spoken);
         let loose: Vec<Loose> = self.loose.extract_if(.., |one| bound.contains(&one.memory)).collect();
-        let fated = |fates: &mut Vec<Fated<Of>>| -> Vec<Fated<Of>> {
+        let fated = |fates: &mut Vec<Fated<u32>>| -> Vec<Fated<u32>> {
             fates.extract_if(.., |one| bound.contains(one.memory.as_bytes())).collect()
         };
         let (now, before) = (fated(&mut self.now), fated(&mut self.before));
+        self.bound = bound;
         self.read((&loose, &now, &before), Counted { spoken, ..whole }, (store, reports))
     }
 
-    /// Leaves out memories for which nothing else follows than before.
-    pub(super) fn keep_told(&mut self) {
-        let mut told: BTreeSet<Key> =
-            self.loose.iter().filter(|one| one.fresh).map(|one| one.memory).collect();
+    /// Leaves out memories for which nothing else follows than before, as far as is known of all but those in `told`.
+    pub(super) fn keep_told(&mut self, mut told: BTreeSet<Key>) {
+        told.extend(self.loose.iter().filter(|one| one.fresh).map(|one| one.memory));
         let (mut now, mut before) = (self.now.as_slice(), self.before.as_slice());
         while let Some(memory) = first(now, before) {
-            let same = |one: &&Fated<Of>| one.memory == memory;
+            let same = |one: &&Fated<u32>| one.memory == memory;
             let (of_now, of_before) =
                 (now.iter().take_while(same).count(), before.iter().take_while(same).count());
             let (one, rest) = now.split_at(of_now);
@@ -114,7 +124,7 @@ impl Sifted {
         if loose.is_empty() && now.is_empty() && before.is_empty() {
             return Ok(None);
         }
-        let fated = |one: &Fated<Of>| one.memory.into_bytes();
+        let fated = |one: &Fated<u32>| one.memory.into_bytes();
         // A memory is not cut.
         let last = [
             self.loose[loose.clone()].get(self.size - 1).map(|one| one.memory),
@@ -136,13 +146,13 @@ impl Sifted {
 
     fn read(
         &mut self,
-        (loose, now, before): (&[Loose], &[Fated<Of>], &[Fated<Of>]),
+        (loose, now, before): (&[Loose], &[Fated<u32>], &[Fated<u32>]),
         mut known: Counted,
         (store, reports): (&Store, &Packed),
     ) -> Result<Slice, LineageError> {
         let (mut documents, mut statements) = (Vec::new(), Vec::new());
         for one in loose {
-            match read(store, reports, one.report)? {
+            match read(store, reports, one.report, one.fresh)? {
                 Some(Report::Document(document)) if one.fresh => documents.push(*document),
                 Some(Report::Witness(witness)) => statements.push((*witness, one.fresh)),
                 Some(report) => known.take(report),
@@ -150,42 +160,40 @@ impl Sifted {
             }
         }
         let mut sayings = Sayings::of(statements, self.listed(now, before, (store, reports))?);
-        known.places = Places::of(store, sayings.witnesses(), &known.documents)?;
-        known.places.extend(Places::of(store, std::iter::empty(), &documents)?);
-        sayings.witnesses_mut().for_each(|witness| known.places.set(witness));
-        Ok(Slice { sayings, known, documents, said: self.said.clone() })
+        sayings.witnesses_mut().for_each(|witness| self.places.set(witness));
+        Ok(Slice { sayings, known, documents, said: self.said.clone(), places: Arc::clone(&self.places) })
     }
 
-    /// What lists say, each report read once.
+    /// What lists say. Of pieces that say the same of a memory one is read.
     fn listed(
-        &mut self,
-        now: &[Fated<Of>],
-        before: &[Fated<Of>],
+        &self,
+        now: &[Fated<u32>],
+        before: &[Fated<u32>],
         (store, reports): (&Store, &Packed),
     ) -> Result<Vec<Saying>, LineageError> {
-        let mut wanted: BTreeMap<Key, BTreeMap<usize, [Option<Fate>; 2]>> = BTreeMap::new();
+        let mut wanted: BTreeMap<(Uuid, u32, u32), Wanted> = BTreeMap::new();
         for (which, fates) in [now, before].into_iter().enumerate() {
-            for Fated { of, item, fate, .. } in fates {
-                wanted.entry(of.report).or_default().entry(*item).or_default()[which] = Some(*fate);
+            for Fated { of, item, digest, memory, fate } in fates {
+                let none = Wanted { digest: *digest, fates: [None; 2] };
+                wanted.entry((*memory, *of, *item)).or_insert(none).fates[which] = Some(*fate);
             }
         }
-        let mut listed = Vec::with_capacity(now.len());
-        for (report, items) in wanted {
-            let read = match self.long.get(&report) {
-                Some(_) => None,
-                None => match read(store, reports, report)? {
-                    Some(Report::Witness(witness)) => Some(*witness),
-                    _ => continue,
-                },
-            };
-            let Some(witness) = read.as_ref().or_else(|| self.long.get(&report)) else { continue };
-            let said = items.into_iter();
-            listed.extend(said.filter_map(|(item, [now, before])| Saying::of(witness, item, now, before)));
-            if let Some(witness) = read
-                && matches!(&witness.claim, Claim::Snapshot { items, .. } if items.len() > LONG)
-            {
-                self.long.insert(report, witness);
+        let mut listed = Vec::with_capacity(wanted.len());
+        let mut items: BTreeMap<(Uuid, u64), Item> = BTreeMap::new();
+        for ((memory, of, place), Wanted { digest, fates: [now, before] }) in wanted {
+            let (Ok(of), Ok(place)) = (usize::try_from(of), usize::try_from(place)) else { continue };
+            let Some(piece) = self.pieces.get(of) else { continue };
+            if let (Some(frame), Some(item)) = (&piece.frame, items.get(&(memory, digest))) {
+                listed.push(Saying::framed(frame, item, now, before));
+                continue;
             }
+            let Some(Report::Witness(witness)) = read(store, reports, piece.report, piece.fresh)? else {
+                continue;
+            };
+            if piece.frame.is_some() {
+                items.extend(nth(&witness.claim, place).map(|item| ((memory, digest), item.clone())));
+            }
+            listed.extend(Saying::of(&witness, place, now, before));
         }
         Ok(listed)
     }
@@ -199,7 +207,7 @@ impl Slice {
         let said = |memory: &Uuid| said.0[usize::from(!now)].binary_search(memory.as_bytes()).is_ok();
         let all = || known.documents.iter().chain(documents);
         let mut derived = sayings.derive(now, &said, all(), &known.spoken, stop)?;
-        known.places.place(&mut derived, all());
+        self.places.place(&mut derived, all());
         Some(derived)
     }
 }
@@ -210,7 +218,7 @@ impl Said {
             let items = spoken.added.iter().filter_map(|witness| nth(&witness.claim, 0));
             items.map(|item| key_of(&memory_id(item)))
         };
-        let set = |fates: &[Fated<Of>], fresh: bool| {
+        let set = |fates: &[Fated<u32>], fresh: bool| {
             let loose = sifted.loose.iter().filter(|one| !one.document && (fresh || !one.fresh));
             let listed = fates.iter().map(|one| one.memory.into_bytes());
             let mut said: Vec<Key> = loose.map(|one| one.memory).chain(listed).chain(added()).collect();
@@ -222,16 +230,21 @@ impl Said {
     }
 }
 
-/// Reads what an import brings, or what is stored.
-pub(super) fn read(store: &Store, reports: &Packed, report: Key) -> Result<Option<Report>, LineageError> {
+/// Reads what an import brings, unless that was let go of, or what is stored.
+pub(super) fn read(
+    store: &Store,
+    reports: &Packed,
+    report: Key,
+    fresh: bool,
+) -> Result<Option<Report>, LineageError> {
     const WHAT: &str = "a piece of evidence that was there a moment ago";
-    if let Some(json) = reports.get(&report)? {
+    if fresh && let Some(json) = reports.get(&report)? {
         return Report::decode(&json);
     }
     let stored = store.evidence(report)?.ok_or(LineageError::Unreadable { what: WHAT })?;
     Report::decode(&stored.json)
 }
 
-fn first(now: &[Fated<Of>], before: &[Fated<Of>]) -> Option<Uuid> {
+fn first(now: &[Fated<u32>], before: &[Fated<u32>]) -> Option<Uuid> {
     [now, before].into_iter().filter_map(|fates| fates.first()).map(|one| one.memory).min()
 }

@@ -10,7 +10,9 @@ use satchel_pam::{
 use satchel_store::{Batch, Change, EvidenceWrite, OpenOptions, Origin};
 
 use super::*;
-use crate::plan::evidence::{Derived, Document, Edge, Field, Setting, add_edges, derive, memory_id};
+use crate::plan::evidence::{
+    Derived, Document, Edge, Exported, Field, Setting, add_edges, derive, memory_id,
+};
 
 /// Texts that are remembered.
 const TEXTS: [&str; 9] = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
@@ -40,14 +42,15 @@ fn witness(id: &str, at: i64, claim: Claim) -> Report {
     }))
 }
 
-fn document(text: usize, at: i64, successor: Option<usize>) -> Report {
+fn document(text: usize, at: i64, successor: Option<usize>, exported: Option<i64>) -> Report {
     let Report::Witness(witness) = witness("d", 1, Claim::Statement(item(text, None))) else {
         unreachable!()
     };
     let mut memory = derive([&*witness]).memories.remove(&id_of(text)).unwrap();
     memory.temporal.updated_at = Some(Timestamp::saturating(at));
     memory.temporal.superseded_by = successor.map(id_of);
-    Report::Document(Box::new(Document { memory, exported: None }))
+    let exported = exported.map(|at| Exported { at, revision: 0 });
+    Report::Document(Box::new(Document { memory, exported }))
 }
 
 fn relation(from: usize, to: usize, relation_type: RelationType) -> Relation {
@@ -61,7 +64,7 @@ fn word(at: i64, deed: Deed) -> Report {
 }
 
 fn archived(text: usize) -> Deed {
-    let Report::Document(document) = document(text, 1, None) else { unreachable!() };
+    let Report::Document(document) = document(text, 1, None, None) else { unreachable!() };
     let mut to = document.memory;
     to.status = Status::Archived;
     Deed::Set(Box::new(Setting { fields: [Field::Status].into(), to, lifts: false }))
@@ -79,7 +82,7 @@ fn report() -> impl Strategy<Value = (Key, Vec<u8>)> {
         let gone = Item::new("", MemoryType::Fact);
         witness(&format!("statement {text} None {copy}"), at, Claim::Statement(gone))
     });
-    let shown = (prop::collection::vec(text(), 0..3), 1..4_i64).prop_map(|(texts, at)| {
+    let shown = (prop::collection::vec(text(), 0..4), 1..4_i64).prop_map(|(texts, at)| {
         let items = texts.iter().map(|text| item(*text, None)).collect();
         witness(&format!("shown {texts:?} {}", at % 2), at, Claim::Snapshot { series: "about".into(), items })
     });
@@ -88,7 +91,8 @@ fn report() -> impl Strategy<Value = (Key, Vec<u8>)> {
         let edit = Edit::Replace { line: None, target, item: item(text, None) };
         witness(&format!("edited {text}"), at, Claim::Edit { log: "log".into(), sequence: 0, edit })
     });
-    let documents = (text(), 1..4_i64, other()).prop_map(|(text, at, other)| document(text, at, other));
+    let documents = (text(), 1..3_i64, other(), prop::option::of(1..4_i64))
+        .prop_map(|(text, at, other, exported)| document(text, at, other, exported));
     let edge = (text(), text()).prop_map(|(from, to)| {
         let relation = relation(from, to, RelationType::RelatedTo);
         Report::Edge(Box::new(Edge { relation }))
@@ -118,6 +122,15 @@ fn keep(store: &Store, reports: &BTreeMap<Key, Vec<u8>>) {
         let origin = Origin { import: None, actor: "p".into(), reason: "import".into(), at_micros: 1 };
         store.commit(Batch { origin, changes }).unwrap();
     }
+}
+
+/// Whether `json` is stored where `stored` is: not a document that was exported earlier.
+fn later(stored: Option<&Vec<u8>>, json: &[u8]) -> bool {
+    let exported = |json: &[u8]| match Report::decode(json).unwrap() {
+        Some(Report::Document(document)) => document.exported,
+        _ => None,
+    };
+    stored.is_none_or(|stored| exported(stored) < exported(json))
 }
 
 fn packed(reports: impl IntoIterator<Item = (Key, Vec<u8>)>) -> Packed {
@@ -185,7 +198,7 @@ proptest! {
         stored.extend(others);
         keep(&store, &stored);
         keep(&whole, &stored);
-        keep(&whole, &fresh);
+        keep(&whole, &fresh.iter().filter(|(key, json)| later(stored.get(*key), json)).map(|(key, json)| (*key, json.clone())).collect());
         let fresh = packed(fresh);
         let at_once = Counted::of(&whole, &Undone::new()).unwrap().derive();
         let (together, _) = sifted(&store, &fresh, true, size);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use satchel_pam::record::Claim;
+use satchel_pam::record::{Claim, Item};
 use uuid::Uuid;
 
 use super::{
@@ -29,25 +29,31 @@ impl Saying {
     #[must_use]
     pub fn of(witness: &Witness, place: usize, now: Option<Fate>, before: Option<Fate>) -> Option<Self> {
         let item = nth(&witness.claim, place)?;
-        let claim = match &witness.claim {
+        Some(Self::framed(witness, item, now, before))
+    }
+
+    /// As [`Saying::of`], of a `frame` which may lack the item.
+    #[must_use]
+    pub fn framed(frame: &Witness, item: &Item, now: Option<Fate>, before: Option<Fate>) -> Self {
+        let claim = match &frame.claim {
             Claim::Snapshot { series, .. } => {
                 Claim::Snapshot { series: series.clone(), items: vec![item.clone()] }
             }
             claim @ (Claim::Statement(_) | Claim::Edit { .. }) => claim.clone(),
         };
         let witness = Witness {
-            id: witness.id.clone(),
-            platform: witness.platform.clone(),
-            account: witness.account.clone(),
-            at: witness.at,
-            conversation: witness.conversation.clone(),
-            message: witness.message.clone(),
-            row: witness.row.clone(),
-            method: witness.method,
-            extractor: witness.extractor.clone(),
+            id: frame.id.clone(),
+            platform: frame.platform.clone(),
+            account: frame.account.clone(),
+            at: frame.at,
+            conversation: frame.conversation.clone(),
+            message: frame.message.clone(),
+            row: frame.row.clone(),
+            method: frame.method,
+            extractor: frame.extractor.clone(),
             claim,
         };
-        Some(Self { memory: memory_uuid(item), witness, now, before })
+        Self { memory: memory_uuid(item), witness, now, before }
     }
 }
 
@@ -87,11 +93,6 @@ impl Sayings {
     }
 
     /// All pieces, each with its one item.
-    pub fn witnesses(&self) -> impl Iterator<Item = &Witness> {
-        self.0.iter().map(|saying| &saying.witness)
-    }
-
-    /// As [`Sayings::witnesses`].
     pub fn witnesses_mut(&mut self) -> impl Iterator<Item = &mut Witness> {
         self.0.iter_mut().map(|saying| &mut saying.witness)
     }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_pam::{
-    hash::ContentHash,
+    hash::{ContentHash, Sha256Digest},
     record::{Claim, Edit, Item},
 };
 use uuid::Uuid;
@@ -65,7 +65,9 @@ pub struct Fated<R> {
     /// Where the piece is.
     pub of: R,
     /// Which of its items.
-    pub item: usize,
+    pub item: u32,
+    /// Of what the item says: pieces of one list with the same digest say the same of the memory.
+    pub digest: u64,
     /// The memory.
     pub memory: Uuid,
     /// What became of it there.
@@ -94,6 +96,7 @@ enum Change {
 #[derive(Clone, Copy)]
 struct Mention {
     memory: Uuid,
+    digest: u64,
     /// Whether its content stands: what was erased holds its place in its list, and says nothing.
     says: bool,
     stated: Fate,
@@ -101,7 +104,12 @@ struct Mention {
 
 impl Mention {
     fn of(item: &Item) -> Self {
-        Self { memory: memory_uuid(item), says: !item.content.is_empty(), stated: stated(item) }
+        let (memory, says, stated) = (memory_uuid(item), !item.content.is_empty(), stated(item));
+        // Not written for an item that cannot be: it has no twin then.
+        let said = serde_json::to_vec(item).unwrap_or_default();
+        let mut start = [0; 8];
+        start.copy_from_slice(&Sha256Digest::of(&said).as_bytes()[..8]);
+        Self { memory, digest: u64::from_be_bytes(start), says, stated }
     }
 }
 
@@ -170,15 +178,16 @@ impl<R: Copy> Entry<R> {
         }
     }
 
-    fn fated(&self, item: usize, mention: Mention, fate: Fate) -> Option<Fated<R>> {
-        mention.says.then_some(Fated { of: self.of, item, memory: mention.memory, fate })
+    fn fated(&self, item: u32, mention: Mention, fate: Fate) -> Option<Fated<R>> {
+        let Mention { memory, digest, says, stated: _ } = mention;
+        says.then_some(Fated { of: self.of, item, digest, memory, fate })
     }
 }
 
 /// A memory in a list as it was shown.
 struct Held<'a, R> {
     entry: &'a Entry<R>,
-    item: usize,
+    item: u32,
     mention: Mention,
 }
 
@@ -186,7 +195,7 @@ struct Held<'a, R> {
 fn snapshots<R: Copy>(entries: &[&Entry<R>], fates: &mut Vec<Fated<R>>) {
     let slot = entries.iter().all(|entry| entry.shown().len() <= 1);
     let held = entries.iter().flat_map(|entry| {
-        entry.shown().iter().enumerate().map(|(item, mention)| Held { entry, item, mention: *mention })
+        (0..).zip(entry.shown()).map(|(item, mention)| Held { entry, item, mention: *mention })
     });
     let mut held: Vec<Held<'_, R>> = held.collect();
     give_way(&mut held);
