@@ -205,15 +205,21 @@ impl Lock {
 
 fn recipient(text: &str) -> Result<Reader, EnvelopeError> {
     let text = text.trim();
-    if ssh::is_public(text) {
-        let found = ssh::recipient(text).map(|key| Reader::Ssh(Box::new(key)));
-        return found.ok_or_else(|| EnvelopeError::SshRecipient(format!("{text:?}")));
-    }
     let shown = || {
         // People mix the two up; a secret must not end in a log for it.
         let secret = text.to_ascii_uppercase().contains("SECRET") || ssh::is_private(text);
-        if secret { "this identity, which is secret,".to_owned() } else { format!("{text:?}") }
+        // What begins as a key of ssh and is none may be anything, an API key for instance.
+        let other = ssh::is_public(text) && text.split_whitespace().count() < 2;
+        match (secret, other) {
+            (true, _) => "this identity, which is secret,".to_owned(),
+            (_, true) => "this text".to_owned(),
+            _ => format!("{text:?}"),
+        }
     };
+    if ssh::is_public(text) {
+        let found = ssh::recipient(text).map(|key| Reader::Ssh(Box::new(key)));
+        return found.ok_or_else(|| EnvelopeError::SshRecipient(shown()));
+    }
     x25519::Recipient::from_str(text).map(Reader::Age).map_err(|_| EnvelopeError::Recipient(shown()))
 }
 

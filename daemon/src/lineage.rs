@@ -13,7 +13,6 @@ mod reading;
 mod rows;
 mod said;
 mod sift;
-pub mod taken;
 pub mod vectors;
 
 use std::collections::BTreeSet;

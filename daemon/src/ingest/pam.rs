@@ -8,7 +8,6 @@ mod conversation;
 mod judge;
 mod memories;
 mod rules;
-mod taken;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -144,7 +143,7 @@ impl Reading<'_, '_, '_> {
             (self.progress)(self.done, self.record.bytes, self.record);
         }
         self.missing(&index)?;
-        self.taken_back()?;
+        self.kept()?;
         for name in &files.embeddings {
             self.embeddings(name)?;
         }
@@ -170,7 +169,6 @@ impl Reading<'_, '_, '_> {
         self.tail.applied = rules::record(document, &reading)
             .map(|record| ExportRecord { selection: selection.clone(), ..record })
             .map(|record| Box::new(Applied { record, owner: document.header.owner.id.clone() }));
-        self.note_document()?;
         if let Some(selection) = selection {
             let message = format!("this is {}: what it leaves out stays as it is here", selection.words());
             self.warn(name.to_owned(), message);
@@ -206,6 +204,23 @@ impl Reading<'_, '_, '_> {
         let places = named.map(|VectorName { memory_id, model }| ((memory_id, model), at));
         self.tail.told_vectors.withdrawn = places.collect();
         self.undone = undone.into_iter().map(|id| (name.to_owned(), id)).collect();
+    }
+
+    /// Tells of the conversations that were taken back there and are shown here. They stay: what is shown follows from all that
+    /// imports said, and a document takes back what no import said. Those whose messages the documents have in another conversation
+    /// have become part of that by now.
+    fn kept(&mut self) -> Result<(), IngestError> {
+        if self.undone.is_empty() {
+            return Ok(());
+        }
+        self.writer.flush(self.record)?;
+        for (name, id) in std::mem::take(&mut self.undone) {
+            if self.run.store.conversation(&id, None)?.is_some_and(|stored| !stored.withdrawn) {
+                let message = "it was taken back where the export was made, and stays here; `satchel imports undo ID` of what brought it takes it back here too".to_owned();
+                self.warn(format!("{name}: conversation {id:?}"), message);
+            }
+        }
+        Ok(())
     }
 
     /// Conversations of the index that came with no file.

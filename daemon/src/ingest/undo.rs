@@ -6,7 +6,6 @@
 //! of the program, and one that was cancelled by that or the same command.
 
 mod rows;
-mod taken;
 
 use std::{
     cell::OnceCell,
@@ -313,9 +312,6 @@ impl<'a> Run<'a> {
         let store = &self.inner.store;
         let stored = store.conversation(id, None)?;
         let family = Family::of(store, id, stored.as_ref())?;
-        if let Some(changes) = self.taken_back(id, stored.as_ref(), &family)? {
-            return Ok(changes);
-        }
         let [before, after] = &self.left_out;
         if family.parts.iter().all(|part| part.counts(before) == part.counts(after)) {
             return Ok(Vec::new());

@@ -128,7 +128,7 @@ pub fn newest(store: &Store, kind: Brought, undone: &Undone) -> Result<BTreeMap<
 }
 
 /// All imports, newest first.
-pub(super) fn each_import(
+fn each_import(
     store: &Store,
     mut each: impl FnMut(Uuid) -> Result<(), LineageError>,
 ) -> Result<(), LineageError> {

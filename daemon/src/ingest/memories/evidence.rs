@@ -86,10 +86,13 @@ impl Evidence {
             let Named { memory, model, digest, .. } = vectors::name(&embedding)?;
             places.entry((memory, model)).or_default().insert(digest, embedding);
         }
-        for place in told.withdrawn.keys() {
-            places.entry(place.clone()).or_default();
-        }
         let known = vectors::standing(&self.slice.known.vectors);
+        for place in told.withdrawn.keys() {
+            // Of what nobody brought nothing is taken back, however much of it is named.
+            if known.contains_key(place) || store.embedding(&place.0, &place.1)?.is_some() {
+                places.entry(place.clone()).or_default();
+            }
+        }
         let outdated = told.outdated(&self.slice.known.vectors);
         let mut shown = Shown::default();
         for (place, came) in places {

@@ -49,9 +49,6 @@ impl Reading<'_, '_, '_> {
         if self.purged.conversation(&document.header.id) && !rows {
             return self.skip(RecordKind::Conversation, name.to_owned(), gate::REASON.to_owned());
         }
-        if let Some(reason) = self.outdated(&document.header.id)? {
-            return self.skip(RecordKind::Conversation, name.to_owned(), reason);
-        }
         self.tell(name, &issues, &remains);
         self.broken(name, &remains)?;
         for note in mend::header(&mut document.header) {

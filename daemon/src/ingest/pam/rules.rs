@@ -6,7 +6,7 @@ use satchel_host::Files as _;
 use satchel_pam::{
     merge::{self, Ledger},
     parse::{ChecksumReading, Remains, StoreReading},
-    sign::{self, SignatureCheck},
+    sign::{self, PublicKey, SignatureCheck},
     store::{ExportType, MemoryStore},
     time::Timestamp,
 };
@@ -17,6 +17,7 @@ use crate::{
     ingest::IngestError,
     manifest::{MANIFEST, Manifest, SIGNATURE, Selected, VectorName},
     plan::evidence::Exported,
+    rotation::{self, Rotation},
 };
 
 /// Longest manifest that is read, in bytes: one line for each file of a bundle.
@@ -82,6 +83,9 @@ impl Run<'_> {
         if withdrawn.is_empty() && undone.is_empty() && vectors.is_empty() {
             return Ok(Told::default());
         }
+        if document.header.export_type != ExportType::Incremental {
+            return Err("only an incremental export takes anything back".to_owned());
+        }
         if document.header.export_id.as_ref() != Some(&export_id) {
             return Err("it is about another export".to_owned());
         }
@@ -92,8 +96,26 @@ impl Run<'_> {
         let signature = signature.ok_or_else(|| "it is not signed".to_owned())?;
         sign::verify_bytes(&key, &bytes, signature.trim_end_matches('\n'))
             .map_err(|error| error.to_string())?;
+        self.of_the_base(document, &key, &manifest.rotations)?;
         let at = document.header.export_date.map_or(0, Timestamp::micros);
         Ok(Told { withdrawn, undone, vectors, at })
+    }
+
+    /// Whoever may take back what the base brought: its signer, or that signer's later key. Anybody can sign a manifest.
+    fn of_the_base(
+        &self,
+        document: &MemoryStore,
+        key: &PublicKey,
+        rotations: &[Rotation],
+    ) -> Result<(), String> {
+        let base = document.header.base_export_id.as_deref().unwrap_or_default();
+        let base = exported::find(self.store, base).map_err(|error| error.to_string())?;
+        let signer = base.ok_or_else(|| "the export that it builds on is not known here".to_owned())?.signer;
+        let mut keys = rotation::predecessors(rotations, key).into_iter().chain([key.clone()]);
+        if keys.any(|key| key.multibase() == signer) {
+            return Ok(());
+        }
+        Err("the export that it builds on was signed with another key".to_owned())
     }
 
     /// What the document says of itself, if it is no copy of a store.
