@@ -6,6 +6,8 @@ use crate::{
     value,
 };
 
+/// Longest key: nothing has one that is near it.
+const LONGEST_KEY: usize = 4 << 10;
 /// Bytes that an entry takes beside key and value, about: three lengths.
 const LENGTHS: usize = 4;
 
@@ -13,12 +15,13 @@ const LENGTHS: usize = 4;
 pub(super) struct Entries<'a> {
     take: Take<'a>,
     key: Vec<u8>,
+    begun: bool,
 }
 
 impl<'a> Entries<'a> {
     /// `key` is the leaf's own.
     pub(super) fn new(key: &[u8], leaf: &'a [u8]) -> Self {
-        Self { take: Take(leaf), key: key.to_vec() }
+        Self { take: Take(leaf), key: key.to_vec(), begun: false }
     }
 
     /// Returns the next key, which is lent until the one after it, and its value.
@@ -32,6 +35,11 @@ impl<'a> Entries<'a> {
         if shared > self.key.len() {
             return Err(Malformed("has a key that shares more than there is"));
         }
+        let rises = own > &self.key[shared..] || !self.begun && own == &self.key[shared..];
+        if !rises || shared + own.len() > LONGEST_KEY {
+            return Err(Malformed("has keys that do not rise"));
+        }
+        self.begun = true;
         self.key.truncate(shared);
         self.key.extend_from_slice(own);
         let length = take.size()?;

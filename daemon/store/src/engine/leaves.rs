@@ -55,8 +55,9 @@ impl Leaves {
         limit: usize,
         reverse: bool,
     ) -> Result<Vec<Pair>, EngineError> {
-        let mut leaves = self.inner.scan(from, until, limit, reverse)?;
+        let mut leaves = self.inner.scan(&escaped(from), &escaped(until), limit, reverse)?;
         for (key, bytes) in &mut leaves {
+            *key = unescaped(key);
             *bytes = self.wrap.unwrap(std::mem::take(bytes)).map_err(|error| broken(key, error))?;
         }
         Ok(leaves)
@@ -104,6 +105,7 @@ impl Leaves {
     fn close(&self, leaf: Leaf, out: &mut Changes) -> Result<(), EngineError> {
         let limit = limit(leaf.key()[0]);
         for (key, bytes) in leaf.write(limit) {
+            let key = escaped(&key);
             let Some(bytes) = bytes else {
                 out.delete(key);
                 continue;
@@ -148,6 +150,31 @@ impl Leaves {
         }
         Ok(found)
     }
+}
+
+/// Returns the key of a leaf as the engine below has it: in the same order, and without two bytes `ff` in a row. Where sled goes
+/// backwards it takes `ff ff ff ff` for greater than all that a key can go on with, and else looks a million times and panics.
+fn escaped(key: &[u8]) -> Vec<u8> {
+    let mut escaped = Vec::with_capacity(key.len() + 4);
+    for byte in key {
+        escaped.push(*byte);
+        if *byte == 0xff {
+            escaped.push(0);
+        }
+    }
+    escaped
+}
+
+pub(crate) fn unescaped(key: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(key.len());
+    let mut bytes = key.iter();
+    while let Some(byte) = bytes.next() {
+        plain.push(*byte);
+        if *byte == 0xff {
+            bytes.next();
+        }
+    }
+    plain
 }
 
 /// Returns up to `limit` entries of a leaf with `from ≤ key < until`.

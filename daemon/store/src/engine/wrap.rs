@@ -17,7 +17,7 @@ use crate::{
 const LEVEL: i32 = -1;
 /// Leaves up to this many bytes are not worth packing: keys and times do not become much shorter.
 const PACK_FROM: usize = 640;
-/// Longest leaf: one entry of a key and a value of 64 KiB, with room.
+/// Longest leaf that is packed; a reader takes room for no longer one on a leaf's word.
 const LONGEST: usize = 256 << 10;
 /// Decompressors that are kept for the next readers; each has some 100 KiB.
 const KEPT: usize = 2;
@@ -37,7 +37,7 @@ impl Wrap {
         let mut out = value::plain();
         let flag = out.len();
         out.put_u8(0);
-        if leaf.len() < PACK_FROM {
+        if leaf.len() < PACK_FROM || leaf.len() > LONGEST {
             out.extend_from_slice(leaf);
             return Ok(out);
         }

@@ -71,6 +71,7 @@ impl<'a> Ids<'a> {
             until: vec![kind + 1],
             page,
             found: Vec::new().into_iter(),
+            held: None,
         };
         Self {
             uuids: keys(uuids, keys::MEMORY),
@@ -81,15 +82,21 @@ impl<'a> Ids<'a> {
     }
 
     fn next(&mut self) -> Result<Option<MemoryValue>, StoreError> {
-        while self.uuid.is_none() {
-            let Some((_, value)) = self.uuids.next()? else { break };
-            let value = read(&value, "a memory", MemoryValue::take)?;
-            self.uuid = Some(value).filter(|value| canonical_uuid(&value.id).is_some());
-        }
         while self.other.is_none() {
             let Some((_, id)) = self.others.next()? else { break };
             let id = read(&id, "the list of ids", |mut take| take.array())?;
             self.other = self.uuids.store.memory_value(id)?;
+        }
+        while self.uuid.is_none() {
+            let Some((key, value)) = self.uuids.next()? else { break };
+            // Records of other ids lie among these. No further than to where the next of those comes, or each page would pass all.
+            let key_id = keys::last16(&key).map(|id| Uuid::from_bytes(id).to_string());
+            if self.other.as_ref().is_some_and(|other| key_id.is_some_and(|id| other.id < id)) {
+                self.uuids.held = Some((key, value));
+                break;
+            }
+            let value = read(&value, "a memory", MemoryValue::take)?;
+            self.uuid = Some(value).filter(|value| canonical_uuid(&value.id).is_some());
         }
         let other_first = match (&self.uuid, &self.other) {
             (Some(uuid), Some(other)) => other.id < uuid.id,
@@ -107,10 +114,15 @@ struct Keys<'a> {
     until: Vec<u8>,
     page: usize,
     found: IntoIter<Pair>,
+    /// One that was found and is not wanted yet.
+    held: Option<Pair>,
 }
 
 impl Keys<'_> {
     fn next(&mut self) -> Result<Option<Pair>, StoreError> {
+        if let Some(held) = self.held.take() {
+            return Ok(Some(held));
+        }
         if self.found.len() == 0
             && let Some(next) = self.next.take()
         {

@@ -11,7 +11,8 @@ use super::map::MapEngine;
 use crate::{
     engine::{
         Changes, Engine, EngineError, Pair,
-        leaves::{LONG, Leaves, SHORT},
+        leaves::{LONG, Leaves, SHORT, unescaped},
+        tree::SledEngine,
     },
     keys, value,
 };
@@ -80,12 +81,14 @@ proptest! {
             prop_assert_eq!(leaves.get(&from).unwrap(), model.get(&from).cloned());
             prop_assert_eq!(leaves.scan(&from, &until, limit, reverse).unwrap(), expected(&model, &from, &until, limit, reverse));
         }
-        for (key, value) in below.content() {
+        let leaf = |key: Vec<u8>| if key[0] == keys::CONVERSATION { key } else { unescaped(&key) };
+        let content: Map = below.content().into_iter().map(|(key, value)| (leaf(key), value)).collect();
+        for (key, value) in &content {
             let limit = if key[0] == keys::INDEX { SHORT } else { LONG };
             let alone = Leaves::new(Arc::new(below.clone())).unwrap();
-            let next = below.content().into_keys().find(|other| *other > key && other[0] == key[0]);
-            let until = next.unwrap_or_else(|| vec![key[0] + 1]);
-            let count = alone.scan(&key, &until, usize::MAX, false).unwrap().len();
+            let next = content.keys().find(|other| *other > key && other[0] == key[0]);
+            let until = next.cloned().unwrap_or_else(|| vec![key[0] + 1]);
+            let count = alone.scan(key, &until, usize::MAX, false).unwrap().len();
             prop_assert!(count > 0, "an empty leaf stays");
             prop_assert!(value.len() <= limit + 4 || count == 1, "a leaf of {count} entries has {} bytes", value.len());
         }
@@ -203,6 +206,9 @@ fn bytes_that_are_no_leaf_are_told() {
         vec![1, 0, 0, 0, 0, 0, 0xff, 0xff],
         vec![1, 0, 0, 1, 0xff, 0, 0, 0, 7],
         vec![1, 0, 0, 1, 0, 0, 0, 9, 7, 7, 7],
+        // Keys that do not rise.
+        vec![1, 0, 0, 0, 1, 5, 0, 1, 0, 0],
+        vec![1, 0, 0, 0, 1, 5, 0, 0, 1, 4, 0],
     ] {
         let mut changes = Changes::default();
         changes.put(vec![keys::INDEX], bytes.clone());
@@ -214,4 +220,58 @@ fn bytes_that_are_no_leaf_are_told() {
         changes.put(vec![keys::INDEX, 1], Vec::new());
         assert!(leaves.apply(changes).is_err());
     }
+}
+
+/// An entry of a kind with long leaves.
+fn record(id: [u8; 16], length: usize) -> (Vec<u8>, Vec<u8>) {
+    let value = [value::plain(), (0..length).map(|n| (n % 7) as u8).collect()].concat();
+    (keys::object(keys::MEMORY, id), value)
+}
+
+#[test]
+fn an_entry_far_longer_than_leaves_are_comes_back_and_its_neighbours_too() {
+    let leaves = Leaves::new(Arc::new(MapEngine::default())).unwrap();
+    let mut entries = Vec::new();
+    for (at, length) in [3_000, 300 << 10, 40, 2 << 20, 100].into_iter().enumerate() {
+        entries.push(record([at as u8; 16], length));
+        let mut changes = Changes::default();
+        changes.put(entries[at].0.clone(), entries[at].1.clone());
+        leaves.apply(changes).unwrap();
+    }
+    assert_eq!(leaves.scan(&[keys::MEMORY], &[keys::MEMORY + 1], 9, false).unwrap(), entries);
+    for (key, value) in &entries {
+        assert_eq!(leaves.get(key).unwrap().as_ref(), Some(value));
+    }
+}
+
+#[test]
+fn sled_finds_the_leaf_before_a_key_whatever_bytes_keys_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let leaves = Leaves::new(Arc::new(SledEngine::open(folder.path(), 8 << 20).unwrap())).unwrap();
+    let id = |head: [u8; 5], rest: u8, at: u8| {
+        let mut id = [rest; 16];
+        id[..5].copy_from_slice(&head);
+        id[9] = at;
+        id
+    };
+    let mut entries = Vec::new();
+    for at in 0..60 {
+        // Long ones have a leaf each.
+        entries.push(record(id([0, 0, 0, 0x0a, 0xff], 0xff, at), LONG));
+        entries.push(record(id([0, 0, 0, 0x0b, 0x80], 0, at), LONG));
+    }
+    for (key, value) in &entries {
+        let mut changes = Changes::default();
+        changes.put(key.clone(), value.clone());
+        leaves.apply(changes).unwrap();
+    }
+    entries.sort();
+    for (key, value) in &entries {
+        assert_eq!(leaves.get(key).unwrap().as_ref(), Some(value));
+    }
+    for head in [0x00, 0x7f, 0x81, 0xff] {
+        assert_eq!(leaves.get(&keys::object(keys::MEMORY, id([0, 0, 0, 0x0b, head], 3, 3))).unwrap(), None);
+    }
+    entries.reverse();
+    assert_eq!(leaves.scan(&[keys::MEMORY], &[keys::MEMORY + 1], 200, true).unwrap(), entries);
 }
