@@ -248,6 +248,34 @@ fn a_withdrawn_relation_is_withdrawn_elsewhere_too_if_the_manifest_is_signed() -
 }
 
 #[test]
+fn changes_by_another_key_than_that_of_their_base_take_nothing_back() -> Result<()> {
+    let mut history = History::new(27)?;
+    history.put(&memory("one", "One", T))?;
+    history.put(&memory("two", "Two", T))?;
+    history.commit(vec![Change::Relation(satchel_pam::relation::Relation {
+        id: "edge".into(),
+        from: "one".into(),
+        to: "two".into(),
+        relation_type: satchel_pam::relation::RelationType::RelatedTo,
+        confidence: None,
+        created_at: Timestamp::saturating(T),
+    })])?;
+    let (base, whole) = history.full("full")?;
+    history.commit(vec![Change::WithdrawRelation("edge".into())])?;
+    // Anybody can make a key, and sign what they like.
+    fs::remove_dir_all(history.folder.path().join("data/keys"))?;
+    let (_, without) = history.changes(&base.export_id, "without")?;
+    let there = Archive::open(&history.folder.path().join("there"))?;
+    done(&there.apply(&whole)?)?;
+    let any = Apply { any_owner: true, ..Apply::default() };
+    let warned = there.apply_by(&without, false, any)?;
+    ensure!(warned.warnings.iter().any(|one| one.message.contains("signed with another key")), "{warned:?}");
+    let stored = there.store.relation("edge", None)?.context("it is stored")?;
+    assert!(!stored.withdrawn);
+    Ok(())
+}
+
+#[test]
 fn a_relation_that_an_import_took_back_stands_again_when_that_is_undone() -> Result<()> {
     let mut history = History::new(25)?;
     history.put(&memory("one", "One", T))?;
