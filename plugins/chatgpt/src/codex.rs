@@ -1,6 +1,6 @@
 //! Codex tasks: a request, and what the agent did in a repository. Each is read as a conversation of its own.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use satchel_importer::{
     Arena, Citation, Content, Conversation, Element, ImportError, JsonError, Leftover, Message, Parser, Part,
@@ -54,9 +54,15 @@ pub(crate) fn read<'a>(element: &Element<'a>, context: &Context<'a>) -> Result<R
     let skipped = task.odd.iter().map(|at| (format!("{locator}.turns[{at}]"), "it is not an object"));
     let skipped = skipped.collect();
     let mut messages: Vec<Message<'a>> = Vec::with_capacity(task.turns.len());
+    let mut ids = BTreeSet::new();
     for (number, turn) in task.turns.into_iter().enumerate() {
         let parent = messages.last().map(|before| before.id.clone());
-        messages.push(turn.message(number, parent, arena));
+        let mut message = turn.message(number, parent, arena);
+        // Only a broken export has two turns of one id, or one of none.
+        while message.id.is_empty() || !ids.insert(message.id.clone()) {
+            message.id = format!("{}#{number}", message.id).into();
+        }
+        messages.push(message);
     }
     let mut rest = task.rest;
     let conversation = Conversation {

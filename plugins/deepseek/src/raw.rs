@@ -1,6 +1,6 @@
 //! The provider's shapes, as lenient as exports are: any field may be absent, null or of another type.
 
-use satchel_importer::{JsonError, Leftover, Parser, json::Kind};
+use satchel_importer::{JsonError, Leftover, Parser, json::Kind, tree::named};
 
 mod message;
 
@@ -111,7 +111,7 @@ impl<'a> Conversation<'a> {
 
 impl<'a> Node<'a> {
     fn read(key: &'a str, json: &mut Parser<'a>) -> Result<Self, JsonError> {
-        let mut node = Self { key, ..Self::default() };
+        let mut node = Self { key: named(key), ..Self::default() };
         if !json.enter_object()? {
             node.odd = Some("the node is not an object");
             json.skip_value()?;
@@ -120,7 +120,7 @@ impl<'a> Node<'a> {
         while let Some(key) = json.key()? {
             match key {
                 "id" => node.read_id(key, json)?,
-                "parent" => node.parent = node.rest.words(key, json)?,
+                "parent" => node.parent = node.rest.words(key, json)?.map(named),
                 "children" => node.read_children(key, json)?,
                 "message" => node.read_message(json)?,
                 _ => node.rest.keep(key, json)?,

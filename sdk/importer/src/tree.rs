@@ -17,6 +17,15 @@ pub struct Link<'a> {
     pub kept: bool,
 }
 
+/// What a node without a key is called, which only a broken export has: ids are not empty.
+const NAMELESS: &str = "?";
+
+/// The key of a node, or the parent that it names, as an id.
+#[must_use]
+pub fn named(key: &str) -> &str {
+    if key.is_empty() { NAMELESS } else { key }
+}
+
 /// Where a kept node hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parent<'a> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use satchel_importer::{
     Arena, Leftover, Message, Role,
     json::texts,
-    tree::{Link, Parent, Tree},
+    tree::{Link, Parent, Tree, named},
 };
 
 use super::{canvas, files, message::Mapper, tools};
@@ -90,6 +90,7 @@ impl<'a> Nodes<'a> for Messages<'a> {
 
     fn node(&mut self, node: Node<'a>, rest: &mut Leftover<'a>) {
         let Node { key, parent, children, message } = node;
+        let (key, parent) = (named(key), parent.map(named));
         let mut place = Place { key, parent, children, message: None };
         match message {
             Slot::Message(raw) => {
