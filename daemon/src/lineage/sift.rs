@@ -1,8 +1,8 @@
 //! All evidence, taken apart by the memories that it speaks of.
 //!
 //! What follows for a memory follows from what is said of it alone, once it is known what became of it in the lists that speak of
-//! it. So memories are read and derived a slice at a time, and no number of them fills the memory of the machine. Those that
-//! relations join, and those of which the person said something by hand, are derived together.
+//! it. So memories are read and derived a slice at a time, and what is held of all the others is where their evidence lies and what
+//! lists make of them. Those that relations join, and those of which the person said something by hand, are derived together.
 
 mod slice;
 

@@ -181,13 +181,19 @@ pub fn derive_until<'a, 'd>(
     stop: &dyn Fn() -> bool,
 ) -> Option<Derived> {
     let all: Vec<&Witness> = all.into_iter().collect();
-    let mut derived = said(all.into_iter().chain(&spoken.added), stop)?;
-    if stop() {
-        return None;
-    }
+    let derived = said(all.into_iter().chain(&spoken.added), stop)?;
+    if stop() { None } else { Some(united(derived, documents, spoken)) }
+}
+
+/// What follows from exports, with what documents and the person say.
+fn united<'d>(
+    mut derived: Derived,
+    documents: impl IntoIterator<Item = &'d Document>,
+    spoken: &Spoken,
+) -> Derived {
     let retracted = document::add(&mut derived, documents);
     word::overlay(&mut derived, spoken, &retracted);
-    Some(derived)
+    derived
 }
 
 /// As [`derive_until`], to its end.

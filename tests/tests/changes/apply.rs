@@ -209,20 +209,30 @@ fn a_dry_run_shows_what_would_change_and_stores_nothing() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_withdrawn_relation_is_withdrawn_elsewhere_too_if_the_manifest_is_signed() -> Result<()> {
-    let mut history = History::new(24)?;
-    history.put(&memory("one", "One", T))?;
-    history.put(&memory("two", "Two", T))?;
-    let edge = |at: i64| satchel_pam::relation::Relation {
+/// A relation between the memories that [`draw`] puts.
+fn edge(at: i64) -> satchel_pam::relation::Relation {
+    satchel_pam::relation::Relation {
         id: "edge".into(),
         from: "one".into(),
         to: "two".into(),
         relation_type: satchel_pam::relation::RelationType::RelatedTo,
         confidence: None,
         created_at: Timestamp::saturating(T + at),
-    };
+    }
+}
+
+/// Puts two memories, and draws a relation between them.
+fn draw(history: &mut History) -> Result<()> {
+    history.put(&memory("one", "One", T))?;
+    history.put(&memory("two", "Two", T))?;
     history.commit(vec![Change::Relation(edge(0))])?;
+    Ok(())
+}
+
+#[test]
+fn a_withdrawn_relation_is_withdrawn_elsewhere_too_if_the_manifest_is_signed() -> Result<()> {
+    let mut history = History::new(24)?;
+    draw(&mut history)?;
     let (base, whole) = history.full("full")?;
     history.commit(vec![Change::WithdrawRelation("edge".into())])?;
     let (_, without) = history.changes(&base.export_id, "without")?;
@@ -250,16 +260,7 @@ fn a_withdrawn_relation_is_withdrawn_elsewhere_too_if_the_manifest_is_signed() -
 #[test]
 fn changes_by_another_key_than_that_of_their_base_take_nothing_back() -> Result<()> {
     let mut history = History::new(27)?;
-    history.put(&memory("one", "One", T))?;
-    history.put(&memory("two", "Two", T))?;
-    history.commit(vec![Change::Relation(satchel_pam::relation::Relation {
-        id: "edge".into(),
-        from: "one".into(),
-        to: "two".into(),
-        relation_type: satchel_pam::relation::RelationType::RelatedTo,
-        confidence: None,
-        created_at: Timestamp::saturating(T),
-    })])?;
+    draw(&mut history)?;
     let (base, whole) = history.full("full")?;
     history.commit(vec![Change::WithdrawRelation("edge".into())])?;
     // Anybody can make a key, and sign what they like.
@@ -278,16 +279,7 @@ fn changes_by_another_key_than_that_of_their_base_take_nothing_back() -> Result<
 #[test]
 fn a_relation_that_an_import_took_back_stands_again_when_that_is_undone() -> Result<()> {
     let mut history = History::new(25)?;
-    history.put(&memory("one", "One", T))?;
-    history.put(&memory("two", "Two", T))?;
-    history.commit(vec![Change::Relation(satchel_pam::relation::Relation {
-        id: "edge".into(),
-        from: "one".into(),
-        to: "two".into(),
-        relation_type: satchel_pam::relation::RelationType::RelatedTo,
-        confidence: None,
-        created_at: Timestamp::saturating(T),
-    })])?;
+    draw(&mut history)?;
     let (base, whole) = history.full("full")?;
     history.commit(vec![Change::WithdrawRelation("edge".into())])?;
     let (_, without) = history.changes(&base.export_id, "without")?;

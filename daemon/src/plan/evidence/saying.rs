@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use satchel_pam::record::{Claim, Item};
 use uuid::Uuid;
 
-use super::{
-    Derived, Document, Fate, Said, Spoken, Witness, document, memory, memory_uuid, nth, outranks, word,
-};
+use super::{Derived, Document, Fate, Said, Spoken, Witness, memory, memory_uuid, nth, outranks, united};
 
 /// What a piece of evidence says of one memory.
 pub struct Saying {
@@ -118,9 +116,6 @@ impl Sayings {
                 says.push(Said { memory: memory_uuid(item), witness, item, fate: super::stated(item) });
             }
         }
-        let mut derived = memory::combine(says, known, stop)?;
-        let retracted = document::add(&mut derived, documents);
-        word::overlay(&mut derived, spoken, &retracted);
-        Some(derived)
+        Some(united(memory::combine(says, known, stop)?, documents, spoken))
     }
 }
