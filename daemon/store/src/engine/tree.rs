@@ -14,6 +14,13 @@ const PAGE_IN_MEMORY: u64 = 2;
 /// How often sled hands its buffer to the file system; a kill loses at most this much, which is replayed.
 const FLUSH_MILLISECONDS: u64 = 500;
 
+/// Bytes that are read before a page is asked for once more. sled counts what is asked for in 256 heaps, and looks whether the
+/// pages of a heap are too many only when 64 were asked for: who reads each page once would have up to 16,384 of them in memory,
+/// whatever the bound says. So one who reads on and on asks for each page again as often as it is long.
+const READ_PER_TOUCH: usize = 1 << 10;
+/// Entries of a read that goes on and on. Shorter ones come again and again to the same pages, which are to stay.
+const LONG_READ: usize = 9;
+
 /// One sled tree, the default one of its database.
 pub(crate) struct SledEngine(sled::Db);
 
@@ -28,6 +35,19 @@ impl SledEngine {
             .flush_every_ms(Some(FLUSH_MILLISECONDS))
             .use_compression(false);
         fenced(|| config.open().map(Self))
+    }
+
+    /// Asks for the pages of these entries again.
+    fn touch(&self, entries: &[Pair]) -> sled::Result<()> {
+        let mut read = 0;
+        for (key, value) in entries {
+            read += value.len();
+            for _ in 0..read / READ_PER_TOUCH {
+                self.0.contains_key(key)?;
+            }
+            read %= READ_PER_TOUCH;
+        }
+        Ok(())
     }
 }
 
@@ -45,11 +65,15 @@ impl Engine for SledEngine {
         };
         fenced(|| {
             let range = self.0.range(from..until);
-            if reverse {
-                range.rev().take(limit).map(pair).collect()
+            let found: Vec<Pair> = if reverse {
+                range.rev().take(limit).map(pair).collect::<sled::Result<_>>()?
             } else {
-                range.take(limit).map(pair).collect()
+                range.take(limit).map(pair).collect::<sled::Result<_>>()?
+            };
+            if found.len() >= LONG_READ {
+                self.touch(&found)?;
             }
+            Ok(found)
         })
     }
 
@@ -84,3 +108,6 @@ fn fenced<T>(call: impl FnOnce() -> sled::Result<T>) -> Result<T, EngineError> {
         }
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

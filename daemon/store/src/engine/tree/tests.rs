@@ -1,0 +1,57 @@
+use std::{fs, path::Path, process::Command};
+
+use super::{super::next_key, *};
+
+/// Set in the child: the folder of its database.
+const FOLDER: &str = "SATCHEL_TEST_TREE";
+const VALUES: u32 = 16_384;
+const VALUE_BYTES: usize = 4 << 10;
+const CACHE_BYTES: u64 = 4 << 20;
+
+/// Private memory of this process, in KiB.
+fn private_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("the state of this process");
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("its private memory");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+fn fill(folder: &Path) -> Result<(), EngineError> {
+    let engine = SledEngine::open(folder, CACHE_BYTES)?;
+    for from in (0..VALUES).step_by(256) {
+        let mut changes = Changes::default();
+        for number in from..from + 256 {
+            changes.put(number.to_be_bytes().to_vec(), vec![b'v'; VALUE_BYTES]);
+        }
+        engine.apply(changes)?;
+    }
+    engine.flush()
+}
+
+/// Not a test of its own: what the child process of the test below runs. It reads all once, and ends with an error when that
+/// has stayed in memory.
+#[test]
+fn child_that_reads_all() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let engine = SledEngine::open(Path::new(&folder), CACHE_BYTES).expect("the database opens");
+    let (before, mut most, mut count, mut from) = (private_kib(), 0, 0, Vec::new());
+    loop {
+        let found = engine.scan(&from, &[0xff; 4], 32, false).expect("the database is read");
+        let Some((last, _)) = found.last() else { break };
+        (from, count) = (next_key(last), count + found.len());
+        most = most.max(private_kib());
+    }
+    assert_eq!(count, VALUES as usize);
+    let grown = most.saturating_sub(before) >> 10;
+    assert!(grown <= 24, "{grown} MiB of 64 that were read are in memory, with a bound of 4");
+}
+
+#[test]
+fn what_was_read_once_does_not_stay_in_memory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fill(folder.path()).expect("the database is written");
+    let arguments = ["--exact", "engine::tree::tests::child_that_reads_all", "--test-threads", "1"];
+    let mut child = Command::new(std::env::current_exe().expect("this program"));
+    let done = child.args(arguments).env(FOLDER, folder.path()).output().expect("the child runs");
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(said.contains("1 passed"), "{said}");
+}
