@@ -11,7 +11,10 @@ use satchel_pam::{
 ///
 /// Parts are told apart: `["ab", "c"]` and `["a", "bc"]` give different keys, an absent part counts as an empty one.
 pub fn natural_key(parts: &[Option<&str>]) -> String {
-    let mut text = Vec::new();
+    /// Digits of a length, and what parts it from the text.
+    const MARK: usize = 21;
+    let length: usize = parts.iter().flatten().map(|part| part.len()).sum();
+    let mut text = Vec::with_capacity(length + parts.len() * MARK);
     for part in parts {
         push_part(part.unwrap_or_default(), &mut text);
     }
