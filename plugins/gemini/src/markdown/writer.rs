@@ -208,7 +208,8 @@ fn evenly_spaced(text: &[u8]) -> usize {
         start += BLOCK;
     }
     let rest = text.get(start..).unwrap_or_default();
+    let inside = rest.windows(2).position(|pair| matches!(pair, [byte, next] if ends(*byte, *next) != 0));
     // What follows the text may begin with a space.
-    let followers = rest.iter().skip(1).chain([&b' ']);
-    start + rest.iter().zip(followers).position(|(byte, next)| ends(*byte, *next) != 0).unwrap_or(rest.len())
+    start
+        + inside.unwrap_or_else(|| rest.len() - rest.last().map_or(0, |last| usize::from(ends(*last, b' '))))
 }
