@@ -11,7 +11,7 @@ mod text;
 
 pub(crate) use tag::Attributes;
 use tag::Tag;
-pub(crate) use text::Text;
+pub(crate) use text::{Piece, Text};
 
 /// One step of a walk.
 #[derive(Clone, Copy, Debug)]

@@ -64,7 +64,8 @@ pub(crate) fn read(line: &str) -> Option<When> {
 /// Thai abbreviations have points inside, which part words elsewhere.
 fn without_thai_points(line: &str) -> Cow<'_, str> {
     let thai = |c: char| matches!(c, '\u{e00}'..='\u{e7f}');
-    if !line.contains(thai) {
+    // All of those begin with one byte.
+    if !line.as_bytes().contains(&0xe0) || !line.contains(thai) {
         return Cow::Borrowed(line);
     }
     let mut before = ' ';
