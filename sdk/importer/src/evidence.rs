@@ -18,7 +18,7 @@ pub fn natural_key(parts: &[Option<&str>]) -> String {
     for part in parts {
         push_part(part.unwrap_or_default(), &mut text);
     }
-    format!("natural:{}", Sha256Digest::of(&text).to_hex())
+    ["natural:", &Sha256Digest::of(&text).to_hex()].concat()
 }
 
 /// Evidence that a list was seen as a whole at `at` (microseconds), stored by the provider.

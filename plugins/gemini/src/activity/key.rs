@@ -57,11 +57,16 @@ fn evenly_spaced(text: &[u8]) -> usize {
         }
         start += BLOCK;
     }
-    let rest = text.get(start..).unwrap_or_default();
-    let inside = rest.windows(2).position(|pair| matches!(pair, [byte, next] if ends(*byte, *next) != 0));
-    // What follows the text is its end.
+    // One by one what is left, and the block with the end in it.
+    while let Some(byte) = text.get(start) {
+        let plain = *byte > b' ' && wide(*byte) == 0;
+        // What follows the text is its end.
+        if !plain && ends(*byte, *text.get(start + 1).unwrap_or(&b' ')) != 0 {
+            break;
+        }
+        start += 1;
+    }
     start
-        + inside.unwrap_or_else(|| rest.len() - rest.last().map_or(0, |last| usize::from(ends(*last, b' '))))
 }
 
 /// Pages give whole seconds only.
