@@ -40,7 +40,7 @@ fn unquoted(rest: &[u8], delimiter: u8, text: &mut [u8]) -> Option<(usize, usize
     let over = |byte: &u8| *byte == delimiter || matches!(*byte, QUOTE | b'\r' | b'\n');
     let length = rest.iter().position(over)?;
     text.get_mut(..length)?.copy_from_slice(rest.get(..length)?);
-    (rest.get(length) != Some(&QUOTE)).then_some((length, length))
+    Some((length, length))
 }
 
 /// The same of a cell in quotation marks; two of them inside are one.
