@@ -19,11 +19,9 @@ pub(crate) fn conversation(
     let times = || rows.iter().filter_map(|(_, record)| record.time).map(|time| time.micros);
     let (created, updated) = (times().min(), times().max());
     let first = rows.iter().map(|(place, _)| *place).min().unwrap_or(0);
-    let id = rows.first().map(|(_, record)| Keys::default().next(record)).unwrap_or_default();
     let mut kept = Leftover::default();
     kept.add_text("grouped_by", grouped_by);
-    let conversation = Conversation {
-        id: id.into(),
+    let mut conversation = Conversation {
         export_format_version: Some(version.into()),
         title: rows
             .first()
@@ -37,7 +35,10 @@ pub(crate) fn conversation(
         locator: format!("{path}[{first}]").into(),
         ..Conversation::default()
     };
-    (conversation, messages(rows))
+    let messages = messages(rows);
+    // It is known by its oldest row.
+    conversation.id = messages.first().map(|first| first.id.clone()).unwrap_or_default();
+    (conversation, messages)
 }
 
 fn participants(rows: &[(u64, Record)]) -> Vec<Participant<'static>> {
@@ -95,7 +96,8 @@ impl Keys {
         let key = natural_key(&row);
         let seen = self.seen.entry(key.clone()).or_default();
         *seen += 1;
-        self.last = if *seen == 1 { key } else { format!("{key}#{seen}") };
-        self.last.clone()
+        let key = if *seen == 1 { key } else { format!("{key}#{seen}") };
+        self.last.clone_from(&key);
+        key
     }
 }

@@ -121,11 +121,14 @@ const UNTITLED: [&str; 5] =
 
 /// The role of an author whom the tables name by what he is; any other name is an assistant's own.
 pub(crate) fn known_role(author: &str) -> Option<Role> {
-    match author.trim().to_ascii_lowercase().as_str() {
-        "human" | "user" => Some(Role::User),
-        "ai" | "assistant" | "copilot" | "bot" => Some(Role::Assistant),
-        "system" => Some(Role::System),
-        _ => None,
+    let author = author.trim();
+    let is = |names: &[&str]| names.iter().any(|name| author.eq_ignore_ascii_case(name));
+    if is(&["human", "user"]) {
+        Some(Role::User)
+    } else if is(&["ai", "assistant", "copilot", "bot"]) {
+        Some(Role::Assistant)
+    } else {
+        is(&["system"]).then_some(Role::System)
     }
 }
 

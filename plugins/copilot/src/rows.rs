@@ -4,6 +4,8 @@ use std::{borrow::Cow, io::BufRead};
 
 use satchel_importer::ImportError;
 
+mod plain;
+
 /// The longest row that is read, in bytes. Answers of a few hundred KiB are long; a quotation mark that nobody closes
 /// makes the rest of a file one row.
 pub(crate) const MAX_ROW: usize = 16 * 1024 * 1024;
@@ -16,6 +18,9 @@ const FIRST_ROOM: usize = 16 * 1024;
 pub(crate) struct Rows<R> {
     reader: R,
     parser: csv_core::Reader,
+    delimiter: u8,
+    /// Nothing was read yet: a byte order mark may come.
+    fresh: bool,
     limit: usize,
     text: Vec<u8>,
     ends: Vec<usize>,
@@ -25,7 +30,9 @@ pub(crate) struct Rows<R> {
 
 /// One row, valid up to the next one.
 pub(crate) struct Row<'r> {
-    text: &'r [u8],
+    bytes: &'r [u8],
+    /// The same, if it is UTF-8 as a whole: one look is cheaper than one for each cell.
+    text: Option<&'r str>,
     ends: &'r [usize],
     /// Bytes from the start of the file.
     pub(crate) offset: u64,
@@ -49,7 +56,8 @@ pub(crate) enum End {
 impl<R: BufRead> Rows<R> {
     pub(crate) fn new(reader: R, delimiter: u8, limit: usize) -> Self {
         let parser = csv_core::ReaderBuilder::new().delimiter(delimiter).build();
-        Self { reader, parser, limit, text: vec![0; FIRST_ROOM], ends: vec![0; MAX_CELLS], offset: 0 }
+        let (text, ends) = (vec![0; FIRST_ROOM], vec![0; MAX_CELLS]);
+        Self { reader, parser, delimiter, fresh: true, limit, text, ends, offset: 0 }
     }
 
     /// Bytes of the file that were read.
@@ -61,6 +69,12 @@ impl<R: BufRead> Rows<R> {
     pub(crate) fn next(&mut self) -> Result<Option<Row<'_>>, ImportError> {
         self.pass_line_ends()?;
         let start = self.offset;
+        if !std::mem::take(&mut self.fresh)
+            && let Some((length, cells)) = self.next_plain()?
+        {
+            let (bytes, ends) = (&self.text[..length], &self.ends[..cells]);
+            return Ok(Some(Row::new(bytes, ends, start, End::Line)));
+        }
         let (mut length, mut cells, mut quotes) = (0, 0, 0);
         let mut too_long = false;
         loop {
@@ -93,11 +107,23 @@ impl<R: BufRead> Rows<R> {
                         (true, _) => End::OpenCell,
                     };
                     let (length, cells) = if too_long { (0, 0) } else { (length, cells) };
-                    let (text, ends) = (&self.text[..length], &self.ends[..cells]);
-                    return Ok(Some(Row { text, ends, offset: start, too_long, end }));
+                    let (bytes, ends) = (&self.text[..length], &self.ends[..cells]);
+                    return Ok(Some(Row { too_long, ..Row::new(bytes, ends, start, end) }));
                 }
             }
         }
+    }
+
+    /// The next row, if it is plain and was read whole: the bytes of its text, and its cells.
+    fn next_plain(&mut self) -> Result<Option<(usize, usize)>, ImportError> {
+        let input = self.reader.fill_buf()?;
+        let Some((read, length, cells)) = plain::read(input, self.delimiter, &mut self.text, &mut self.ends)
+        else {
+            return Ok(None);
+        };
+        self.reader.consume(read);
+        self.offset += read as u64;
+        Ok(Some((length, cells)))
     }
 
     /// Empty lines, and the second half of a line end, belong to no row.
@@ -115,7 +141,11 @@ impl<R: BufRead> Rows<R> {
     }
 }
 
-impl Row<'_> {
+impl<'r> Row<'r> {
+    fn new(bytes: &'r [u8], ends: &'r [usize], offset: u64, end: End) -> Self {
+        Self { bytes, text: simdutf8::basic::from_utf8(bytes).ok(), ends, offset, too_long: false, end }
+    }
+
     /// How many cells it has.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
@@ -124,8 +154,12 @@ impl Row<'_> {
     /// The text of a cell, empty if it has none there; what is no UTF-8 is U+FFFD.
     pub(crate) fn cell(&self, at: usize) -> Cow<'_, str> {
         let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
-        let bytes = self.ends.get(at).and_then(|end| self.text.get(start..*end)).unwrap_or_default();
-        String::from_utf8_lossy(bytes)
+        let end = self.ends.get(at).copied().unwrap_or(start);
+        // Two cells that are none may make UTF-8 together; then they part inside a character.
+        match self.text.and_then(|text| text.get(start..end)) {
+            Some(text) => Cow::Borrowed(text),
+            None => String::from_utf8_lossy(self.bytes.get(start..end).unwrap_or_default()),
+        }
     }
 
     /// Whether every cell is UTF-8.
@@ -135,13 +169,15 @@ impl Row<'_> {
 
     /// Whether no cell holds anything.
     pub(crate) fn is_blank(&self) -> bool {
-        self.text.iter().all(u8::is_ascii_whitespace)
+        self.bytes.iter().all(u8::is_ascii_whitespace)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::BufReader;
+
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -199,5 +235,28 @@ mod tests {
         let wide = format!("a,b\n{}\nd,e\n", ",".repeat(3 * MAX_CELLS));
         let cells: Vec<usize> = read(wide.as_bytes(), 64, MAX_ROW).iter().map(|row| row.0.len()).collect();
         assert_eq!(cells, [2, 0, 2]);
+    }
+
+    #[test]
+    fn two_cells_that_are_no_text_do_not_become_one() {
+        let mut rows = Rows::new(&b"a,b\n\xc3,\xa9\n"[..], b',', MAX_ROW);
+        rows.next().expect("memory can be read");
+        let row = rows.next().expect("memory can be read").expect("it has a second row");
+        assert_eq!((row.cell(0), row.cell(1)), ("\u{fffd}".into(), "\u{fffd}".into()));
+        assert!(!row.is_utf8());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn plain_rows_are_read_as_the_parser_reads_them(pieces in prop::collection::vec(prop::sample::select(vec![
+            ",", "\n", "\r\n", "\r", "\"", "\"\"", "\",\"", "\",", ",\"", "\"\n", "\n\"", "a", "two words", ";", " ", "é", "\u{feff}", "0123456789",
+        ]), 0..24)) {
+            // Only behind the head: rows with a byte order mark are never plain.
+            let table = format!("x\n{}", pieces.concat());
+            // No row stands whole in one byte, so none of them is plain.
+            prop_assert_eq!(read(table.as_bytes(), 4096, 20), read(table.as_bytes(), 1, 20), "{:?}", table);
+        }
     }
 }

@@ -196,10 +196,12 @@ impl Reader {
             }
             Event::Close("a") => self.end_link(),
             Event::Open(name, _) | Event::Close(name) if is_block(name) => self.push("\n"),
-            Event::Text(text) => text.pieces(|piece| match &mut self.bold {
-                Some(bold) => bold.push_str(piece),
-                None => self.push(piece),
-            }),
+            Event::Text(text) => {
+                let open = self.open.as_mut().map(|field| &mut field.text);
+                if let Some(out) = self.bold.as_mut().or(open) {
+                    text.push_to(out);
+                }
+            }
             Event::Open(..) | Event::Close(_) => {}
         }
     }

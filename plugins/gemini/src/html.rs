@@ -11,7 +11,7 @@ mod text;
 
 pub(crate) use tag::Attributes;
 use tag::Tag;
-pub(crate) use text::Text;
+pub(crate) use text::{Piece, Text};
 
 /// One step of a walk.
 #[derive(Clone, Copy, Debug)]
@@ -24,26 +24,53 @@ pub(crate) enum Event<'e> {
     Text(Text<'e>),
 }
 
+/// What a walk hands over next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Every tag and text.
+    All,
+    /// Tags of this name; others may come.
+    Only(&'static str),
+    /// Nothing more.
+    Nothing,
+}
+
 /// Hands every tag and text of `html` to `each`, in order. Broken HTML is read as browsers read it.
 pub(crate) fn walk(html: &str, mut each: impl FnMut(Event<'_>)) {
+    walk_on(html, |event, _| {
+        each(event);
+        Next::All
+    });
+}
+
+/// Like [`walk`], with what `each` asks for; it gets the offset behind a tag as well, as far as that is known.
+pub(crate) fn walk_on(html: &str, mut each: impl FnMut(Event<'_>, Option<usize>) -> Next) {
     let mut attributes = Attributes::default();
+    let mut next = Next::All;
     let mut rest = html;
-    while !rest.is_empty() {
+    while !rest.is_empty() && next != Next::Nothing {
         let (text, markup) = rest.split_at(memchr::memchr(b'<', rest.as_bytes()).unwrap_or(rest.len()));
-        if !text.is_empty() {
-            each(Event::Text(Text::source(text)));
+        if !text.is_empty() && next == Next::All {
+            next = each(Event::Text(Text::source(text)), None);
         }
-        rest = match tag::read(markup, &mut attributes) {
-            Some((Tag::Open(name), behind)) => {
-                each(Event::Open(name, &attributes));
-                behind
-            }
-            Some((Tag::Close(name), behind)) => {
-                each(Event::Close(name));
-                behind
-            }
-            None => return full::walk(markup, &mut each),
+        if markup.is_empty() {
+            return;
+        }
+        let Some((tag, behind)) = tag::read(markup, &mut attributes) else {
+            return full::walk(markup, &mut |event| {
+                if next != Next::Nothing {
+                    next = each(event, None);
+                }
+            });
         };
+        let at = Some(html.len() - behind.len());
+        next = match (tag, next) {
+            (_, Next::Nothing) => next,
+            (Tag::Open(name) | Tag::Close(name), Next::Only(wanted)) if name != wanted => next,
+            (Tag::Open(name), _) => each(Event::Open(name, &attributes), at),
+            (Tag::Close(name), _) => each(Event::Close(name), at),
+        };
+        rest = behind;
     }
 }
 

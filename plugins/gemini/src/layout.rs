@@ -81,6 +81,9 @@ pub(crate) fn is_own_folder(folder: &str) -> bool {
 
 /// Whether a product's name is ours, in whatever language: `Gemini Apps`, `Gemini-appar`, `Gemini 앱`, `Bard`.
 pub(crate) fn is_ours(label: &str) -> bool {
+    if label == "Gemini Apps" {
+        return true;
+    }
     let label = label.to_lowercase();
     label.contains("gemini") || label.split(|c: char| !c.is_alphanumeric()).any(|word| word == "bard")
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::html::{Attributes, Event, is_block, walk};
+use crate::html::{Attributes, Event, Piece, is_block, walk};
 
 mod writer;
 
@@ -71,7 +71,10 @@ impl Reader {
             (Event::Open("code", attributes), Some((_, language))) => *language = language_of(attributes),
             (Event::Close("pre"), Some(_)) => self.end_code(),
             (Event::Open(..) | Event::Close(_), Some(_)) => {}
-            (Event::Text(text), None) => text.pieces(|piece| self.out.words(piece)),
+            (Event::Text(text), None) => text.pieces(|piece| match piece {
+                Piece::Plain(text) => self.out.words(text),
+                Piece::Character(character) => self.out.character(character),
+            }),
             (Event::Open(name, attributes), None) => self.open(name, attributes),
             (Event::Close(name), None) => self.close(name),
         }

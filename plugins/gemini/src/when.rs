@@ -28,10 +28,13 @@ const FEWEST_DIGITS: usize = 7;
 /// The years that dates may have; Thai ones are of the Buddhist era.
 const YEARS: std::ops::RangeInclusive<i64> = 1990..=2199;
 const BUDDHIST_ERA: i64 = 543;
+const MICROS_PER_SECOND: i64 = 1_000_000;
 
 /// Reads a line that holds a time and nothing else; none if it is something else.
 pub(crate) fn read(line: &str) -> Option<When> {
-    if line.len() > LONGEST * 4 || line.chars().count() > LONGEST || digits(line) < FEWEST_DIGITS {
+    // Nearly all lines are told by their bytes.
+    let few = line.bytes().filter(|byte| may_begin_digit(*byte)).take(FEWEST_DIGITS).count() < FEWEST_DIGITS;
+    if line.len() > LONGEST * 4 || few || line.chars().count() > LONGEST || digits(line) < FEWEST_DIGITS {
         return None;
     }
     let line = &without_thai_points(line);
@@ -52,16 +55,17 @@ pub(crate) fn read(line: &str) -> Option<When> {
         Some(Half::Afternoon) if clock.hour < 12 => clock.hour + 12,
         _ => clock.hour,
     };
-    let text = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{:02}:{:02}Z", clock.minute, clock.second);
-    let local = Timestamp::parse(&text).ok()?.micros();
-    let minutes = zone.minutes.unwrap_or(0);
-    Some(When { micros: Some(local - minutes * 60_000_000), zoned: zone.minutes.is_some() })
+    let midnight = Timestamp::of_day(year, month, day)?.micros();
+    let minutes = hour * 60 + clock.minute - zone.minutes.unwrap_or(0);
+    let micros = midnight + (minutes * 60 + clock.second) * MICROS_PER_SECOND;
+    Some(When { micros: Some(micros), zoned: zone.minutes.is_some() })
 }
 
 /// Thai abbreviations have points inside, which part words elsewhere.
 fn without_thai_points(line: &str) -> Cow<'_, str> {
     let thai = |c: char| matches!(c, '\u{e00}'..='\u{e7f}');
-    if !line.contains(thai) {
+    // All of those begin with one byte.
+    if !line.as_bytes().contains(&0xe0) || !line.contains(thai) {
         return Cow::Borrowed(line);
     }
     let mut before = ' ';
@@ -129,6 +133,11 @@ fn digit(c: char) -> Option<i64> {
         _ => return None,
     };
     Some(i64::from(u32::from(c) - u32::from(zero)))
+}
+
+/// Whether the first byte of a digit may be this one.
+fn may_begin_digit(byte: u8) -> bool {
+    byte.is_ascii_digit() || matches!(byte, 0xd9 | 0xdb | 0xe0)
 }
 
 fn digits(line: &str) -> usize {
@@ -217,8 +226,9 @@ struct Date {
     numbers: Vec<(i64, usize)>,
     month: Option<i64>,
     half: Option<Half>,
-    /// The word before.
+    /// The last word, and the one before.
     last: String,
+    before: String,
     /// Words that mean nothing here.
     unknown: usize,
 }
@@ -228,10 +238,11 @@ impl Date {
         match &piece.kind {
             Kind::Number(number, digits) => self.numbers.push((*number, *digits)),
             Kind::Word => {
-                let word = text.chars().flat_map(char::to_lowercase).collect();
-                let last = std::mem::replace(&mut self.last, word);
+                std::mem::swap(&mut self.last, &mut self.before);
+                self.last.clear();
+                self.last.extend(text.chars().flat_map(char::to_lowercase));
                 let word = self.last.as_str();
-                if let Some(half) = half(word).or_else(|| names::half_in_two(&last, word)) {
+                if let Some(half) = half(word).or_else(|| names::half_in_two(&self.before, word)) {
                     self.half.get_or_insert(half);
                 } else if let Some(month) = month(word).filter(|_| self.month.is_none()) {
                     self.month = Some(month);

@@ -11,11 +11,14 @@ use satchel_pam::{
 ///
 /// Parts are told apart: `["ab", "c"]` and `["a", "bc"]` give different keys, an absent part counts as an empty one.
 pub fn natural_key(parts: &[Option<&str>]) -> String {
-    let mut text = Vec::new();
+    /// Digits of a length, and what parts it from the text.
+    const MARK: usize = 21;
+    let length: usize = parts.iter().flatten().map(|part| part.len()).sum();
+    let mut text = Vec::with_capacity(length + parts.len() * MARK);
     for part in parts {
         push_part(part.unwrap_or_default(), &mut text);
     }
-    format!("natural:{}", Sha256Digest::of(&text).to_hex())
+    ["natural:", &Sha256Digest::of(&text).to_hex()].concat()
 }
 
 /// Evidence that a list was seen as a whole at `at` (microseconds), stored by the provider.

@@ -219,6 +219,18 @@ impl<'a> Parser<'a> {
         self.state == State::Pending
     }
 
+    /// Lets `read` take the next value in a form that it nearly always has. Where that gives none, the value has not been
+    /// taken. Keys that repeat are not told of, as with [`Parser::raw_value`].
+    pub fn attempt<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<Option<T>, JsonError>) -> Option<T> {
+        let (at, depth, state, keys) = (self.at, self.depth, self.state, self.keys.take());
+        let found = read(self).unwrap_or_default();
+        self.keys = keys;
+        if found.is_none() {
+            (self.at, self.depth, self.state) = (at, depth, state);
+        }
+        found
+    }
+
     /// Checks that nothing but white space follows the root value.
     pub fn end(&mut self) -> Result<(), JsonError> {
         if self.state == State::Pending {

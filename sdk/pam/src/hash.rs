@@ -44,7 +44,17 @@ impl Sha256Digest {
     /// 64 lower-case hex digits, without the prefix.
     #[must_use]
     pub fn to_hex(&self) -> String {
-        self.to_string().split_off(PREFIX.len())
+        str::from_utf8(&self.digits()).unwrap_or_default().to_owned()
+    }
+
+    fn digits(&self) -> [u8; 64] {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [0; 64];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        text
     }
 
     /// Reads `sha256:` and 64 lower-case hex digits.
@@ -102,14 +112,8 @@ fn nibble(digit: u8) -> Result<u8, DigestError> {
 
 impl fmt::Display for Sha256Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut text = [0; 64];
-        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
-        }
         f.write_str(PREFIX)?;
-        f.write_str(str::from_utf8(&text).unwrap_or_default())
+        f.write_str(str::from_utf8(&self.digits()).unwrap_or_default())
     }
 }
 

@@ -62,6 +62,23 @@ impl Timestamp {
         (MIN_MICROS..=MAX_MICROS).contains(&micros).then_some(Self { micros, offset: 0 })
     }
 
+    /// Midnight, UTC, of a day; none if the calendar has no such day in the years 1 to 9999.
+    ///
+    /// ```
+    /// use satchel_pam::time::Timestamp;
+    /// let day = Timestamp::of_day(2026, 2, 28).map(|day| day.to_string());
+    /// assert_eq!(day.as_deref(), Some("2026-02-28T00:00:00Z"));
+    /// assert_eq!(Timestamp::of_day(2026, 2, 29), None);
+    /// ```
+    #[must_use]
+    pub fn of_day(year: i64, month: i64, day: i64) -> Option<Self> {
+        let years = (1..=9999).contains(&year);
+        years
+            .then(|| civil::days(year, month, day))
+            .flatten()
+            .and_then(|days| Self::from_micros(days * MICROS_PER_DAY))
+    }
+
     /// Microseconds since the Unix epoch, UTC, moved into the years 1 to 9999.
     #[must_use]
     pub fn saturating(micros: i64) -> Self {

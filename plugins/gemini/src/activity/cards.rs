@@ -91,6 +91,7 @@ enum Span<'w> {
 /// A window over the page: from the start of a card to as far as was read.
 struct Window {
     reader: satchel_importer::Reader,
+    mark: memmem::Finder<'static>,
     size: u64,
     buffer: Vec<u8>,
     /// Bytes at the front of `buffer` that are done with; they go when more is read.
@@ -112,6 +113,7 @@ impl Window {
         let size = reader.size();
         Ok(Self {
             reader,
+            mark: memmem::Finder::new(MARK),
             size,
             buffer: Vec::new(),
             done: 0,
@@ -159,7 +161,7 @@ impl Window {
     fn pass_over(&mut self) -> Result<(), ImportError> {
         self.drop_front(1);
         loop {
-            if let Some(start) = mark(self.rest(), 0) {
+            if let Some(start) = mark(&self.mark, self.rest(), 0) {
                 self.drop_front(start);
                 return Ok(());
             }
@@ -177,7 +179,7 @@ impl Window {
     fn find(&mut self, from: usize) -> Result<Option<usize>, ImportError> {
         let mut from = from;
         loop {
-            if let Some(found) = mark(self.rest(), from) {
+            if let Some(found) = mark(&self.mark, self.rest(), from) {
                 return Ok(Some(found));
             }
             // What was searched is not searched again, but for a tag that may go on.
@@ -220,9 +222,9 @@ impl Window {
 }
 
 /// Where the tag begins that carries the next mark, not before `from`: text that speaks of it has no bracket.
-fn mark(bytes: &[u8], from: usize) -> Option<usize> {
+fn mark(mark: &memmem::Finder<'_>, bytes: &[u8], from: usize) -> Option<usize> {
     let rest = bytes.get(from..)?;
-    memmem::find_iter(rest, MARK).find_map(|at| {
+    mark.find_iter(rest).find_map(|at| {
         let before = rest.get(at.saturating_sub(LONGEST_TAG)..at)?;
         let open = memchr::memrchr(b'<', before)?;
         let tag = before.get(open..)?;

@@ -12,7 +12,7 @@ use super::{
     index::{Entry, Index, Shape},
     key,
     messages::{Setting, messages},
-    page,
+    page::Cards,
     row::{Depth, Row},
     shelf::Shelf,
 };
@@ -33,7 +33,8 @@ pub(crate) fn emit(
 ) -> Result<(), ImportError> {
     let (groups, alone) = group::groups(index);
     let folders = index.paths.iter().map(|path| files::folders(bundle, path)).collect();
-    let mut run = Run { index, versions, bundle, folders, shelf: Shelf::new(bundle, &index.paths) };
+    let (shelf, cards) = (Shelf::new(bundle, &index.paths), Cards::new(Depth::Read));
+    let mut run = Run { index, versions, bundle, folders, shelf, cards };
     for group in &groups {
         run.group(group, sink)?;
     }
@@ -50,6 +51,7 @@ struct Run<'r> {
     /// Where attachments may stand, for each file.
     folders: Vec<Vec<String>>,
     shelf: Shelf<'r>,
+    cards: Cards,
 }
 
 impl Run<'_> {
@@ -91,7 +93,7 @@ impl Run<'_> {
                 let text = arena.alloc_str(&text);
                 Row::read(&mut Parser::new(text, arena), Depth::Read)?.unwrap_or_default()
             }
-            Some(Shape::Page) | None => page::read(&text, Depth::Read).row,
+            Some(Shape::Page) | None => self.cards.read(&text).row,
         };
         let mut key = key::text(&row.title, row.time);
         if entry.repeat > 0 {

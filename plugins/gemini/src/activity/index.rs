@@ -115,7 +115,7 @@ impl Index {
                 offset: element.offset(),
                 length: element.text().len(),
             };
-            self.note(&row, place, here, &element.locator(), sink)
+            self.note(&row, place, here, || element.locator(), sink)
         })?;
         Ok(others)
     }
@@ -127,10 +127,10 @@ impl Index {
         bundle: &Bundle,
         sink: &mut Sink,
     ) -> Result<u64, ImportError> {
-        let mut others = 0;
+        let (mut others, mut cards) = (0, page::Cards::new(Depth::Noted));
         cards::each(bundle, path, sink, |piece, sink| {
-            let locator = cards::locator(path, piece.number);
-            let card = page::read(piece.html, Depth::Noted);
+            let locator = || cards::locator(path, piece.number);
+            let card = cards.read(piece.html);
             if piece.last && !card.whole {
                 return sink.skip(RecordKind::Message, &format!("{path}@{}", piece.offset), CUT);
             }
@@ -143,13 +143,13 @@ impl Index {
                 return Ok(());
             }
             if card.row.title.is_empty() && card.row.answers.is_empty() {
-                return sink.skip(RecordKind::Message, &locator, "the card holds no text");
+                return sink.skip(RecordKind::Message, &locator(), "the card holds no text");
             }
             if !card.dated {
-                sink.warn(&locator, "no time that is understood stands in the card");
+                sink.warn(&locator(), "no time that is understood stands in the card");
             }
             let place = Place { number: piece.number, offset: piece.offset, length: piece.length };
-            self.note(&card.row, place, here, &locator, sink)
+            self.note(&card.row, place, here, locator, sink)
         })?;
         Ok(others)
     }
@@ -159,7 +159,7 @@ impl Index {
         row: &Row<'_>,
         place: Place,
         here: &mut BTreeMap<u64, u32>,
-        locator: &str,
+        locator: impl FnOnce() -> String,
         sink: &mut Sink,
     ) -> Result<(), ImportError> {
         let hash = key::hash(&row.title, row.time);
@@ -167,10 +167,10 @@ impl Index {
         let before = *repeat;
         *repeat += 1;
         if self.seen.get(&hash).is_some_and(|count| before < *count) {
-            return sink.skip(RecordKind::Message, locator, REPEATED);
+            return sink.skip(RecordKind::Message, &locator(), REPEATED);
         }
         let Ok(length) = u32::try_from(place.length) else {
-            return sink.skip(RecordKind::Message, locator, "it is longer than 4 GiB");
+            return sink.skip(RecordKind::Message, &locator(), "it is longer than 4 GiB");
         };
         let answered = !row.answers.is_empty();
         let kind = self.kind(row);

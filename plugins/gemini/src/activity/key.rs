@@ -12,13 +12,61 @@ const MICROS_PER_SECOND: i64 = 1_000_000;
 fn folded(title: &str) -> String {
     let (title, _) = verb::without_attached(title);
     let mut folded = String::with_capacity(title.len());
-    for word in title.split_whitespace() {
-        if !folded.is_empty() {
-            folded.push(' ');
+    let (mut rest, mut space) = (title, false);
+    while !rest.is_empty() {
+        let words = rest.trim_start_matches(' ');
+        space |= words.len() < rest.len();
+        let (run, behind) = words.split_at(evenly_spaced(words.as_bytes()));
+        if !run.is_empty() {
+            push(run, &mut space, &mut folded);
         }
-        folded.push_str(word);
+        let mut behind = behind.chars();
+        match behind.next() {
+            Some(c) if c.is_whitespace() => space = true,
+            Some(c) => push(c.encode_utf8(&mut [0; 4]), &mut space, &mut folded),
+            None => {}
+        }
+        rest = behind.as_str();
     }
     folded
+}
+
+fn push(text: &str, space: &mut bool, folded: &mut String) {
+    if std::mem::take(space) && !folded.is_empty() {
+        folded.push(' ');
+    }
+    folded.push_str(text);
+}
+
+/// How long the front of `text` has no white space but one space between two words, and no byte with which other white
+/// space may begin.
+fn evenly_spaced(text: &[u8]) -> usize {
+    /// Bytes that are looked at together, which compilers turn into vectors.
+    const BLOCK: usize = 16;
+    let is = |byte: u8, other: u8| u8::from(byte == other);
+    let line = |byte: u8| u8::from(byte.wrapping_sub(b'\t') <= b'\r' - b'\t');
+    let wide = |byte: u8| is(byte, 0xc2) | u8::from(byte.wrapping_sub(0xe1) <= 0xe3 - 0xe1);
+    let other = |byte: u8| line(byte) | wide(byte);
+    let ends = |byte: u8, next: u8| other(byte) | (is(byte, b' ') & (other(next) | is(next, b' ')));
+    let mut start = 0;
+    while let Some((block, next)) =
+        text.get(start..).and_then(|rest| rest.first_chunk::<BLOCK>().zip(rest.get(1..=BLOCK)))
+    {
+        if block.iter().zip(next).fold(0, |any, (byte, next)| any | ends(*byte, *next)) != 0 {
+            break;
+        }
+        start += BLOCK;
+    }
+    // One by one what is left, and the block with the end in it.
+    while let Some(byte) = text.get(start) {
+        let plain = *byte > b' ' && wide(*byte) == 0;
+        // What follows the text is its end.
+        if !plain && ends(*byte, *text.get(start + 1).unwrap_or(&b' ')) != 0 {
+            break;
+        }
+        start += 1;
+    }
+    start
 }
 
 /// Pages give whole seconds only.
@@ -42,7 +90,21 @@ pub(super) fn hash(title: &str, time: Option<i64>) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn words_are_parted_by_one_space(pieces in prop::collection::vec(prop::sample::select(vec![
+            " ", "  ", "\n", "\t", "\u{b}", "\u{1c}", "\u{85}", "\u{a0}", "\u{1680}", "\u{2003}", "\u{2028}", "\u{202f}", "\u{205f}", "\u{3000}", "\u{200b}",
+            "a", "word", "é", "€", "お", "茶", "🚀", "¿", "two words", "seventeen letters", "a line of many words that is long",
+        ]), 0..24)) {
+            let title = pieces.concat();
+            let words: Vec<&str> = title.split_whitespace().collect();
+            prop_assert_eq!(folded(&title), words.join(" "), "{:?}", title);
+        }
+    }
 
     #[test]
     fn both_forms_of_a_row_have_one_key() {

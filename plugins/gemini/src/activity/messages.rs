@@ -78,7 +78,7 @@ fn conversation<'a>(
         ..Message::default()
     };
     let answer = answer.map(|said| Message {
-        id: Cow::Owned(format!("{key}:answer")),
+        id: Cow::Owned([key, ":answer"].concat()),
         role: Role::Assistant,
         content: said.content,
         created_at: row.time,

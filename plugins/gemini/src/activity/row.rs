@@ -70,14 +70,17 @@ impl<'a> Row<'a> {
             match key {
                 "title" => row.title = Cow::Borrowed(row.rest.text(key, json)?.unwrap_or_default()),
                 "time" => row.time = row.rest.time(key, json)?,
-                "header" => row.labels.extend(row.rest.keep_and_read(key, json)?.words().map(Cow::Borrowed)),
+                "header" => {
+                    let header = row.kept(key, json, depth)?;
+                    row.labels.extend(header.words().map(Cow::Borrowed));
+                }
                 "products" => {
-                    let list = row.rest.keep_and_read(key, json)?;
+                    let list = row.kept(key, json, depth)?;
                     row.labels.extend(list.words().map(Cow::Borrowed));
                     row.labels.extend(words(list.raw().unwrap_or_default(), arena).map(Cow::Borrowed));
                 }
                 "titleUrl" => {
-                    let address = row.rest.keep_and_read(key, json)?.words();
+                    let address = row.kept(key, json, depth)?.words();
                     row.belongs_to(address.and_then(conversation_of).map(Cow::Borrowed));
                 }
                 "details" => row.take_details(key, json)?,
@@ -90,6 +93,14 @@ impl<'a> Row<'a> {
             }
         }
         Ok(Some(row))
+    }
+
+    /// The next value, which is kept too; of a row that is only noted, nothing is.
+    fn kept(&mut self, key: &'a str, json: &mut Parser<'a>, depth: Depth) -> Result<Value<'a>, JsonError> {
+        match depth {
+            Depth::Noted => Value::read(json),
+            Depth::Read => self.rest.keep_and_read(key, json),
+        }
     }
 
     /// Whether it is one of Gemini's. Rows without any product are, if they say something that only those say.
@@ -177,19 +188,19 @@ impl<'a> Row<'a> {
     /// `[{html}]`, or in an older form `{htmlValue}`.
     fn take_answers(&mut self, key: &'a str, json: &mut Parser<'a>, depth: Depth) -> Result<(), JsonError> {
         let arena = json.arena();
+        if depth == Depth::Read
+            && let Some(html) = json.attempt(only_html)
+        {
+            self.push_answer(html);
+            return Ok(());
+        }
         let value = Value::read(json)?;
         let list = match value {
             Value::Raw(raw) if depth == Depth::Noted && says_something(raw) => {
                 self.answers.push(Answer::Markdown(Markdown::default()));
                 return Ok(());
             }
-            Value::Raw(raw) if raw.starts_with('[') => {
-                if let Some(html) = only_html(&mut Parser::new(raw, arena)) {
-                    self.push_answer(html);
-                    return Ok(());
-                }
-                items(raw, arena)
-            }
+            Value::Raw(raw) if raw.starts_with('[') => items(raw, arena),
             _ => vec![value],
         };
         let mut kept = Vec::new();
@@ -276,21 +287,21 @@ impl<'a> Row<'a> {
 
 /// Whether a list begins with an answer, as far as its first bytes tell without being decoded.
 fn says_something(raw: &str) -> bool {
-    let html = raw.strip_prefix("[{\"html\":\"");
-    html.is_some_and(|html| html.starts_with(|c: char| !c.is_whitespace() && !matches!(c, '"' | '\\')))
+    const BRACKET: &str = "\\u003c";
+    let html = raw.strip_prefix("[{\"html\":\"").unwrap_or_default();
+    // Google escapes brackets.
+    let tag = html.get(..BRACKET.len()).is_some_and(|start| start.eq_ignore_ascii_case(BRACKET));
+    tag || html.starts_with(|c: char| !c.is_whitespace() && !matches!(c, '"' | '\\'))
 }
 
 /// The HTML of `[{"html":"…"}]`, if that is all: nearly always it is, and then one look decodes it.
-fn only_html<'a>(json: &mut Parser<'a>) -> Option<&'a str> {
-    let mut read = || -> Result<Option<&'a str>, JsonError> {
-        let entered = json.enter_array()? && json.item()? && json.enter_object()?;
-        if !entered || json.key()? != Some("html") || json.kind()? != Kind::String {
-            return Ok(None);
-        }
-        let html = json.string()?;
-        Ok(Some(html).filter(|_| matches!((json.key(), json.item()), (Ok(None), Ok(false)))))
-    };
-    read().ok().flatten()
+fn only_html<'a>(json: &mut Parser<'a>) -> Result<Option<&'a str>, JsonError> {
+    let entered = json.enter_array()? && json.item()? && json.enter_object()?;
+    if !entered || json.key()? != Some("html") || json.kind()? != Kind::String {
+        return Ok(None);
+    }
+    let html = json.string()?;
+    Ok((json.key()?.is_none() && !json.item()?).then_some(html))
 }
 
 /// The id in an address of a conversation: `https://gemini.google.com/app/0123456789abcdef`.

@@ -88,6 +88,10 @@ pub(crate) fn candidate(title: &str) -> Option<&str> {
 
 /// The title behind `verb`, if it begins so; white space of any kind is a space.
 fn after<'t>(title: &'t str, verb: &str) -> Option<(&'t str, &'t str)> {
+    // Nearly all titles begin otherwise.
+    if title.as_bytes().first() != verb.as_bytes().first() && !verb.starts_with(' ') {
+        return None;
+    }
     let mut rest = title.chars();
     for expected in verb.chars() {
         let found = rest.next()?;
@@ -99,9 +103,9 @@ fn after<'t>(title: &'t str, verb: &str) -> Option<(&'t str, &'t str)> {
     let rest = rest.as_str();
     // A verb is a word: `Saidie` is none.
     let parted = verb.ends_with([':', '：']) || !rest.starts_with(char::is_alphanumeric);
-    let text = rest.trim_start_matches(|c: char| c.is_whitespace()).trim_end();
-    let start = title.len() - rest.trim_start_matches(|c: char| c.is_whitespace()).len();
-    parted.then(|| (title.get(..start).unwrap_or_default(), text))
+    let text = rest.trim_start();
+    let start = title.len() - text.len();
+    parted.then(|| (title.get(..start).unwrap_or_default(), text.trim_end()))
 }
 
 /// A title without the English remark about attached files, and that remark.

@@ -12,6 +12,13 @@ pub(crate) struct Text<'e> {
     encoded: bool,
 }
 
+/// A part of a text: a character by itself where a reference stood.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Piece<'e> {
+    Plain(&'e str),
+    Character(char),
+}
+
 impl<'e> Text<'e> {
     /// As it stands in the page.
     pub(super) fn source(text: &'e str) -> Self {
@@ -26,29 +33,32 @@ impl<'e> Text<'e> {
     /// Appends the decoded text to `out`.
     pub(crate) fn push_to(self, out: &mut String) {
         out.reserve(self.text.len());
-        self.pieces(|piece| out.push_str(piece));
+        self.pieces(|piece| match piece {
+            Piece::Plain(text) => out.push_str(text),
+            Piece::Character(character) => out.push(character),
+        });
     }
 
     /// Hands the decoded text to `each`, in as many pieces as it takes.
-    pub(crate) fn pieces(self, mut each: impl FnMut(&str)) {
+    pub(crate) fn pieces(self, mut each: impl FnMut(Piece<'_>)) {
         let mut rest = self.text;
         while let Some(at) = special(rest).filter(|_| self.encoded) {
             let (plain, reference) = rest.split_at(at);
             if !plain.is_empty() {
-                each(plain);
+                each(Piece::Plain(plain));
             }
             let Some((character, behind)) = decode(reference) else {
                 return full::walk(reference, &mut |event| {
                     if let Event::Text(text) = event {
-                        each(text.text);
+                        each(Piece::Plain(text.text));
                     }
                 });
             };
-            each(character.encode_utf8(&mut [0; 4]));
+            each(Piece::Character(character));
             rest = behind;
         }
         if !rest.is_empty() {
-            each(rest);
+            each(Piece::Plain(rest));
         }
     }
 }

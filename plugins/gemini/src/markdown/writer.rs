@@ -52,8 +52,9 @@ impl Writer {
     pub(super) fn words(&mut self, text: &str) {
         let mut rest = text;
         loop {
-            let words = rest.trim_start_matches(is_space);
-            self.space |= words.len() < rest.len();
+            let spaces = rest.bytes().position(|byte| !is_space(byte)).unwrap_or(rest.len());
+            let (_, words) = rest.split_at(spaces);
+            self.space |= spaces > 0;
             if words.is_empty() {
                 return;
             }
@@ -61,6 +62,16 @@ impl Writer {
             self.flush();
             self.text.push_str(run);
             rest = behind;
+        }
+    }
+
+    /// A character between words.
+    pub(super) fn character(&mut self, character: char) {
+        if u8::try_from(character).is_ok_and(is_space) {
+            self.space = true;
+        } else {
+            self.flush();
+            self.text.push(character);
         }
     }
 
@@ -156,7 +167,9 @@ impl Writer {
     fn flush(&mut self) {
         if self.breaks > 0 {
             self.flush_breaks();
-        } else if self.space && !self.text.is_empty() && !self.text.ends_with([' ', '\n']) {
+        } else if self.space
+            && self.text.bytes().next_back().is_some_and(|last| !matches!(last, b' ' | b'\n'))
+        {
             self.text.push(' ');
         }
         self.space = false;
@@ -186,8 +199,8 @@ impl Writer {
 }
 
 /// The white space that HTML folds; a no-break space is none of it.
-fn is_space(c: char) -> bool {
-    matches!(c, ' ' | '\n' | '\t' | '\r' | '\u{c}')
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | b'\x0c')
 }
 
 /// How long the words at the front of `text` have nothing but one space between them; they do not end in one.
@@ -207,8 +220,13 @@ fn evenly_spaced(text: &[u8]) -> usize {
         }
         start += BLOCK;
     }
-    let rest = text.get(start..).unwrap_or_default();
-    // What follows the text may begin with a space.
-    let followers = rest.iter().skip(1).chain([&b' ']);
-    start + rest.iter().zip(followers).position(|(byte, next)| ends(*byte, *next) != 0).unwrap_or(rest.len())
+    // One by one what is left, and the block with the end in it.
+    while let Some(byte) = text.get(start) {
+        // What follows the text may begin with a space.
+        if *byte <= b' ' && ends(*byte, *text.get(start + 1).unwrap_or(&b' ')) != 0 {
+            break;
+        }
+        start += 1;
+    }
+    start
 }

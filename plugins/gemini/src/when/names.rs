@@ -1,5 +1,7 @@
 //! Names of months, of the halves of a day and of time zones, in the languages in which Takeout writes them.
 
+use std::borrow::Cow;
+
 /// Before or after noon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Half {
@@ -206,17 +208,33 @@ const MONTHS: [(i64, &[&str]); 12] = [
     ),
 ];
 
+/// For each byte, the months of which a name begins with it: bit 0 is that of the first of [`MONTHS`].
+const BEGINNINGS: [u16; 256] = {
+    let mut beginnings = [0; 256];
+    let mut month = 0;
+    while month < MONTHS.len() {
+        let names = MONTHS[month].1;
+        let mut name = 0;
+        while name < names.len() {
+            beginnings[names[name].as_bytes()[0] as usize] |= 1 << month;
+            name += 1;
+        }
+        month += 1;
+    }
+    beginnings
+};
+
 /// The number of the month that `word` (in lower case) names.
 pub(super) fn month(word: &str) -> Option<i64> {
     // Hebrew puts its "in" before the name.
     let bare = word.strip_prefix('ב').filter(|rest| !rest.is_empty());
     [Some(word), bare].into_iter().flatten().find_map(|word| {
-        let starts = MONTHS.iter().flat_map(|(month, names)| names.iter().map(move |name| (name, *month)));
-        starts
-            // The first byte rules out nearly all of them.
-            .filter(|(name, _)| {
-                name.as_bytes().first() == word.as_bytes().first() && word.starts_with(**name)
-            })
+        let first = *word.as_bytes().first()?;
+        let begun = BEGINNINGS[usize::from(first)];
+        let months = MONTHS.iter().enumerate().filter(|(at, _)| begun >> at & 1 == 1);
+        months
+            .flat_map(|(_, (month, names))| names.iter().map(move |name| (name, *month)))
+            .filter(|(name, _)| name.as_bytes().first() == Some(&first) && word.starts_with(**name))
             .max_by_key(|(name, _)| name.len())
             .map(|(_, month)| month)
     })
@@ -304,7 +322,9 @@ pub(super) fn is_filler(word: &str) -> bool {
 ///
 /// Abbreviations that several zones share stand for the one with the most people, the United States' first.
 pub(super) fn offset(text: &str) -> Option<i64> {
-    let text = text.trim_matches(['[', ']', '(', ')', '.']).to_uppercase();
+    let text = text.trim_matches(['[', ']', '(', ')', '.']);
+    let capitals = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_lowercase());
+    let text = if capitals { Cow::Borrowed(text) } else { Cow::Owned(text.to_uppercase()) };
     let numeric = ["GMT", "UTC", ""].into_iter().find_map(|name| {
         let rest = text.strip_prefix(name)?;
         signed(rest)

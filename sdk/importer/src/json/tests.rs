@@ -292,3 +292,27 @@ fn members_are_added_behind_those_of_an_object() {
     assert_eq!(add(Some(r#"{"in":{"n":0},"n":9}"#)), r#"{"in":{"n":0},"n":9}"#);
     assert_eq!(with_members(None, &[]), None);
 }
+
+#[test]
+fn what_was_tried_in_vain_is_read_again() {
+    let arena = Arena::new();
+    let mut json = Parser::new(r#"[[{"a":"b\n"}],7,[{"a":[1]"#, &arena);
+    let text = |json: &mut Parser<'_>| -> Result<Option<String>, JsonError> {
+        let entered = json.enter_array()? && json.item()? && json.enter_object()? && json.key()?.is_some();
+        if !entered || json.kind()? != Kind::String {
+            return Ok(None);
+        }
+        let text = json.string()?.to_owned();
+        Ok((json.key()?.is_none() && !json.item()?).then_some(text))
+    };
+    let only = |json: &mut Parser<'_>| json.attempt(text);
+    assert_eq!(json.enter_array(), Ok(true));
+    assert_eq!((json.item(), only(&mut json).as_deref()), (Ok(true), Some("b\n")));
+    assert_eq!((json.item(), only(&mut json)), (Ok(true), None));
+    assert_eq!(json.raw_value(), Ok("7"));
+    assert_eq!((json.item(), only(&mut json)), (Ok(true), None));
+    assert_eq!(
+        (json.enter_array(), json.item(), json.enter_object(), json.key()),
+        (Ok(true), Ok(true), Ok(true), Ok(Some("a")))
+    );
+}

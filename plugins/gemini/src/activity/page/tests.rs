@@ -1,4 +1,7 @@
-use super::*;
+use proptest::prelude::*;
+
+use super::{line::plain, *};
+use crate::activity::row::Answer;
 
 fn answer(row: &Row<'_>) -> Option<String> {
     match row.answers.as_slice() {
@@ -50,4 +53,62 @@ fn a_card_may_lack_anything() {
     assert!(!cut.whole && cut.dated);
     assert_eq!(answer(&cut.row).as_deref(), Some("half of it"));
     assert!(!read("", Depth::Read).whole);
+}
+
+/// Parts of pages: whole ones, and what breaks them.
+const PARTS: [&str; 26] = [
+    "<div class=\"outer-cell\">",
+    "<div class=\"mdl-grid\">",
+    "<div class=\"header-cell\"><p>Gemini Apps<br></p></div>",
+    "<div class=\"content-cell\">",
+    "<div class=\"content-cell\">",
+    "<div class=\"content-cell mdl-typography--text-right\">",
+    "<div class=\"content-cell mdl-typography--caption\">",
+    "<b>Products:</b><br>&emsp;Gemini Apps<br>",
+    "<b>Details:</b><br><a href=\"https://gemini.google.com/app/00aa11bb22cc33dd\">chat</a><br>",
+    "<a href=\"n.txt\">n.txt</a>",
+    "<img src=\"cat.png\">",
+    "<br>",
+    "Prompted one",
+    "<br>Prompted two<br>",
+    "<br>Jul 4, 2026, 9:15:07 AM UTC<br>",
+    "<br>Jul 5, 2026, 9:15:07 AM UTC<br>",
+    "<p>an answer</p>",
+    "<h3>",
+    "<b>",
+    "</div>",
+    "</div>",
+    "</div></div>",
+    "</div></div></div>\n",
+    "<!-- </div> -->",
+    "<",
+    " a &lt; b &unknown; ",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_card_is_read_alike_behind_any_other(
+        begins in prop::collection::vec(prop::collection::vec(prop::sample::select(PARTS.to_vec()), 0..6), 2),
+        ends in prop::collection::vec(prop::collection::vec(prop::sample::select(PARTS.to_vec()), 0..6), 2),
+        bodies in prop::collection::vec((prop::collection::vec(prop::sample::select(PARTS.to_vec()), 0..5), 0..2_usize, 0..2_usize), 1..6),
+        depth in prop::sample::select(vec![Depth::Noted, Depth::Read]),
+    ) {
+        let mut cards = Cards::new(depth);
+        for (body, begin, end) in bodies {
+            let (begin, end) = (begins[begin].concat(), ends[end].concat());
+            let html = format!("{begin}<div class=\"content-cell\">{}</div>{end}", body.concat());
+            prop_assert_eq!(format!("{:?}", cards.read(&html)), format!("{:?}", read(&html, depth)), "{}", html);
+        }
+    }
+
+    #[test]
+    fn the_first_look_finds_what_the_second_does(parts in prop::collection::vec(prop::sample::select(PARTS.to_vec()), 0..16)) {
+        let html = parts.concat();
+        let (noted, read) = (read(&html, Depth::Noted), read(&html, Depth::Read));
+        prop_assert_eq!((noted.whole, noted.dated), (read.whole, read.dated), "{}", html);
+        let told = |row: &Row<'_>| (row.title.to_string(), row.time, format!("{:?}{:?}", row.labels, row.conversations), row.answers.len());
+        prop_assert_eq!(told(&noted.row), told(&read.row), "{}", html);
+    }
 }
