@@ -1,6 +1,7 @@
 //! What the store needs of its engine: five calls, so that another engine can stand here.
 
 pub(crate) mod house;
+mod kept;
 mod leaf;
 pub(crate) mod leaves;
 pub(crate) mod sealed;

@@ -1,7 +1,7 @@
 //! XChaCha20-Poly1305 with random nonces of 24 bytes, so that no counter has to outlive a power loss.
 //!
-//! XChaCha20-Poly1305 is ChaCha20-Poly1305 under a key that HChaCha20 makes of the key and the first 16 bytes of the nonce. Most of
-//! what an import seals and opens has some hundred bytes: there the cipher costs less than what comes before it.
+//! XChaCha20-Poly1305 is ChaCha20-Poly1305 under a key that `HChaCha20` makes of the key and the first 16 bytes of the nonce.
+//! Most of what an import seals and opens has some hundred bytes: there what comes before the first byte costs more than the bytes.
 
 use std::{cell::RefCell, io};
 
@@ -136,8 +136,8 @@ mod tests {
     /// draft-irtf-cfrg-xchacha-03, A.3.1.
     #[test]
     fn the_vector_of_the_draft_opens() {
-        let key: [u8; 32] = std::array::from_fn(|at| 0x80 + at as u8);
-        let nonce: [u8; NONCE] = std::array::from_fn(|at| 0x40 + at as u8);
+        let key = (0x80..0xa0).collect::<Vec<u8>>().try_into().expect("it has 32 bytes");
+        let nonce = (0x40..0x58).collect::<Vec<u8>>().try_into().expect("it has 24 bytes");
         let place = [0x50, 0x51, 0x52, 0x53, 0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7];
         let tag =
             [0xc0, 0x87, 0x59, 0x24, 0xc1, 0xc7, 0x98, 0x79, 0x47, 0xde, 0xaf, 0xd8, 0x78, 0x0a, 0xcf, 0x49];
