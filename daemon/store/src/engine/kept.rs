@@ -12,7 +12,7 @@ use std::{
 use super::EngineError;
 
 /// Most bytes of leaves that are kept, in two halves: what a batch reads before it writes it, and the leaves that each batch changes.
-/// At four times as many an import is no faster.
+/// At four times as many an import takes half a percent fewer instructions.
 pub(crate) const KEPT_BYTES: usize = 2 << 20;
 /// A longer leaf would drive out too many others.
 const LONGEST: usize = KEPT_BYTES / 64;
