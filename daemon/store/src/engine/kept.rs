@@ -1,55 +1,36 @@
 //! Leaves that were read or written a moment ago, open and unpacked: an import asks whether an entry is there, puts it, and soon
 //! one beside it.
 //!
-//! **Invariant:** what is kept is what the engine holds. A leaf that is about to be written goes before the engine gets it, comes
-//! back as it was written, and what a reader has read meanwhile is not kept. Held by `tests::kept`.
+//! **Invariant:** whoever finds a leaf here finds what the engine holds. While somebody writes nobody else finds anything, and what a
+//! reader has read meanwhile is not kept; after a write that failed nothing is. Held by `tests::kept`.
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    ops::{Bound, Range},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
-
-use super::EngineError;
 
 /// Most bytes of leaves that are kept, in two halves: what a batch reads before it writes it, and the leaves that each batch changes.
 /// At four times as many an import takes half a percent fewer instructions.
 pub(crate) const KEPT_BYTES: usize = 2 << 20;
+const HALF: usize = KEPT_BYTES / 2;
 /// A longer leaf would drive out too many others.
 const LONGEST: usize = KEPT_BYTES / 64;
 /// Bytes that a leaf takes beside its own and its keys, about.
 const BESIDE: usize = 160;
 
 /// A leaf, unpacked.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Opened {
     pub(super) key: Vec<u8>,
-    pub(super) bytes: Arc<Vec<u8>>,
+    pub(super) bytes: Vec<u8>,
     /// Up to this key, and with it, all belongs to this leaf for certain.
     pub(super) until: Vec<u8>,
 }
 
 impl Opened {
-    fn holds(&self, key: &[u8]) -> bool {
-        (self.key.as_slice()..=self.until.as_slice()).contains(&key)
-    }
-
     fn cost(&self) -> usize {
-        2 * self.key.len() + self.until.len() + self.bytes.capacity() + BESIDE
-    }
-}
-
-/// What a batch does to a leaf.
-pub(super) enum Written {
-    Put(Opened),
-    Gone(Vec<u8>),
-}
-
-impl Written {
-    fn key(&self) -> &[u8] {
-        match self {
-            Self::Put(leaf) => &leaf.key,
-            Self::Gone(key) => key,
-        }
+        self.key.len() + self.until.len() + self.bytes.len() + BESIDE
     }
 }
 
@@ -64,6 +45,7 @@ struct State {
     old: Half,
     /// Raised by each write.
     writes: u64,
+    /// Somebody writes: some leaves are here that the engine does not have yet.
     under_way: bool,
 }
 
@@ -75,44 +57,52 @@ impl Kept {
     /// Returns the leaf of a key, or what is needed to keep it once it is read.
     pub(super) fn find(&self, key: &[u8]) -> Result<Opened, Ticket> {
         let mut state = self.state();
-        if let Some(leaf) = state.young.find(key) {
-            return Ok(leaf.clone());
-        }
         let ticket = Ticket(state.writes);
-        let found = state.old.find(key).ok_or(ticket)?.key.clone();
-        let leaf = state.old.remove(&found).ok_or(ticket)?;
-        state.keep(leaf.clone());
-        Ok(leaf)
+        if state.under_way { Err(ticket) } else { state.find(key).ok_or(ticket) }
     }
 
-    /// Keeps a leaf that was read since the ticket was given, unless something was written since then.
-    pub(super) fn keep(&self, ticket: Ticket, leaf: Opened) {
+    /// Keeps a leaf that was read since the ticket was given, unless somebody has written since then.
+    pub(super) fn keep(&self, ticket: Ticket, leaf: &Opened) {
         let mut state = self.state();
         if ticket.0 == state.writes && !state.under_way {
             state.keep(leaf);
         }
     }
 
-    /// Lets `write` bring leaves into the engine. After a failure nobody knows what that holds, and nothing is kept.
-    pub(super) fn write(
-        &self,
-        leaves: Vec<Written>,
-        write: impl FnOnce() -> Result<(), EngineError>,
-    ) -> Result<(), EngineError> {
-        self.state().begin(&leaves);
-        let done = write();
+    /// One writer begins.
+    pub(super) fn begin(&self) {
         let mut state = self.state();
-        if done.is_err() {
-            *state = State { writes: state.writes, ..State::default() };
+        if state.under_way {
+            // The writer before this one panicked.
+            state.forget();
         }
-        let put = leaves.into_iter().filter_map(|leaf| match leaf {
-            Written::Put(leaf) if done.is_ok() => Some(leaf),
-            Written::Put(_) | Written::Gone(_) => None,
-        });
-        put.for_each(|leaf| state.keep(leaf));
+        state.writes += 1;
+        state.under_way = true;
+    }
+
+    /// Returns the leaf of a key to the one who writes.
+    pub(super) fn find_to_write(&self, key: &[u8]) -> Option<Opened> {
+        self.state().find(key)
+    }
+
+    /// Takes a leaf that is going to be written.
+    pub(super) fn put(&self, leaf: &Opened) {
+        self.state().keep(leaf);
+    }
+
+    /// Forgets a leaf that is going to be deleted.
+    pub(super) fn remove(&self, leaf: &[u8]) {
+        self.state().remove(leaf);
+    }
+
+    /// The writer is done. After a failure nobody knows what the engine holds.
+    pub(super) fn end(&self, written: bool) {
+        let mut state = self.state();
+        if !written {
+            state.forget();
+        }
         state.writes += 1;
         state.under_way = false;
-        done
     }
 
     /// All that it guards holds together after each step, so a panic leaves nothing half done.
@@ -123,52 +113,92 @@ impl Kept {
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         let state = self.state();
-        let leaves = state.young.leaves.values().chain(state.old.leaves.values());
-        leaves.map(Opened::cost).sum()
+        [&state.young, &state.old].map(|half| half.taken).iter().sum()
     }
 }
 
 impl State {
-    fn begin(&mut self, leaves: &[Written]) {
-        self.writes += 1;
-        self.under_way = true;
-        for leaf in leaves {
-            self.young.remove(leaf.key());
-            self.old.remove(leaf.key());
+    fn find(&mut self, key: &[u8]) -> Option<Opened> {
+        if let Some(leaf) = self.young.find(key) {
+            return Some(leaf);
         }
+        let leaf = self.old.find(key)?;
+        self.keep(&leaf);
+        Some(leaf)
     }
 
-    fn keep(&mut self, leaf: Opened) {
+    fn keep(&mut self, leaf: &Opened) {
+        self.remove(&leaf.key);
         let cost = leaf.cost();
         if cost > LONGEST {
             return;
         }
-        self.old.remove(&leaf.key);
-        self.young.remove(&leaf.key);
-        if self.young.bytes + cost > KEPT_BYTES / 2 {
-            self.old = std::mem::take(&mut self.young);
+        if self.young.taken + cost > HALF {
+            std::mem::swap(&mut self.young, &mut self.old);
+            self.young.clear();
         }
-        self.young.bytes += cost;
-        self.young.leaves.insert(leaf.key.clone(), leaf);
+        self.young.put(leaf);
+    }
+
+    fn remove(&mut self, leaf: &[u8]) {
+        self.young.leaves.remove(leaf);
+        self.old.leaves.remove(leaf);
+    }
+
+    fn forget(&mut self) {
+        self.young.clear();
+        self.old.clear();
     }
 }
 
+/// Leaves one after the other in one piece of memory, which is used again: as an allocation each, short-lived ones between them,
+/// they keep several times as much of it.
 #[derive(Default)]
 struct Half {
-    leaves: BTreeMap<Vec<u8>, Opened>,
-    bytes: usize,
+    leaves: BTreeMap<Vec<u8>, Slot>,
+    bytes: Vec<u8>,
+    /// With those that were removed: their room is free again when the half is cleared.
+    taken: usize,
+}
+
+/// Where the bytes of a leaf lie, and its last key.
+struct Slot {
+    bytes: Range<usize>,
+    until: Range<usize>,
 }
 
 impl Half {
-    fn find(&self, key: &[u8]) -> Option<&Opened> {
-        let range = (std::ops::Bound::Unbounded, std::ops::Bound::Included(key));
-        let (_, leaf) = self.leaves.range::<[u8], _>(range).next_back()?;
-        leaf.holds(key).then_some(leaf)
+    fn find(&self, key: &[u8]) -> Option<Opened> {
+        let (leaf, slot) =
+            self.leaves.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back()?;
+        let until = &self.bytes[slot.until.clone()];
+        (key <= until).then(|| Opened {
+            key: leaf.clone(),
+            bytes: self.bytes[slot.bytes.clone()].to_vec(),
+            until: until.to_vec(),
+        })
     }
 
-    fn remove(&mut self, key: &[u8]) -> Option<Opened> {
-        let leaf = self.leaves.remove(key)?;
-        self.bytes -= leaf.cost();
-        Some(leaf)
+    /// There is room for it.
+    fn put(&mut self, leaf: &Opened) {
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve_exact(HALF);
+        }
+        self.taken += leaf.cost();
+        let bytes = self.append(&leaf.bytes);
+        let until = self.append(&leaf.until);
+        self.leaves.insert(leaf.key.clone(), Slot { bytes, until });
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Range<usize> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        start..self.bytes.len()
+    }
+
+    fn clear(&mut self) {
+        self.leaves.clear();
+        self.bytes.clear();
+        self.taken = 0;
     }
 }

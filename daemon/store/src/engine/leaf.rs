@@ -1,11 +1,6 @@
 //! One leaf: neighbouring entries in one value, each key without what it shares with the key before it.
 
-use std::sync::Arc;
-
-use super::{
-    Pair,
-    kept::{Opened, Written},
-};
+use super::{Pair, kept::Opened};
 use crate::{
     codec::{Malformed, Put, Take},
     value::PLAIN,
@@ -70,6 +65,12 @@ impl Content<'_> {
     pub(super) fn to_vec(self) -> Vec<u8> {
         if self.enveloped { [PLAIN.as_slice(), self.bytes].concat() } else { self.bytes.to_vec() }
     }
+}
+
+/// What becomes of a leaf.
+pub(super) enum Written {
+    Put(Opened),
+    Gone(Vec<u8>),
 }
 
 /// A leaf that is being changed.
@@ -157,7 +158,7 @@ impl Leaf {
         for end in ends {
             let piece = &entries[start..end];
             let first = if start == 0 { key.clone() } else { piece[0].0.clone() };
-            let bytes = Arc::new(encode(&first, piece, sizes[start..end].iter().sum()));
+            let bytes = encode(&first, piece, sizes[start..end].iter().sum());
             let until = piece[piece.len() - 1].0.clone();
             pieces.push(Written::Put(Opened { key: first, bytes, until }));
             start = end;

@@ -13,8 +13,8 @@ use std::{
 
 use super::{
     Changes, Engine, EngineError, Pair,
-    kept::{Kept, Opened, Written},
-    leaf::{Entries, Leaf},
+    kept::{Kept, Opened},
+    leaf::{Entries, Leaf, Written},
     next_key,
     wrap::Wrap,
 };
@@ -81,7 +81,7 @@ impl Leaves {
         };
         let leaf = self.read_leaf(key)?;
         if let Some(leaf) = &leaf {
-            self.kept.keep(ticket, leaf.clone());
+            self.kept.keep(ticket, leaf);
         }
         Ok(leaf)
     }
@@ -94,7 +94,7 @@ impl Leaves {
         let last = last(&leaf, &bytes).map_err(|error| broken(&leaf, error))?;
         // No other leaf begins before the key that was asked for.
         let until = if last.as_slice() < key { key.to_vec() } else { last };
-        Ok(Some(Opened { key: leaf, bytes: Arc::new(bytes), until }))
+        Ok(Some(Opened { key: leaf, bytes, until }))
     }
 
     /// Returns the bytes of leaves that are kept.
@@ -103,48 +103,34 @@ impl Leaves {
         self.kept.bytes()
     }
 
-    /// Brings entries into their leaves; returns these.
+    /// Brings entries into their leaves.
     fn pack(
         &self,
         entries: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
         out: &mut Changes,
-    ) -> Result<Vec<Written>, EngineError> {
-        let (mut written, mut open) = (Vec::new(), None::<Leaf>);
+    ) -> Result<(), EngineError> {
+        let mut open: Option<Leaf> = None;
         for (key, value) in entries {
             let mut leaf = match open.take() {
                 Some(leaf) if leaf.holds(&key) => leaf,
-                other => self.next_leaf(other, &key, &mut written)?,
+                other => self.next_leaf(other, &key, out)?,
             };
             leaf.set(key, value);
             open = Some(leaf);
         }
-        written.extend(open.into_iter().flat_map(close));
-        for leaf in &written {
-            match leaf {
-                Written::Gone(key) => out.delete(escaped(key)),
-                Written::Put(Opened { key, bytes, .. }) => {
-                    let wrapped = self.wrap.wrap(bytes).map_err(|error| EngineError(error.to_string()))?;
-                    out.put(escaped(key), wrapped);
-                }
-            }
-        }
-        Ok(written)
+        open.map_or(Ok(()), |leaf| self.close(leaf, out))
     }
 
-    /// Returns the leaf of a key, which may be the one that is open; else that one is closed.
-    fn next_leaf(
-        &self,
-        open: Option<Leaf>,
-        key: &[u8],
-        written: &mut Vec<Written>,
-    ) -> Result<Leaf, EngineError> {
-        let found = self.leaf_of(key)?;
+    /// Returns the leaf of a key, which may be the one that is open; else that one is written.
+    fn next_leaf(&self, open: Option<Leaf>, key: &[u8], out: &mut Changes) -> Result<Leaf, EngineError> {
+        let kept = self.kept.find_to_write(key);
+        let found = kept.map_or_else(|| self.read_leaf(key), |leaf| Ok(Some(leaf)))?;
         let leaf_key = found.as_ref().map_or(&key[..1], |leaf| &leaf.key);
         if let Some(leaf) = open {
             if leaf.key() == leaf_key {
                 return Ok(leaf);
             }
-            written.extend(close(leaf));
+            self.close(leaf, out)?;
         }
         match found {
             None => Ok(Leaf::empty(key[..1].to_vec())),
@@ -154,10 +140,41 @@ impl Leaves {
         }
     }
 
+    fn close(&self, leaf: Leaf, out: &mut Changes) -> Result<(), EngineError> {
+        let limit = limit(leaf.key()[0]);
+        for leaf in leaf.write(limit) {
+            match leaf {
+                Written::Gone(key) => {
+                    self.kept.remove(&key);
+                    out.delete(escaped(&key));
+                }
+                Written::Put(leaf) => {
+                    let wrapped = self.wrap.wrap(&leaf.bytes);
+                    out.put(escaped(&leaf.key), wrapped.map_err(|error| EngineError(error.to_string()))?);
+                    self.kept.put(&leaf);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, batch: Changes) -> Result<(), EngineError> {
+        let (mut changes, mut entries) = (Changes::default(), BTreeMap::new());
+        for (key, value) in batch.operations {
+            match value {
+                value if packed(&key) => drop(entries.insert(key, value)),
+                Some(value) => changes.put(key, value),
+                None => changes.delete(key),
+            }
+        }
+        self.pack(entries, &mut changes)?;
+        self.inner.apply(changes)
+    }
+
     fn forward(&self, from: &[u8], until: &[u8], limit: usize) -> Result<Vec<Pair>, EngineError> {
         let (mut found, mut next) = (Vec::new(), from.to_vec());
         let first = self.leaf_of(from)?;
-        let mut leaves = Vec::from_iter(first.map(|leaf| (leaf.key, Arc::unwrap_or_clone(leaf.bytes))));
+        let mut leaves = Vec::from_iter(first.map(|leaf| (leaf.key, leaf.bytes)));
         loop {
             for (key, bytes) in &leaves {
                 // What a split has put into a leaf of its own since then is passed over: it was met in the leaf before.
@@ -257,11 +274,6 @@ fn last(leaf: &[u8], bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
     Ok(entries.into_key())
 }
 
-fn close(leaf: Leaf) -> Vec<Written> {
-    let limit = limit(leaf.key()[0]);
-    leaf.write(limit)
-}
-
 /// Most bytes of a leaf of this kind that has more than one entry.
 fn limit(kind: u8) -> usize {
     match kind {
@@ -308,16 +320,10 @@ impl Engine for Leaves {
 
     fn apply(&self, batch: Changes) -> Result<(), EngineError> {
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut changes, mut entries) = (Changes::default(), BTreeMap::new());
-        for (key, value) in batch.operations {
-            match value {
-                value if packed(&key) => drop(entries.insert(key, value)),
-                Some(value) => changes.put(key, value),
-                None => changes.delete(key),
-            }
-        }
-        let leaves = self.pack(entries, &mut changes)?;
-        self.kept.write(leaves, || self.inner.apply(changes))
+        self.kept.begin();
+        let done = self.write(batch);
+        self.kept.end(done.is_ok());
+        done
     }
 
     fn flush(&self) -> Result<(), EngineError> {

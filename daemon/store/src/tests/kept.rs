@@ -2,7 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, OnceLock, Weak},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex, OnceLock, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use proptest::prelude::*;
@@ -71,18 +75,15 @@ proptest! {
         first in batch(),
         later in prop::collection::vec((batch(), any::<u8>()), 1..20),
     ) {
-        let below = MapEngine::default();
-        let crowd = Arc::new(Crowd { below: below.clone(), leaves: OnceLock::new(), script: Mutex::default() });
-        let leaves = Arc::new(Leaves::new(Arc::clone(&crowd) as Arc<dyn Engine>).unwrap());
-        crowd.leaves.set(Arc::downgrade(&leaves)).ok();
+        let (below, crowd, leaves) = crowd();
         leaves.apply(changes(&first, 1)).unwrap();
         for (mark, (batch, asked)) in (2_u8..).zip(later) {
             let (before, after) = (held(&below), changes(&batch, mark));
-            *crowd.script.lock().unwrap() = Some((after, asked));
+            *crowd.script.lock().unwrap() = Some(after);
             let seen = leaves.get(&key(asked)).unwrap();
             // The leaf was kept, so that the engine was not asked: the batch is written now.
             let left = crowd.script.lock().unwrap().take();
-            if let Some((after, _)) = left {
+            if let Some(after) = left {
                 leaves.apply(after).unwrap();
             }
             let now = held(&below);
@@ -92,12 +93,36 @@ proptest! {
     }
 }
 
+fn crowd() -> (MapEngine, Arc<Crowd>, Arc<Leaves>) {
+    let below = MapEngine::default();
+    let crowd = Arc::new(Crowd { below: below.clone(), ..Crowd::default() });
+    let leaves = Arc::new(Leaves::new(Arc::clone(&crowd) as Arc<dyn Engine>).unwrap());
+    crowd.leaves.set(Arc::downgrade(&leaves)).ok();
+    (below, crowd, leaves)
+}
+
+#[test]
+fn after_a_writer_that_panicked_the_engine_is_asked_again() {
+    let (below, crowd, leaves) = crowd();
+    leaves.apply(changes(&[(1, Some(5)), (9, Some(5))], 1)).unwrap();
+    crowd.panics.store(true, Ordering::Relaxed);
+    let lost = changes(&[(1, None), (5, Some(9))], 2);
+    assert!(catch_unwind(AssertUnwindSafe(|| leaves.apply(lost))).is_err());
+    assert_eq!(read(&leaves), held(&below));
+    leaves.apply(changes(&[(7, Some(3))], 3)).unwrap();
+    assert_eq!(read(&leaves), held(&below));
+    assert_eq!(held(&below).into_keys().collect::<Vec<_>>(), [1, 7, 9].map(key));
+}
+
 /// An engine at which others write when a reader has read and has not yet kept it, and others read when a writer is about to write.
+#[derive(Default)]
 struct Crowd {
     below: MapEngine,
     leaves: OnceLock<Weak<Leaves>>,
-    /// What is written behind the next reader, and the number of a key that is read around each write.
-    script: Mutex<Option<(Changes, u8)>>,
+    /// What is written behind the next reader.
+    script: Mutex<Option<Changes>>,
+    /// The next write panics.
+    panics: AtomicBool,
 }
 
 impl Crowd {
@@ -114,7 +139,7 @@ impl Engine for Crowd {
     fn scan(&self, from: &[u8], until: &[u8], limit: usize, reverse: bool) -> Result<Vec<Pair>, EngineError> {
         let found = self.below.scan(from, until, limit, reverse);
         let script = self.script.lock().unwrap().take();
-        if let Some((changes, _)) = script {
+        if let Some(changes) = script {
             self.leaves().apply(changes)?;
         }
         found
@@ -123,6 +148,7 @@ impl Engine for Crowd {
     fn apply(&self, batch: Changes) -> Result<(), EngineError> {
         let (leaves, before) = (self.leaves(), held(&self.below));
         assert_eq!(read(&leaves), before, "a reader sees what is not written yet");
+        assert!(!self.panics.swap(false, Ordering::Relaxed), "planted");
         self.below.apply(batch)?;
         assert_eq!(read(&leaves), held(&self.below), "a reader sees what is written no more");
         Ok(())
