@@ -1,6 +1,7 @@
 //! What the store needs of its engine: five calls, so that another engine can stand here.
 
 pub(crate) mod house;
+mod kept;
 mod leaf;
 pub(crate) mod leaves;
 pub(crate) mod sealed;
@@ -70,28 +71,47 @@ impl Changes {
     }
 }
 
-/// Walks all pairs with a prefix from a key on, a bounded page at a time, until `visit` returns false.
+/// The pairs of a range, in order, fetched a bounded page at a time.
+pub(crate) struct Pairs<'a> {
+    engine: &'a dyn Engine,
+    /// `None`: all are fetched.
+    next: Option<Vec<u8>>,
+    until: Vec<u8>,
+    page: usize,
+    found: std::vec::IntoIter<Pair>,
+}
+
+impl<'a> Pairs<'a> {
+    /// Those with `from ≤ key < until`, `page` at a time.
+    pub(crate) fn new(engine: &'a dyn Engine, from: Vec<u8>, until: Vec<u8>, page: usize) -> Self {
+        let next = (from < until).then_some(from);
+        Self { engine, next, until, page, found: Vec::new().into_iter() }
+    }
+
+    pub(crate) fn next(&mut self) -> Result<Option<Pair>, EngineError> {
+        if self.found.len() == 0
+            && let Some(next) = self.next.take()
+        {
+            let found = self.engine.scan(&next, &self.until, self.page, false)?;
+            self.next = found.last().filter(|_| found.len() == self.page).map(|(key, _)| next_key(key));
+            self.found = found.into_iter();
+        }
+        Ok(self.found.next())
+    }
+}
+
+/// Walks all pairs with a prefix from a key on, until `visit` returns false.
 pub(crate) fn walk<E: From<EngineError>>(
     engine: &dyn Engine,
     prefix: &[u8],
     after: Option<&[u8]>,
     mut visit: impl FnMut(&[u8], &[u8]) -> Result<bool, E>,
 ) -> Result<(), E> {
-    let until = keys::after_prefix(prefix);
-    let mut from = after.map_or_else(|| prefix.to_vec(), next_key);
-    if from.as_slice() < prefix {
-        from = prefix.to_vec();
-    }
-    while from < until {
-        let page = engine.scan(&from, &until, SCAN, false)?;
-        for (key, value) in &page {
-            if !visit(key, value)? {
-                return Ok(());
-            }
-        }
-        match page.last() {
-            Some((key, _)) if page.len() == SCAN => from = next_key(key),
-            Some(_) | None => break,
+    let from = after.map_or_else(|| prefix.to_vec(), next_key).max(prefix.to_vec());
+    let mut pairs = Pairs::new(engine, from, keys::after_prefix(prefix), SCAN);
+    while let Some((key, value)) = pairs.next()? {
+        if !visit(&key, &value)? {
+            break;
         }
     }
     Ok(())

@@ -1,21 +1,17 @@
 //! The cipher of an encrypted store: what it seals opens only with the data key, and only in the place that it was sealed for.
 //!
-//! XChaCha20-Poly1305 with random nonces of 24 bytes, so that no counter has to outlive a power loss. Each use has a key of its own,
-//! derived from the data key, so that a value cannot pass for a frame.
+//! Each use has a key of its own, derived from the data key, so that a value cannot pass for a frame.
 
-use std::{cell::RefCell, fmt, io, sync::Arc};
+mod cipher;
 
-use chacha20poly1305::{AeadInOut, KeyInit, Tag, XChaCha20Poly1305, XNonce, aead::inout::InOutBuf};
+pub(crate) use cipher::{Cipher, NONCE, OVERHEAD};
+
+use std::{fmt, io, sync::Arc};
+
 use zeroize::Zeroizing;
 
 use crate::keys::{self, Id16};
 
-/// Bytes of the nonce before the ciphertext.
-pub(crate) const NONCE: usize = 24;
-/// Bytes of the tag after it.
-const TAG: usize = 16;
-/// What sealing adds.
-pub(crate) const OVERHEAD: usize = NONCE + TAG;
 /// The number of the data key in headers and envelopes; 0 is none.
 pub(crate) const KEY_ID: u16 = 1;
 
@@ -132,80 +128,6 @@ impl fmt::Debug for Seal {
     }
 }
 
-/// One key and how it is used: nonce 24, ciphertext, tag 16. It wipes itself.
-pub(crate) struct Cipher(XChaCha20Poly1305);
-
-impl Cipher {
-    fn new(key: &[u8; 32]) -> Self {
-        Self(XChaCha20Poly1305::new(key.into()))
-    }
-
-    /// Seals the bytes of `buffer` after `at` and the room of a nonce there; the tag is appended.
-    pub(crate) fn seal_tail(&self, place: &[u8], buffer: &mut Vec<u8>, at: usize) -> io::Result<()> {
-        let (nonce, plain) = buffer[at..].split_at_mut(NONCE);
-        fill_nonce(nonce)?;
-        let nonce = nonce_of(nonce)?;
-        let too_long = |_| io::Error::other("a value is too long to be sealed");
-        let tag = self.0.encrypt_inout_detached(&nonce, place, InOutBuf::from(plain)).map_err(too_long)?;
-        buffer.extend_from_slice(&tag);
-        Ok(())
-    }
-
-    /// Returns `plain` sealed for `place`.
-    pub(crate) fn seal(&self, place: &[u8], plain: &[u8]) -> io::Result<Vec<u8>> {
-        let mut sealed = Vec::with_capacity(plain.len() + OVERHEAD);
-        sealed.resize(NONCE, 0);
-        sealed.extend_from_slice(plain);
-        self.seal_tail(place, &mut sealed, 0)?;
-        Ok(sealed)
-    }
-
-    /// Opens what was sealed for `place` in the same room; `None` if it was not, or is not what was sealed.
-    pub(crate) fn open(&self, place: &[u8], mut sealed: Vec<u8>) -> Option<Vec<u8>> {
-        let length = self.open_in_place(place, &mut sealed)?.len();
-        sealed.truncate(NONCE + length);
-        sealed.drain(..NONCE);
-        Some(sealed)
-    }
-
-    /// As [`Cipher::open`], where the bytes lie.
-    pub(crate) fn open_in_place<'a>(&self, place: &[u8], sealed: &'a mut [u8]) -> Option<&'a mut [u8]> {
-        let (nonce, rest) = sealed.split_at_mut_checked(NONCE)?;
-        let (plain, tag) = rest.split_at_mut_checked(rest.len().checked_sub(TAG)?)?;
-        let tag = Tag::try_from(&*tag).ok()?;
-        let nonce = nonce_of(nonce).ok()?;
-        self.0.decrypt_inout_detached(&nonce, place, InOutBuf::from(&mut *plain), &tag).ok()?;
-        Some(plain)
-    }
-}
-
-/// Nonces that are fetched at once: a call to the system for each of an import's many small values costs as much as sealing them.
-const NONCES_AHEAD: usize = 128;
-
-thread_local! {
-    /// Random bytes that no nonce was made of yet.
-    static RANDOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-fn fill_nonce(nonce: &mut [u8]) -> io::Result<()> {
-    RANDOM.with_borrow_mut(|random| {
-        if random.len() < NONCE {
-            random.resize(NONCE * NONCES_AHEAD, 0);
-            // What is not filled must not be used.
-            if let Err(error) = getrandom::fill(random) {
-                random.clear();
-                return Err(error.into());
-            }
-        }
-        nonce.copy_from_slice(&random.split_off(random.len() - NONCE));
-        Ok(())
-    })
-}
-
-fn nonce_of(bytes: &[u8]) -> io::Result<XNonce> {
-    XNonce::try_from(bytes).map_err(|_| io::Error::other("a nonce has 24 bytes"))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -247,18 +169,6 @@ mod tests {
         let seal = seal(1);
         let once = || seal.values().seal(b"key", b"tea").expect("there is randomness");
         assert_ne!(once(), once());
-    }
-
-    #[test]
-    fn no_nonce_comes_twice() {
-        let seal = seal(1);
-        let nonces = (0..3 * NONCES_AHEAD).map(|_| {
-            let sealed = seal.values().seal(b"key", b"tea").expect("there is randomness");
-            sealed[..NONCE].to_vec()
-        });
-        let distinct: std::collections::BTreeSet<Vec<u8>> = nonces.collect();
-        assert_eq!(distinct.len(), 3 * NONCES_AHEAD);
-        assert!(!distinct.contains(&vec![0; NONCE]));
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod disk;
 mod dying;
 mod formats;
 mod harm;
+mod kept;
 mod leaves;
 mod lists;
 mod map;

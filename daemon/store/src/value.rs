@@ -17,9 +17,12 @@ pub(crate) const SCHEMA: u16 = 4;
 pub(crate) const INLINE: usize = 32 << 10;
 pub(crate) const ENVELOPE: u8 = 1;
 
-/// Begins a plain value: version 1, key id 0.
+/// What a plain value begins with: version 1, key id 0.
+pub(crate) const PLAIN: [u8; 3] = [ENVELOPE, 0, 0];
+
+/// Begins a plain value.
 pub(crate) fn plain() -> Vec<u8> {
-    vec![ENVELOPE, 0, 0]
+    PLAIN.to_vec()
 }
 
 /// Opens the envelope.

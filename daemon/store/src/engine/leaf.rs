@@ -1,9 +1,9 @@
 //! One leaf: neighbouring entries in one value, each key without what it shares with the key before it.
 
-use super::Pair;
+use super::{Pair, kept::Opened};
 use crate::{
     codec::{Malformed, Put, Take},
-    value,
+    value::PLAIN,
 };
 
 /// Longest key: nothing has one that is near it.
@@ -47,6 +47,13 @@ impl<'a> Entries<'a> {
     }
 }
 
+impl Entries<'_> {
+    /// Returns the key that was read last; before that, the leaf's own.
+    pub(super) fn into_key(self) -> Vec<u8> {
+        self.key
+    }
+}
+
 /// The value of an entry. Nearly all have the envelope of a plain value; it is not written.
 #[derive(Clone, Copy)]
 pub(super) struct Content<'a> {
@@ -56,8 +63,14 @@ pub(super) struct Content<'a> {
 
 impl Content<'_> {
     pub(super) fn to_vec(self) -> Vec<u8> {
-        if self.enveloped { [value::plain().as_slice(), self.bytes].concat() } else { self.bytes.to_vec() }
+        if self.enveloped { [PLAIN.as_slice(), self.bytes].concat() } else { self.bytes.to_vec() }
     }
+}
+
+/// What becomes of a leaf.
+pub(super) enum Written {
+    Put(Opened),
+    Gone(Vec<u8>),
 }
 
 /// A leaf that is being changed.
@@ -127,13 +140,13 @@ impl Leaf {
     ///
     /// The first piece keeps the key, so that the pieces stand for the same keys as the leaf did. Where keys came at one end only,
     /// more will come there: the piece at that end gets the room.
-    pub(super) fn write(self, limit: usize) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+    pub(super) fn write(self, limit: usize) -> Vec<Written> {
         let Self { key, entries, stood, changed, lower, higher } = self;
         if !changed {
             return Vec::new();
         }
         if entries.is_empty() {
-            return stood.map(|_| (key, None)).into_iter().collect();
+            return stood.map(|_| Written::Gone(key)).into_iter().collect();
         }
         let sizes = sizes(&key, &entries);
         let ends = match (lower, higher) {
@@ -145,22 +158,23 @@ impl Leaf {
         for end in ends {
             let piece = &entries[start..end];
             let first = if start == 0 { key.clone() } else { piece[0].0.clone() };
-            let bytes = encode(&first, piece);
-            pieces.push((first, Some(bytes)));
+            let bytes = encode(&first, piece, sizes[start..end].iter().sum());
+            let until = piece[piece.len() - 1].0.clone();
+            pieces.push(Written::Put(Opened { key: first, bytes, until }));
             start = end;
         }
         pieces
     }
 }
 
-fn encode(key: &[u8], entries: &[Pair]) -> Vec<u8> {
-    let plain = value::plain();
-    let (mut out, mut before) = (Vec::new(), key);
+/// `size`: about how many bytes that takes.
+fn encode(key: &[u8], entries: &[Pair], size: usize) -> Vec<u8> {
+    let (mut out, mut before) = (Vec::with_capacity(size), key);
     for (key, value) in entries {
         let shared = shared(before, key);
         out.put_varint(shared as u64);
         out.put_bytes(&key[shared..]);
-        let bare = value.strip_prefix(plain.as_slice());
+        let bare = value.strip_prefix(PLAIN.as_slice());
         let bytes = bare.unwrap_or(value);
         out.put_varint((bytes.len() as u64) << 1 | u64::from(bare.is_some()));
         out.extend_from_slice(bytes);

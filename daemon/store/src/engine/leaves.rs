@@ -13,7 +13,8 @@ use std::{
 
 use super::{
     Changes, Engine, EngineError, Pair,
-    leaf::{Entries, Leaf},
+    kept::{Kept, Opened},
+    leaf::{Entries, Leaf, Written},
     next_key,
     wrap::Wrap,
 };
@@ -33,10 +34,14 @@ const USUAL: usize = 6;
 /// Most leaves that are fetched at once.
 const FETCHED: usize = 32;
 
+#[cfg(test)]
+pub(crate) use super::kept::KEPT_BYTES;
+
 /// Keeps the small entries of another engine together.
 pub(crate) struct Leaves {
     inner: Arc<dyn Engine>,
     wrap: Wrap,
+    kept: Kept,
     /// Held from when a leaf is read to be changed until it is written.
     writer: Mutex<()>,
 }
@@ -44,7 +49,7 @@ pub(crate) struct Leaves {
 impl Leaves {
     pub(crate) fn new(inner: Arc<dyn Engine>) -> Result<Self, EngineError> {
         let wrap = Wrap::new().map_err(|error| EngineError(error.to_string()))?;
-        Ok(Self { inner, wrap, writer: Mutex::new(()) })
+        Ok(Self { inner, wrap, kept: Kept::default(), writer: Mutex::new(()) })
     }
 
     /// Returns leaves whose own keys are in a range.
@@ -64,8 +69,38 @@ impl Leaves {
     }
 
     /// Returns the leaf that a key belongs to.
-    fn leaf_of(&self, key: &[u8]) -> Result<Option<Pair>, EngineError> {
-        Ok(self.leaves(&key[..1], &next_key(key), 1, true)?.pop())
+    fn leaf_of(&self, key: &[u8]) -> Result<Option<Opened>, EngineError> {
+        self.kept.find(key).map_or_else(|_| self.read_leaf(key), |leaf| Ok(Some(leaf)))
+    }
+
+    /// As [`Leaves::leaf_of`], and keeps it.
+    fn kept_leaf_of(&self, key: &[u8]) -> Result<Option<Opened>, EngineError> {
+        let ticket = match self.kept.find(key) {
+            Ok(leaf) => return Ok(Some(leaf)),
+            Err(ticket) => ticket,
+        };
+        let leaf = self.read_leaf(key)?;
+        if let Some(leaf) = &leaf {
+            self.kept.keep(ticket, leaf);
+        }
+        Ok(leaf)
+    }
+
+    /// Reads the leaf that a key belongs to.
+    fn read_leaf(&self, key: &[u8]) -> Result<Option<Opened>, EngineError> {
+        let Some((leaf, bytes)) = self.leaves(&key[..1], &next_key(key), 1, true)?.pop() else {
+            return Ok(None);
+        };
+        let last = last(&leaf, &bytes).map_err(|error| broken(&leaf, error))?;
+        // No other leaf begins before the key that was asked for.
+        let until = if last.as_slice() < key { key.to_vec() } else { last };
+        Ok(Some(Opened { key: leaf, bytes, until }))
+    }
+
+    /// Returns the bytes of leaves that are kept.
+    #[cfg(test)]
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.kept.bytes()
     }
 
     /// Brings entries into their leaves.
@@ -88,8 +123,9 @@ impl Leaves {
 
     /// Returns the leaf of a key, which may be the one that is open; else that one is written.
     fn next_leaf(&self, open: Option<Leaf>, key: &[u8], out: &mut Changes) -> Result<Leaf, EngineError> {
-        let found = self.leaf_of(key)?;
-        let leaf_key = found.as_ref().map_or(&key[..1], |(key, _)| key);
+        let kept = self.kept.find_to_write(key);
+        let found = kept.map_or_else(|| self.read_leaf(key), |leaf| Ok(Some(leaf)))?;
+        let leaf_key = found.as_ref().map_or(&key[..1], |leaf| &leaf.key);
         if let Some(leaf) = open {
             if leaf.key() == leaf_key {
                 return Ok(leaf);
@@ -98,26 +134,47 @@ impl Leaves {
         }
         match found {
             None => Ok(Leaf::empty(key[..1].to_vec())),
-            Some((key, bytes)) => Leaf::read(key.clone(), &bytes).map_err(|error| broken(&key, error)),
+            Some(Opened { key, bytes, .. }) => {
+                Leaf::read(key.clone(), &bytes).map_err(|error| broken(&key, error))
+            }
         }
     }
 
     fn close(&self, leaf: Leaf, out: &mut Changes) -> Result<(), EngineError> {
         let limit = limit(leaf.key()[0]);
-        for (key, bytes) in leaf.write(limit) {
-            let key = escaped(&key);
-            let Some(bytes) = bytes else {
-                out.delete(key);
-                continue;
-            };
-            out.put(key, self.wrap.wrap(&bytes).map_err(|error| EngineError(error.to_string()))?);
+        for leaf in leaf.write(limit) {
+            match leaf {
+                Written::Gone(key) => {
+                    self.kept.remove(&key);
+                    out.delete(escaped(&key));
+                }
+                Written::Put(leaf) => {
+                    let wrapped = self.wrap.wrap(&leaf.bytes);
+                    out.put(escaped(&leaf.key), wrapped.map_err(|error| EngineError(error.to_string()))?);
+                    self.kept.put(&leaf);
+                }
+            }
         }
         Ok(())
     }
 
+    fn write(&self, batch: Changes) -> Result<(), EngineError> {
+        let (mut changes, mut entries) = (Changes::default(), BTreeMap::new());
+        for (key, value) in batch.operations {
+            match value {
+                value if packed(&key) => drop(entries.insert(key, value)),
+                Some(value) => changes.put(key, value),
+                None => changes.delete(key),
+            }
+        }
+        self.pack(entries, &mut changes)?;
+        self.inner.apply(changes)
+    }
+
     fn forward(&self, from: &[u8], until: &[u8], limit: usize) -> Result<Vec<Pair>, EngineError> {
         let (mut found, mut next) = (Vec::new(), from.to_vec());
-        let mut leaves = Vec::from_iter(self.leaf_of(from)?);
+        let first = self.leaf_of(from)?;
+        let mut leaves = Vec::from_iter(first.map(|leaf| (leaf.key, leaf.bytes)));
         loop {
             for (key, bytes) in &leaves {
                 // What a split has put into a leaf of its own since then is passed over: it was met in the leaf before.
@@ -199,6 +256,24 @@ fn within(
     Ok(found)
 }
 
+/// Returns the value of an entry.
+fn entry(leaf: &[u8], bytes: &[u8], key: &[u8]) -> Result<Option<Vec<u8>>, Malformed> {
+    let mut entries = Entries::new(leaf, bytes);
+    while let Some((entry, content)) = entries.next()? {
+        if entry >= key {
+            return Ok((entry == key).then(|| content.to_vec()));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the last key of a leaf.
+fn last(leaf: &[u8], bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
+    let mut entries = Entries::new(leaf, bytes);
+    while entries.next()?.is_some() {}
+    Ok(entries.into_key())
+}
+
 /// Most bytes of a leaf of this kind that has more than one entry.
 fn limit(kind: u8) -> usize {
     match kind {
@@ -228,8 +303,8 @@ impl Engine for Leaves {
         if !packed(key) {
             return self.inner.get(key);
         }
-        let Some((leaf, bytes)) = self.leaf_of(key)? else { return Ok(None) };
-        Ok(within(&leaf, &bytes, key, &next_key(key), 1)?.pop().map(|(_, value)| value))
+        let Some(leaf) = self.kept_leaf_of(key)? else { return Ok(None) };
+        entry(&leaf.key, &leaf.bytes, key).map_err(|error| broken(&leaf.key, error))
     }
 
     /// All keys asked for are of one kind.
@@ -245,16 +320,10 @@ impl Engine for Leaves {
 
     fn apply(&self, batch: Changes) -> Result<(), EngineError> {
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut changes, mut entries) = (Changes::default(), BTreeMap::new());
-        for (key, value) in batch.operations {
-            match value {
-                value if packed(&key) => drop(entries.insert(key, value)),
-                Some(value) => changes.put(key, value),
-                None => changes.delete(key),
-            }
-        }
-        self.pack(entries, &mut changes)?;
-        self.inner.apply(changes)
+        self.kept.begin();
+        let done = self.write(batch);
+        self.kept.end(done.is_ok());
+        done
     }
 
     fn flush(&self) -> Result<(), EngineError> {

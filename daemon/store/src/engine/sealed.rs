@@ -7,11 +7,13 @@ use crate::{
     blob::hex,
     keys::Id16,
     seal::{KEY_ID, NONCE, Seal},
-    value,
+    value::{self, PLAIN},
 };
 
-/// Bytes of an envelope before what it holds: version and key id.
-const HEAD: usize = 3;
+/// What a sealed value begins with: version and key id.
+const SEALED: [u8; HEAD] = [value::ENVELOPE, KEY_ID.to_be_bytes()[0], KEY_ID.to_be_bytes()[1]];
+/// Its length.
+const HEAD: usize = PLAIN.len();
 
 /// Seals what another engine keeps.
 pub(crate) struct SealedEngine {
@@ -30,10 +32,9 @@ impl SealedEngine {
             return Ok(Vec::new());
         }
         let bare = || io::Error::other("a value without an envelope is not written to an encrypted store");
-        let content = plain.strip_prefix(value::plain().as_slice()).ok_or_else(bare)?;
+        let content = plain.strip_prefix(PLAIN.as_slice()).ok_or_else(bare)?;
         let mut sealed = Vec::with_capacity(plain.len() + crate::seal::OVERHEAD);
-        sealed.push(value::ENVELOPE);
-        sealed.extend_from_slice(&KEY_ID.to_be_bytes());
+        sealed.extend_from_slice(&SEALED);
         sealed.resize(HEAD + NONCE, 0);
         sealed.extend_from_slice(content);
         self.seal.values().seal_tail(key, &mut sealed, HEAD)?;
@@ -51,8 +52,7 @@ impl SealedEngine {
                 hex(key)
             ))
         };
-        let sealed_head = [&[value::ENVELOPE], KEY_ID.to_be_bytes().as_slice()].concat();
-        let sealed = stored.strip_prefix(sealed_head.as_slice()).ok_or_else(problem)?.len();
+        let sealed = stored.strip_prefix(SEALED.as_slice()).ok_or_else(problem)?.len();
         let start = stored.len() - sealed;
         let length = self.seal.values().open_in_place(key, &mut stored[start..]).ok_or_else(problem)?.len();
         stored.truncate(HEAD + NONCE + length);

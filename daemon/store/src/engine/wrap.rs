@@ -10,7 +10,7 @@ use zstd::bulk::Decompressor;
 use crate::{
     codec::{Malformed, Put, Take},
     journal::packer::Packer,
-    value,
+    value::PLAIN,
 };
 
 /// zstd level: the fast ones leave out the coding of single bytes, whose tables take longer to read than a short leaf.
@@ -34,7 +34,8 @@ impl Wrap {
     }
 
     pub(super) fn wrap(&self, leaf: &[u8]) -> io::Result<Vec<u8>> {
-        let mut out = value::plain();
+        let mut out = Vec::with_capacity(PLAIN.len() + 1 + leaf.len());
+        out.extend_from_slice(&PLAIN);
         let flag = out.len();
         out.put_u8(0);
         if leaf.len() < PACK_FROM || leaf.len() > LONGEST {
@@ -47,11 +48,10 @@ impl Wrap {
     }
 
     pub(super) fn unwrap(&self, mut wrapped: Vec<u8>) -> Result<Vec<u8>, Malformed> {
-        let head = value::plain();
-        let mut take = Take(wrapped.strip_prefix(head.as_slice()).ok_or(Malformed("has no envelope"))?);
+        let mut take = Take(wrapped.strip_prefix(PLAIN.as_slice()).ok_or(Malformed("has no envelope"))?);
         match take.u8()? {
             0 => {
-                wrapped.drain(..=head.len());
+                wrapped.drain(..=PLAIN.len());
                 Ok(wrapped)
             }
             1 => {

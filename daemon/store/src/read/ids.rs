@@ -1,7 +1,5 @@
 //! Memories in the order of their ids.
 
-use std::vec::IntoIter;
-
 use uuid::Uuid;
 
 use super::{
@@ -10,7 +8,7 @@ use super::{
 };
 use crate::{
     codec::canonical_uuid,
-    engine::{Pair, SCAN, next_key},
+    engine::{Pair, Pairs, SCAN},
     entry::facets,
     error::StoreError,
     keys,
@@ -47,8 +45,11 @@ impl Store {
 /// All memories in the order of their ids, from two lists that are each in that order: records, whose keys sort as ids that are UUIDs
 /// do, and the other ids.
 struct Ids<'a> {
-    uuids: Keys<'a>,
-    others: Keys<'a>,
+    store: &'a Store,
+    uuids: Pairs<'a>,
+    /// A record that was found and is not wanted yet.
+    held: Option<Pair>,
+    others: Pairs<'a>,
     uuid: Option<MemoryValue>,
     other: Option<MemoryValue>,
 }
@@ -65,17 +66,12 @@ impl<'a> Ids<'a> {
             Some(id) => uuid_after(id)
                 .map_or_else(|| vec![keys::MEMORY + 1], |uuid| keys::object(keys::MEMORY, *uuid.as_bytes())),
         };
-        let keys = |from, kind| Keys {
-            store,
-            next: Some(from),
-            until: vec![kind + 1],
-            page,
-            found: Vec::new().into_iter(),
-            held: None,
-        };
+        let pairs = |from, kind| Pairs::new(store.engine(), from, vec![kind + 1], page);
         Self {
-            uuids: keys(uuids, keys::MEMORY),
-            others: keys(others, keys::MEMORY_ID),
+            store,
+            uuids: pairs(uuids, keys::MEMORY),
+            held: None,
+            others: pairs(others, keys::MEMORY_ID),
             uuid: None,
             other: None,
         }
@@ -85,14 +81,15 @@ impl<'a> Ids<'a> {
         while self.other.is_none() {
             let Some((_, id)) = self.others.next()? else { break };
             let id = read(&id, "the list of ids", |mut take| take.array())?;
-            self.other = self.uuids.store.memory_value(id)?;
+            self.other = self.store.memory_value(id)?;
         }
         while self.uuid.is_none() {
-            let Some((key, value)) = self.uuids.next()? else { break };
+            let found = self.held.take().map_or_else(|| self.uuids.next(), |held| Ok(Some(held)));
+            let Some((key, value)) = found? else { break };
             // Records of other ids lie among these. No further than to where the next of those comes, or each page would pass all.
             let key_id = keys::last16(&key).map(|id| Uuid::from_bytes(id).to_string());
             if self.other.as_ref().is_some_and(|other| key_id.is_some_and(|id| other.id < id)) {
-                self.uuids.held = Some((key, value));
+                self.held = Some((key, value));
                 break;
             }
             let value = read(&value, "a memory", MemoryValue::take)?;
@@ -103,34 +100,6 @@ impl<'a> Ids<'a> {
             (uuid, _) => uuid.is_none(),
         };
         Ok(if other_first { self.other.take() } else { self.uuid.take() })
-    }
-}
-
-/// The pairs of one kind.
-struct Keys<'a> {
-    store: &'a Store,
-    /// `None`: all are found.
-    next: Option<Vec<u8>>,
-    until: Vec<u8>,
-    page: usize,
-    found: IntoIter<Pair>,
-    /// One that was found and is not wanted yet.
-    held: Option<Pair>,
-}
-
-impl Keys<'_> {
-    fn next(&mut self) -> Result<Option<Pair>, StoreError> {
-        if let Some(held) = self.held.take() {
-            return Ok(Some(held));
-        }
-        if self.found.len() == 0
-            && let Some(next) = self.next.take()
-        {
-            let found = self.store.engine().scan(&next, &self.until, self.page, false)?;
-            self.next = found.last().filter(|_| found.len() == self.page).map(|(key, _)| next_key(key));
-            self.found = found.into_iter();
-        }
-        Ok(self.found.next())
     }
 }
 

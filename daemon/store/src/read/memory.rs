@@ -1,5 +1,7 @@
 //! Memories: by id, their history, and ordered, filtered pages.
 
+use std::collections::BTreeSet;
+
 use satchel_pam::memory::Memory;
 
 use super::{Seen, parse, read, seen, wrong_kind};
@@ -117,7 +119,7 @@ impl Store {
         Ok(rows.page())
     }
 
-    /// Few rows of a selective list, sorted by creation.
+    /// Few rows of a selective list, sorted by creation: all are looked at for each page, and no more are held than it takes.
     fn sorted(
         &self,
         query: &MemoryQuery,
@@ -126,16 +128,22 @@ impl Store {
         limit: usize,
         at: Revision,
     ) -> Result<Page<MemoryRecord>, StoreError> {
-        let mut found = Vec::new();
+        let mut found = BTreeSet::new();
         engine::walk::<StoreError>(self.engine(), &list.prefix(), None, |key, value| {
             let Some((_, id)) = row(key, value, at)? else { return Ok(true) };
-            let facets = self.memory_by_key(id, at)?.map(|record| facets(&record.memory));
-            if let Some(facets) = facets.filter(|facets| matches(query, facets)) {
-                found.push((sort_key(query.order, &facets, id), id));
+            if let Some(facets) = self.facets_by_key(id, at)?.filter(|facets| matches(query, facets)) {
+                let key = sort_key(query.order, &facets, id);
+                if after.is_none_or(|after| key.as_slice() > after.as_bytes()) {
+                    found.insert((key, id));
+                }
+                // The one after the page says that there is a next one.
+                if found.len() > limit.saturating_add(1) {
+                    found.pop_last();
+                }
             }
             Ok(true)
         })?;
-        self.page_of(found, after, limit, at)
+        self.page_of(found.into_iter().collect(), after, limit, at)
     }
 
     /// The ids asked for, in the order asked for.
@@ -187,6 +195,17 @@ impl Store {
 
     pub(super) fn memory_by_key(&self, id: Id16, at: Revision) -> Result<Option<MemoryRecord>, StoreError> {
         self.memory_value(id)?.map_or(Ok(None), |value| self.memory_at(value, at))
+    }
+
+    /// What filters ask for of a memory; of one that has not changed since, without its text.
+    fn facets_by_key(&self, id: Id16, at: Revision) -> Result<Option<Facets>, StoreError> {
+        let Some(value) = self.memory_value(id)? else { return Ok(None) };
+        match seen(&value.stored, at) {
+            Seen::Current => Ok(Some(value.facets)),
+            Seen::Nothing | Seen::Older => {
+                Ok(self.memory_at(value, at)?.map(|record| facets(&record.memory)))
+            }
+        }
     }
 
     pub(super) fn memory_value(&self, id: Id16) -> Result<Option<MemoryValue>, StoreError> {

@@ -75,6 +75,11 @@ proptest! {
         for batch in &batches {
             apply(&leaves, &mut model, batch);
             prop_assert_eq!(&below.entries(), &model);
+            for (kind, one, other, ..) in &asked {
+                for key in [key(*kind, *one), key(*kind, *other)] {
+                    prop_assert_eq!(leaves.get(&key).unwrap(), model.get(&key).cloned());
+                }
+            }
         }
         for (kind, from, until, limit, reverse) in asked {
             let (from, until) = (key(kind, from), key(kind, until));

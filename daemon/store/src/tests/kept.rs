@@ -1,0 +1,191 @@
+//! Leaves that are kept are what the engine holds: after writes, after failed ones, and for readers while others write.
+
+use std::{
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex, OnceLock, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use proptest::prelude::*;
+
+use super::map::MapEngine;
+use crate::{
+    engine::{
+        Changes, Engine, EngineError, Pair,
+        leaves::{KEPT_BYTES, Leaves},
+    },
+    keys, value,
+};
+
+/// Number of a key, and the length of its value, or none to take the entry away.
+type Step = (u8, Option<usize>);
+
+fn batch() -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec((any::<u8>(), prop::option::weighted(0.7, 0_usize..400)), 1..40)
+}
+
+fn key(number: u8) -> Vec<u8> {
+    vec![keys::LEDGER_TIME, number / 16, number % 16]
+}
+
+/// `mark` tells values of one batch from those of another.
+fn changes(batch: &[Step], mark: u8) -> Changes {
+    let mut changes = Changes::default();
+    for (number, length) in batch {
+        match length {
+            Some(length) => changes.put(key(*number), [value::plain(), vec![mark; *length]].concat()),
+            None => changes.delete(key(*number)),
+        }
+    }
+    changes
+}
+
+/// What the engine below holds, read by somebody who has kept nothing.
+fn held(below: &MapEngine) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    below.entries()
+}
+
+fn read(leaves: &Leaves) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let value = |number| Some((key(number), leaves.get(&key(number)).unwrap()?));
+    (0..=u8::MAX).filter_map(value).collect()
+}
+
+proptest! {
+    #[test]
+    fn after_a_write_that_failed_the_engine_is_asked_again(
+        batches in prop::collection::vec((batch(), any::<bool>()), 2..12),
+    ) {
+        let below = MapEngine::default();
+        let leaves = Leaves::new(Arc::new(below.clone())).unwrap();
+        for (mark, (batch, fails)) in (1_u8..).zip(batches) {
+            if fails {
+                below.fail_after(0);
+            }
+            prop_assert_eq!(leaves.apply(changes(&batch, mark)).is_err(), fails);
+            below.fail_after(usize::MAX);
+            prop_assert_eq!(read(&leaves), held(&below));
+        }
+    }
+
+    #[test]
+    fn a_reader_while_others_write_keeps_nothing_old(
+        first in batch(),
+        later in prop::collection::vec((batch(), any::<u8>()), 1..20),
+    ) {
+        let (below, crowd, leaves) = crowd();
+        leaves.apply(changes(&first, 1)).unwrap();
+        for (mark, (batch, asked)) in (2_u8..).zip(later) {
+            let (before, after) = (held(&below), changes(&batch, mark));
+            *crowd.script.lock().unwrap() = Some(after);
+            let seen = leaves.get(&key(asked)).unwrap();
+            // The leaf was kept, so that the engine was not asked: the batch is written now.
+            let left = crowd.script.lock().unwrap().take();
+            if let Some(after) = left {
+                leaves.apply(after).unwrap();
+            }
+            let now = held(&below);
+            prop_assert!([&before, &now].map(|held| held.get(&key(asked))).contains(&seen.as_ref()));
+            prop_assert_eq!(read(&leaves), now);
+        }
+    }
+}
+
+fn crowd() -> (MapEngine, Arc<Crowd>, Arc<Leaves>) {
+    let below = MapEngine::default();
+    let crowd = Arc::new(Crowd { below: below.clone(), ..Crowd::default() });
+    let leaves = Arc::new(Leaves::new(Arc::clone(&crowd) as Arc<dyn Engine>).unwrap());
+    crowd.leaves.set(Arc::downgrade(&leaves)).ok();
+    (below, crowd, leaves)
+}
+
+#[test]
+fn after_a_writer_that_panicked_the_engine_is_asked_again() {
+    let (below, crowd, leaves) = crowd();
+    leaves.apply(changes(&[(1, Some(5)), (9, Some(5))], 1)).unwrap();
+    crowd.panics.store(true, Ordering::Relaxed);
+    let lost = changes(&[(1, None), (5, Some(9))], 2);
+    assert!(catch_unwind(AssertUnwindSafe(|| leaves.apply(lost))).is_err());
+    assert_eq!(read(&leaves), held(&below));
+    leaves.apply(changes(&[(7, Some(3))], 3)).unwrap();
+    assert_eq!(read(&leaves), held(&below));
+    assert_eq!(held(&below).into_keys().collect::<Vec<_>>(), [1, 7, 9].map(key));
+}
+
+/// An engine at which others write when a reader has read and has not yet kept it, and others read when a writer is about to write.
+#[derive(Default)]
+struct Crowd {
+    below: MapEngine,
+    leaves: OnceLock<Weak<Leaves>>,
+    /// What is written behind the next reader.
+    script: Mutex<Option<Changes>>,
+    /// The next write panics.
+    panics: AtomicBool,
+}
+
+impl Crowd {
+    fn leaves(&self) -> Arc<Leaves> {
+        self.leaves.get().and_then(Weak::upgrade).unwrap()
+    }
+}
+
+impl Engine for Crowd {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
+        self.below.get(key)
+    }
+
+    fn scan(&self, from: &[u8], until: &[u8], limit: usize, reverse: bool) -> Result<Vec<Pair>, EngineError> {
+        let found = self.below.scan(from, until, limit, reverse);
+        let script = self.script.lock().unwrap().take();
+        if let Some(changes) = script {
+            self.leaves().apply(changes)?;
+        }
+        found
+    }
+
+    fn apply(&self, batch: Changes) -> Result<(), EngineError> {
+        let (leaves, before) = (self.leaves(), held(&self.below));
+        assert_eq!(read(&leaves), before, "a reader sees what is not written yet");
+        assert!(!self.panics.swap(false, Ordering::Relaxed), "planted");
+        self.below.apply(batch)?;
+        assert_eq!(read(&leaves), held(&self.below), "a reader sees what is written no more");
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), EngineError> {
+        self.below.flush()
+    }
+
+    fn size(&self) -> u64 {
+        self.below.size()
+    }
+}
+
+#[test]
+fn what_is_kept_has_a_bound() {
+    let below = MapEngine::default();
+    let leaves = Leaves::new(Arc::new(below.clone())).unwrap();
+    let record = |number: u32| {
+        let mut id = [0; 16];
+        id[..4].copy_from_slice(&number.wrapping_mul(0x9e37_79b1).to_be_bytes());
+        let length = if number.is_multiple_of(50) { 300 << 10 } else { 700 };
+        (keys::object(keys::MEMORY, id), [value::plain(), vec![7; length]].concat())
+    };
+    let mut most = 0;
+    for from in (0..6_000).step_by(200) {
+        let mut changes = Changes::default();
+        (from..from + 200).map(record).for_each(|(key, value)| changes.put(key, value));
+        leaves.apply(changes).unwrap();
+        below.settle();
+        most = most.max(leaves.kept_bytes());
+    }
+    for number in 0..6_000 {
+        let (key, value) = record(number);
+        assert_eq!(leaves.get(&key).unwrap(), Some(value));
+        most = most.max(leaves.kept_bytes());
+    }
+    assert!(most <= KEPT_BYTES, "{most} bytes are kept");
+    assert!(most > KEPT_BYTES / 2, "only {most} bytes are kept");
+}
