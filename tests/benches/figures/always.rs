@@ -25,6 +25,11 @@ use crate::{
 const SETTLE: Duration = Duration::from_secs(3);
 /// Files that are dropped at once, and then lie there.
 const FILES: u64 = 10_000;
+/// How long after the last import the daemon is given to be done: it says at once that the file is imported, then hands buffers
+/// and memory back.
+const CALM: Duration = Duration::from_secs(10);
+/// How long it is looked at after that.
+const AFTERWARDS: Duration = Duration::from_secs(60);
 /// Newer exports after the first.
 const MONTHS: u64 = 10;
 
@@ -95,7 +100,8 @@ fn flood(scratch: &Path, files: u64) -> Result<()> {
         memory.peak()?
     ));
     drop(client);
-    rest("after that import", &daemon, Duration::from_secs(20))?;
+    thread::sleep(CALM);
+    rest("after that import", &daemon, AFTERWARDS)?;
     drop(daemon);
     let daemon = Daemon::watching(&program, &data, &inbox)?;
     Client::of(&data)?.until(|source| source.imported == files)?;

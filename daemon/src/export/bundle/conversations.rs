@@ -100,7 +100,8 @@ impl Job<'_> {
     fn derived(&self, conversation: &str) -> Result<Vec<String>, ExportError> {
         let query = MemoryQuery {
             conversation: Some(conversation.to_owned()),
-            order: MemoryOrder::CreatedAscending,
+            // Of a conversation's list this is the order; any other would look at all of them for each page.
+            order: MemoryOrder::UpdatedDescending,
             ..self.request.selection.memories.clone()
         };
         let mut derived = Vec::new();
