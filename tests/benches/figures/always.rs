@@ -29,7 +29,7 @@ const FILES: u64 = 10_000;
 /// and memory back.
 const CALM: Duration = Duration::from_secs(10);
 /// How long it is looked at after that.
-const AFTERWARDS: Duration = Duration::from_secs(60);
+const AFTERWARDS: Duration = Duration::from_mins(1);
 /// Newer exports after the first.
 const MONTHS: u64 = 10;
 

@@ -18,8 +18,9 @@ const FLUSH_MILLISECONDS: u64 = 500;
 /// pages of a heap are too many only when 64 were asked for: who reads each page once would have up to 16,384 of them in memory,
 /// whatever the bound says. So one who reads on and on asks for each page again as often as it is long.
 const READ_PER_TOUCH: usize = 1 << 10;
-/// Entries of a read that goes on and on. Shorter ones come again and again to the same pages, which are to stay.
-const LONG_READ: usize = 9;
+/// Entries of a read that is one step of many. What looks for one entry or its neighbours mostly comes again to the same pages, which
+/// are to stay.
+const LONG_READ: usize = 4;
 
 /// One sled tree, the default one of its database.
 pub(crate) struct SledEngine(sled::Db);

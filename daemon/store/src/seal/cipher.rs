@@ -18,7 +18,8 @@ pub(crate) const OVERHEAD: usize = NONCE + TAG;
 /// Bytes of the nonce that go into the key.
 const INTO_KEY: usize = 16;
 
-/// One key and how it is used: nonce 24, ciphertext, tag 16. It wipes itself; what is made of it for one nonce opens nothing else.
+/// One key and how it is used: nonce 24, ciphertext, tag 16. It wipes itself. What the libraries make of it on the stack for one nonce
+/// is overwritten by what comes after, not wiped.
 pub(crate) struct Cipher(Zeroizing<[u8; 32]>);
 
 impl Cipher {

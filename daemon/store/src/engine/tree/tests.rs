@@ -35,7 +35,9 @@ fn child_that_reads_all() {
     let engine = SledEngine::open(Path::new(&folder), CACHE_BYTES).expect("the database opens");
     let (before, mut most, mut count, mut from) = (private_kib(), 0, 0, Vec::new());
     loop {
-        let found = engine.scan(&from, &[0xff; 4], 32, false).expect("the database is read");
+        // Steps of both lengths in which pages of a list are read.
+        let step = if count % 64 < 32 { 32 } else { 8 };
+        let found = engine.scan(&from, &[0xff; 4], step, false).expect("the database is read");
         let Some((last, _)) = found.last() else { break };
         (from, count) = (next_key(last), count + found.len());
         most = most.max(private_kib());
