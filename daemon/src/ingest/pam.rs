@@ -158,7 +158,9 @@ impl Reading<'_, '_, '_> {
             Ok(bytes) => bytes,
             Err(reason) => return Ok(Err(reason)),
         };
-        let (reading, remains) = parse::salvage_store(&bytes);
+        let cancel = self.run.cancel;
+        let read = self.aside(|| parse::salvage_store_while(&bytes, &|| !cancel.cancelled()))?;
+        let (reading, remains) = read.ok_or(IngestError::Cancelled)?;
         let Some(document) = &reading.document else { return Ok(Err(refusal(name, &reading.issues))) };
         if let Some(reason) = self.run.refused(document, &reading, &remains)? {
             return Ok(Err(reason));
@@ -254,8 +256,8 @@ impl Reading<'_, '_, '_> {
         Ok(read)
     }
 
-    /// What `work` gives, which reads from the source. A disk that does not answer, or has much to give, holds no other import
-    /// meanwhile. What a cancel cut off is nobody's fault: it is neither a skip nor a failure.
+    /// What `work` gives, which reads from the source or looks at much of it. Meanwhile it holds no other import, be it that a disk does
+    /// not answer or that there is much to read. What a cancel cut off is nobody's fault: it is neither a skip nor a failure.
     fn aside<T: Send>(&mut self, work: impl FnOnce() -> T + Send) -> Result<T, IngestError> {
         let given = thread::scope(|scope| {
             let (sender, receiver) = mpsc::sync_channel(1);

@@ -54,7 +54,14 @@ pub fn store_reading(bytes: &[u8]) -> StoreReading {
 /// left out and named, and those beside it are read. For importing; a verdict is [`store_reading`]'s.
 #[must_use]
 pub fn salvage_store(bytes: &[u8]) -> (StoreReading, Remains) {
-    store::salvage(bytes)
+    store::salvage(bytes, &|| true).unwrap_or_default()
+}
+
+/// As [`salvage_store`], for who may lose interest: `wanted` is asked before each entry, and each time that an entry is hashed for the
+/// checksum once more. None once it has answered false. A document of 1 GiB takes seconds, an entry some microseconds.
+#[must_use]
+pub fn salvage_store_while(bytes: &[u8], wanted: &dyn Fn() -> bool) -> Option<(StoreReading, Remains)> {
+    store::salvage(bytes, wanted)
 }
 
 /// Reads what is whole of a conversation document; as [`salvage_store`].

@@ -45,41 +45,58 @@ impl<'a> RawMemories<'a> {
         }
     }
 
-    /// Which reading of the memories a declared checksum fits.
-    pub(super) fn judge(mut self, declared: Option<&str>) -> ChecksumReading {
-        let Some(declared) = declared else { return ChecksumReading::Absent };
+    /// Which reading of the memories a declared checksum fits; none once that is not wanted any more.
+    pub(super) fn judge(
+        mut self,
+        declared: Option<&str>,
+        wanted: &dyn Fn() -> bool,
+    ) -> Option<ChecksumReading> {
+        let Some(declared) = declared else { return Some(ChecksumReading::Absent) };
         if self.unordered && self.problem.is_none() {
             // Stable: memories with one id stay as written.
             self.texts.sort_by(|(left, _), (right, _)| left.cmp(right));
-            match again(&self.texts, |node| node) {
+            match again(&self.texts, |node| node, wanted)? {
                 Ok(builder) => self.builder = builder,
                 Err(problem) => self.problem = Some(problem),
             }
         }
         if let Some(problem) = self.problem {
-            return ChecksumReading::NotCanonical(problem.to_string());
+            return Some(ChecksumReading::NotCanonical(problem.to_string()));
         }
         let computed = self.builder.finish();
         if computed.to_string() == declared {
-            return ChecksumReading::Spec;
+            return Some(ChecksumReading::Spec);
         }
-        let normal = again(&self.texts, normal_node).map(Builder::finish);
+        let normal = again(&self.texts, normal_node, wanted)?.map(Builder::finish);
         if normal.is_ok_and(|normal| normal.to_string() == declared) {
-            return ChecksumReading::SdkNormalForm;
+            return Some(ChecksumReading::SdkNormalForm);
         }
-        ChecksumReading::Mismatch { computed }
+        Some(ChecksumReading::Mismatch { computed })
     }
 }
 
-/// Hashes the memories of these texts, each after `change`.
-fn again(texts: &[(String, &str)], change: fn(Node<'_>) -> Node<'_>) -> Result<Builder, JcsError> {
+/// Hashes the memories of these texts, each after `change`, as long as that is wanted.
+fn again(
+    texts: &[(String, &str)],
+    change: fn(Node<'_>) -> Node<'_>,
+    wanted: &dyn Fn() -> bool,
+) -> Option<Result<Builder, JcsError>> {
     let (mut builder, mut buffer) = (Builder::new(), Vec::new());
-    for (_, text) in texts {
+    let mut hash = |text| {
         let node = tree::parse(text, MAX_DEPTH, &mut Notes::default())
             .map_err(|problem| JcsError::Value(problem.to_string()))?;
         buffer.clear();
         jcs::write_tree(&mut buffer, &change(node))?;
         builder.push_canonical(&buffer);
+        Ok(())
+    };
+    for (_, text) in texts {
+        if !wanted() {
+            return None;
+        }
+        if let Err(problem) = hash(text) {
+            return Some(Err(problem));
+        }
     }
-    Ok(builder)
+    Some(Ok(builder))
 }

@@ -48,23 +48,28 @@ struct Store<'a> {
 }
 
 pub(super) fn read(bytes: &[u8]) -> StoreReading {
-    read_with(bytes, false).0
+    read_with(bytes, false, &|| true).unwrap_or_default().0
 }
 
-pub(super) fn salvage(bytes: &[u8]) -> (StoreReading, Remains) {
-    read_with(bytes, true)
+pub(super) fn salvage(bytes: &[u8], wanted: &dyn Fn() -> bool) -> Option<(StoreReading, Remains)> {
+    read_with(bytes, true, wanted)
 }
 
-fn read_with(bytes: &[u8], salvage: bool) -> (StoreReading, Remains) {
+/// None once it is not wanted any more.
+fn read_with(bytes: &[u8], salvage: bool, wanted: &dyn Fn() -> bool) -> Option<(StoreReading, Remains)> {
     let mut sink = Sink::default();
-    let refused = |issues| (StoreReading { issues, ..StoreReading::default() }, Remains::default());
+    let refused = |issues| Some((StoreReading { issues, ..StoreReading::default() }, Remains::default()));
     let text = match root::text(bytes, &mut sink) {
         Ok(text) => text,
         Err(issue) => return refused(vec![issue]),
     };
     let mut walk = Walk::new(text, LISTS, salvage);
     let mut store = Store::default();
-    if let Err(problem) = store.fill(&mut walk, &mut sink) {
+    let filled = store.fill(&mut walk, &mut sink, wanted);
+    if !wanted() {
+        return None;
+    }
+    if let Err(problem) = filled {
         sink.push(json_issue(&problem));
         if !salvage {
             return refused(sink.finish(Version::Ours).0);
@@ -76,12 +81,19 @@ fn read_with(bytes: &[u8], salvage: bool) -> (StoreReading, Remains) {
         store.owner.get_or_insert_default();
         store.memories.get_or_insert_default();
     }
-    store.finish(sink, walk.ambiguous)
+    store.finish(sink, walk.ambiguous, wanted)
 }
 
 impl<'a> Store<'a> {
-    fn fill(&mut self, walk: &mut Walk<'a>, sink: &mut Sink) -> Result<(), JsonError> {
-        while let Some(part) = walk.next(sink)? {
+    fn fill(
+        &mut self,
+        walk: &mut Walk<'a>,
+        sink: &mut Sink,
+        wanted: &dyn Fn() -> bool,
+    ) -> Result<(), JsonError> {
+        while wanted()
+            && let Some(part) = walk.next(sink)?
+        {
             match part {
                 Part::List("memories") => self.memories = Some(Vec::new()),
                 Part::List(_) => {}
@@ -171,7 +183,12 @@ impl<'a> Store<'a> {
         }
     }
 
-    fn finish(self, mut sink: Sink, ambiguous: bool) -> (StoreReading, Remains) {
+    fn finish(
+        self,
+        mut sink: Sink,
+        ambiguous: bool,
+        wanted: &dyn Fn() -> bool,
+    ) -> Option<(StoreReading, Remains)> {
         let version = self.heading.judge(SCHEMA, &mut sink);
         let root = Path::ROOT;
         if self.memories.is_none() {
@@ -181,7 +198,7 @@ impl<'a> Store<'a> {
             sink.error("R-3.3", &root.key("owner"), "is missing");
         }
         let count = self.raw.count();
-        let checksum = self.raw.judge(self.signed.checksum.as_deref());
+        let checksum = self.raw.judge(self.signed.checksum.as_deref(), wanted)?;
         let (issues, unknown) = sink.finish(version);
         let whole = version != Version::Foreign && !ambiguous;
         let document =
@@ -205,7 +222,7 @@ impl<'a> Store<'a> {
                 signature: self.signature,
                 unknown,
             });
-        (StoreReading { document, issues, signed: self.signed, checksum, count }, self.remains)
+        Some((StoreReading { document, issues, signed: self.signed, checksum, count }, self.remains))
     }
 }
 

@@ -340,6 +340,36 @@ fn salvaging_a_cut_store_gives_the_entries_before_the_cut_wherever_it_is() {
 }
 
 #[test]
+fn salvaging_ends_as_soon_as_it_is_not_wanted() {
+    let memories: Vec<String> = (0..20)
+        .rev()
+        .map(|n| serde_json::to_string(&full::small_memory(&format!("{n:02}"), "x")).unwrap())
+        .collect();
+    let memories: Vec<&str> = memories.iter().map(String::as_str).collect();
+    // A checksum that fits in no order makes it hash all of them twice more.
+    let integrity = format!(r#""integrity":{{"checksum":"sha256:{}"}},"memories":["#, "0".repeat(64));
+    let text = store_of(&memories).replace(r#""memories":["#, &integrity);
+    let asked = std::cell::Cell::new(0);
+    let after = |most: usize| {
+        asked.set(0);
+        let read = parse::salvage_store_while(text.as_bytes(), &|| {
+            asked.set(asked.get() + 1);
+            asked.get() <= most
+        });
+        (read, asked.get())
+    };
+    let (whole, all) = after(usize::MAX);
+    let (reading, _) = whole.expect("it stays wanted");
+    assert!(matches!(reading.checksum, ChecksumReading::Mismatch { .. }));
+    assert!(all > 3 * memories.len(), "asked {all} times");
+    for most in 0..all {
+        let (read, asked) = after(most);
+        // Once when it stops, and once where it is seen that it has.
+        assert!(read.is_none() && asked <= most + 2, "asked {asked} times, wanted {most}");
+    }
+}
+
+#[test]
 fn salvaging_does_not_hang_on_lists_without_values() {
     for list in ["[,1]", "[1,,2]", "[1}", "[}", "[1 2]", "[\"", "[:]", "[1,]"] {
         let text = store_of(&[]).replace(r#""memories":[]"#, &format!(r#""memories":{list}"#));
