@@ -33,6 +33,8 @@ impl Reading<'_, '_, '_> {
     ) -> Result<Vec<(usize, IndexEntry)>, IngestError> {
         let MemoryStore { memories, relations, conversations_index, .. } = document;
         for (at, memory) in placed(memories, "memories", remains) {
+            // A million of them take seconds before the first is written.
+            self.writer.wanted()?;
             self.memory(format!("{name}:$.memories[{at}]"), memory)?;
         }
         for entry in &remains.left_out {
