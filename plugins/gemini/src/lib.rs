@@ -12,6 +12,7 @@ mod private;
 mod run;
 mod studio;
 mod when;
+mod words;
 mod workspace;
 
 use satchel_importer::{Bundle, Detection, ImportError, Importer, Info, Sink, Summary, export_importer};

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use satchel_importer::natural_key;
 
 use super::verb;
+use crate::words::evenly_spaced;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
@@ -16,7 +17,7 @@ fn folded(title: &str) -> String {
     while !rest.is_empty() {
         let words = rest.trim_start_matches(' ');
         space |= words.len() < rest.len();
-        let (run, behind) = words.split_at(evenly_spaced(words.as_bytes()));
+        let (run, behind) = words.split_at(evenly_spaced(words.as_bytes(), may_begin_space));
         if !run.is_empty() {
             push(run, &mut space, &mut folded);
         }
@@ -38,35 +39,10 @@ fn push(text: &str, space: &mut bool, folded: &mut String) {
     folded.push_str(text);
 }
 
-/// How long the front of `text` has no white space but one space between two words, and no byte with which other white
-/// space may begin.
-fn evenly_spaced(text: &[u8]) -> usize {
-    /// Bytes that are looked at together, which compilers turn into vectors.
-    const BLOCK: usize = 16;
-    let is = |byte: u8, other: u8| u8::from(byte == other);
-    let line = |byte: u8| u8::from(byte.wrapping_sub(b'\t') <= b'\r' - b'\t');
-    let wide = |byte: u8| is(byte, 0xc2) | u8::from(byte.wrapping_sub(0xe1) <= 0xe3 - 0xe1);
-    let other = |byte: u8| line(byte) | wide(byte);
-    let ends = |byte: u8, next: u8| other(byte) | (is(byte, b' ') & (other(next) | is(next, b' ')));
-    let mut start = 0;
-    while let Some((block, next)) =
-        text.get(start..).and_then(|rest| rest.first_chunk::<BLOCK>().zip(rest.get(1..=BLOCK)))
-    {
-        if block.iter().zip(next).fold(0, |any, (byte, next)| any | ends(*byte, *next)) != 0 {
-            break;
-        }
-        start += BLOCK;
-    }
-    // One by one what is left, and the block with the end in it.
-    while let Some(byte) = text.get(start) {
-        let plain = *byte > b' ' && wide(*byte) == 0;
-        // What follows the text is its end.
-        if !plain && ends(*byte, *text.get(start + 1).unwrap_or(&b' ')) != 0 {
-            break;
-        }
-        start += 1;
-    }
-    start
+/// Whether white space other than a space may begin with a byte.
+fn may_begin_space(byte: u8) -> u8 {
+    let line = u8::from(byte.wrapping_sub(b'\t') <= b'\r' - b'\t');
+    line | u8::from(byte == 0xc2) | u8::from(byte.wrapping_sub(0xe1) <= 0xe3 - 0xe1)
 }
 
 /// Pages give whole seconds only.

@@ -1,5 +1,7 @@
 //! Writes Markdown line by line: breaks, indentation and quotes are put before the words that need them.
 
+use crate::words::evenly_spaced;
+
 /// Columns of indentation and levels of quotes that are written; what is nested more deeply stands there too.
 const DEEPEST: usize = 32;
 
@@ -58,7 +60,7 @@ impl Writer {
             if words.is_empty() {
                 return;
             }
-            let (run, behind) = words.split_at(evenly_spaced(words.as_bytes()));
+            let (run, behind) = words.split_at(evenly_spaced(words.as_bytes(), is_other_space));
             self.flush();
             self.text.push_str(run);
             rest = behind;
@@ -203,30 +205,8 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | b'\x0c')
 }
 
-/// How long the words at the front of `text` have nothing but one space between them; they do not end in one.
-fn evenly_spaced(text: &[u8]) -> usize {
-    /// Bytes that are looked at together, which compilers turn into vectors.
-    const BLOCK: usize = 16;
-    let is = |byte: u8, other: u8| u8::from(byte == other);
-    let folded = |byte: u8| is(byte, b'\n') | is(byte, b'\t') | is(byte, b'\r') | is(byte, b'\x0c');
-    let ends = |byte: u8, next: u8| folded(byte) | (is(byte, b' ') & (folded(next) | is(next, b' ')));
-    let mut start = 0;
-    while let Some((block, next)) =
-        text.get(start..).and_then(|rest| rest.first_chunk().zip(rest.get(1..=BLOCK)))
-    {
-        let block: &[u8; BLOCK] = block;
-        if block.iter().zip(next).fold(0, |any, (byte, next)| any | ends(*byte, *next)) != 0 {
-            break;
-        }
-        start += BLOCK;
-    }
-    // One by one what is left, and the block with the end in it.
-    while let Some(byte) = text.get(start) {
-        // What follows the text may begin with a space.
-        if *byte <= b' ' && ends(*byte, *text.get(start + 1).unwrap_or(&b' ')) != 0 {
-            break;
-        }
-        start += 1;
-    }
-    start
+/// The same of all but the space.
+fn is_other_space(byte: u8) -> u8 {
+    let is = |other: u8| u8::from(byte == other);
+    is(b'\n') | is(b'\t') | is(b'\r') | is(b'\x0c')
 }
