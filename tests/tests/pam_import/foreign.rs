@@ -4,11 +4,10 @@ use std::{fs, io::Write as _, path::PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::{export::Format, ingest::ImportRequest};
-use satchel_pam::record::RecordKind;
 use satchel_tests::archive::{State, demo, only};
 use serde_json::json;
 
-use super::{Place, balanced, conversation, memory, message, skipped, store, warned};
+use super::{Place, balanced, conversation, memory, message, store, warned};
 
 /// A bundle of a producer that we know nothing of, as rich as PAM allows.
 fn foreign(place: &Place) -> Result<PathBuf> {

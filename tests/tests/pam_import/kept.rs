@@ -259,3 +259,35 @@ fn a_strangers_changed_text_drops_the_vector_of_the_old_one() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn verify_finds_a_memory_that_replaces_itself_and_what_is_no_language_and_an_import_puts_them_right() -> Result<()> {
+    let place = Place::new()?;
+    let mut own = memory("own", "Keeps bees");
+    own["status"] = "superseded".into();
+    own["temporal"]["superseded_by"] = "own".into();
+    own["metadata"] = json!({"language": "English"});
+    let mut spelt = memory("spelt", "Sells honey");
+    spelt["metadata"] = json!({"language": "pt_br"});
+    spelt["provenance"]["conversation_ref"] = "nowhere".into();
+    let path = place.write("odd/memory-store.json", &store(&[own, spelt]))?;
+    let report = verify::path(&path, &Options::default())?;
+    for (place, message) in [
+        ("$.memories[0].temporal.superseded_by", "the memory itself"),
+        ("$.memories[0].metadata.language", "English"),
+        ("$.memories[1].metadata.language", "pt_br"),
+        ("$.memories[1].provenance.conversation_ref", "nowhere"),
+    ] {
+        let found = report.issues.iter().any(|one| one.path == place && one.message.contains(message));
+        assert!(found, "{place}: {:?}", report.issues);
+    }
+    place.import(&path)?;
+    let stored = |id: &str| -> Result<_> { Ok(place.archive.store.memory(id, None)?.context("it")?.memory) };
+    let (own, spelt) = (stored("own")?, stored("spelt")?);
+    assert_eq!((own.temporal.superseded_by, own.metadata.get("language")), (None, None));
+    assert_eq!(own.metadata["pam:original"]["metadata.language"], "English");
+    assert_eq!(spelt.metadata["language"], "pt-BR");
+    let index = index_of(&place, "out")?;
+    assert_eq!(index[0]["id"], "nowhere", "what a memory names has an entry");
+    Ok(())
+}
