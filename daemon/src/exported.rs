@@ -1,5 +1,6 @@
 //! What the ledger keeps of exports: those that were made here, and those that were made elsewhere and applied here.
 
+use satchel_pam::store::{Owner, StoreHeader};
 use satchel_store::{Cursor, Durability, Ledger, LedgerWrite, Page, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,56 @@ pub const INCREMENTAL: &str = "incremental";
 const LEDGER_PAGE: usize = 100;
 /// The setting that names the owner of a store that has applied an export and made none.
 const OWNER: &str = "owner";
+
+/// The settings that keep what documents say of an owner; the owner's id follows.
+const ABOUT: &str = "documents of ";
+
+/// What a PAM document says beside its records: whose they are, and where it is written down what they mean.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// Whose memories it holds.
+    pub owner: Owner,
+    /// PAM `spec_uri`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec_uri: Option<String>,
+    /// PAM `type_registry`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub type_registry: Option<String>,
+    /// Whether the person said that it is theirs, by applying it.
+    #[serde(default)]
+    pub applied: bool,
+}
+
+impl About {
+    /// What a document says.
+    #[must_use]
+    pub fn of(header: &StoreHeader) -> Self {
+        let (spec_uri, type_registry) = (header.spec_uri.clone(), header.type_registry.clone());
+        Self { owner: header.owner.clone(), spec_uri, type_registry, applied: false }
+    }
+
+    /// What both say: of each the `later`, but for the owner's beginning, which is the earliest. What was only imported says nothing
+    /// against what was applied.
+    fn united(self, later: Self) -> Self {
+        if self.applied && !later.applied {
+            return self;
+        }
+        if later.applied && !self.applied {
+            return later;
+        }
+        let created = [self.owner.created_at, later.owner.created_at].into_iter().flatten().min();
+        Self {
+            owner: Owner {
+                id: later.owner.id,
+                did: later.owner.did.or(self.owner.did),
+                created_at: created,
+            },
+            spec_uri: later.spec_uri.or(self.spec_uri),
+            type_registry: later.type_registry.or(self.type_registry),
+            applied: later.applied,
+        }
+    }
+}
 
 /// In whose shapes an export is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,6 +231,36 @@ pub fn owner(store: &Store) -> Result<Option<String>, ExportedError> {
 /// When the ledger cannot be written.
 pub fn put_owner(store: &Store, owner: &str, now: i64) -> Result<(), ExportedError> {
     write(store, Ledger::Setting, OWNER, now, owner.as_bytes().to_vec())
+}
+
+/// What documents of an owner said that were imported or applied here.
+///
+/// # Errors
+/// When the ledger cannot be read.
+pub fn about(store: &Store, owner: &str) -> Result<Option<About>, ExportedError> {
+    let entry = store.ledger_get(Ledger::Setting, &format!("{ABOUT}{owner}"))?;
+    let read = |bytes: &[u8]| serde_json::from_slice(bytes).map_err(|_| ExportedError::Unencodable { what: ABOUT });
+    entry.map(|entry| read(&entry.value)).transpose()
+}
+
+/// Remembers what a document says of its owner; `applied`: the person said that it is theirs.
+///
+/// # Errors
+/// When the ledger cannot be read or written.
+pub fn put_about(store: &Store, about: &About, applied: bool, now: i64) -> Result<(), ExportedError> {
+    let id = format!("{ABOUT}{}", about.owner.id);
+    let came = About { applied, ..about.clone() };
+    let known = self::about(store, &about.owner.id)?;
+    let all = known.clone().map_or_else(|| came.clone(), |known| known.united(came.clone()));
+    let says = |about: &About| {
+        let About { owner, spec_uri, type_registry, applied: _ } = about;
+        owner.did.is_some() || owner.created_at.is_some() || spec_uri.is_some() || type_registry.is_some()
+    };
+    if satchel_store::id_too_long(&id) || known.as_ref() == Some(&all) || !says(&all) {
+        return Ok(());
+    }
+    let value = serde_json::to_vec(&all).map_err(|_| ExportedError::Unencodable { what: ABOUT })?;
+    write(store, Ledger::Setting, &id, now, value)
 }
 
 fn write(

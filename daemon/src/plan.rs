@@ -6,8 +6,11 @@
 pub mod assemble;
 pub mod body;
 pub mod conversation;
+pub mod dangling;
 pub mod document;
 pub mod evidence;
 pub mod groups;
+pub mod notes;
 pub mod sets;
+pub mod stub;
 pub mod tree;

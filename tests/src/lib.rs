@@ -5,4 +5,5 @@ pub mod daemon;
 pub mod exports;
 pub mod generate;
 pub mod guests;
+pub mod histories;
 pub mod nobody;

@@ -151,7 +151,7 @@ fn document(document: &Value) -> Chat {
     let turns = document["messages"].as_array().into_iter().flatten().map(turn);
     let mut turns: Vec<Turn> = turns.collect();
     turns.sort_by(|one, other| (&one.time, &one.id).cmp(&(&other.time, &other.id)));
-    let active = |message: &&Value| message["raw_metadata"]["active_path"] == true;
+    let active = |message: &&Value| message["raw_metadata"]["satchel"]["active_path"] == true;
     Chat {
         key: document["id"].to_string(),
         title: text(&document["title"]),

@@ -86,6 +86,8 @@ async fn filter(context: &Context, link: &Link, select: &MemorySelect) -> Result
         accounts: select.accounts.clone(),
         conversation_id,
         updated: context.calendar.range(select.since.as_deref(), select.until.as_deref())?,
+        valid_at: select.valid.then(|| context.calendar.now_on_the_wire()),
+        expired_at: select.expired.then(|| context.calendar.now_on_the_wire()),
         ..MemoryFilter::default()
     })
 }

@@ -46,6 +46,16 @@ impl Calendar {
         zoned.map(|time| time.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
     }
 
+    /// Now, for a request.
+    pub(crate) fn now_on_the_wire(&self) -> prost_types::Timestamp {
+        to_wire(whole_micros(self.now))
+    }
+
+    /// Whether a time has come.
+    pub(crate) fn passed(&self, time: Option<&prost_types::Timestamp>) -> bool {
+        time.and_then(timestamp).is_some_and(|time| time <= self.now)
+    }
+
     /// Reads `--since` and `--until`; none if neither is given.
     ///
     /// # Errors

@@ -26,7 +26,10 @@ use super::{
     pages,
     target::{Target, Written},
 };
-use crate::manifest::{Filter, MANIFEST, Manifest, ManifestFile, SELECTION, SIGNATURE, VERSION};
+use crate::{
+    exported::{self, About},
+    manifest::{Filter, MANIFEST, Manifest, ManifestFile, SELECTION, SIGNATURE, VERSION},
+};
 
 /// What the memory store turned out to hold.
 #[derive(Default)]
@@ -39,10 +42,10 @@ struct Rows {
 /// Writes the bundle.
 pub(super) fn write(job: &Job<'_>) -> Result<ExportRecord, ExportError> {
     let mut target = job.target()?;
-    let conversations = job.conversations(&mut target)?;
+    let mut conversations = job.conversations(&mut target)?;
     job.embeddings(&mut target)?;
     let mut rows = Rows::default();
-    let integrity = job.memory_store(&mut target, &conversations, &mut rows)?;
+    let integrity = job.memory_store(&mut target, &mut conversations, &mut rows)?;
     if job.request.attachments {
         job.attachments(&mut target, &conversations)?;
     }
@@ -77,7 +80,7 @@ impl Job<'_> {
     fn memory_store(
         &self,
         target: &mut Target,
-        conversations: &Conversations,
+        conversations: &mut Conversations,
         written: &mut Rows,
     ) -> Result<Integrity, ExportError> {
         let failed = |error: WriteError| match error {
@@ -86,7 +89,7 @@ impl Job<'_> {
         };
         let mut integrity = None;
         target.file("memory-store.json", |out| {
-            let mut writer = store::Writer::new(out, self.header()).map_err(failed)?;
+            let mut writer = store::Writer::new(out, self.header()?).map_err(failed)?;
             self.each_memory(|record| {
                 self.told.on(|progress| progress.memories += 1);
                 if !self.may_leave(&record.memory)? {
@@ -94,6 +97,7 @@ impl Job<'_> {
                     return Ok(());
                 }
                 let memory = self.leaving(record.memory, |id| conversations.has(id))?;
+                conversations.name(&memory);
                 writer.memory(&memory).map_err(failed)
             })?;
             self.each_relation(|relation| {
@@ -128,28 +132,34 @@ impl Job<'_> {
         pages(|after| Ok(self.store.relations(after, PAGE, self.revision)?), show)
     }
 
-    fn header(&self) -> StoreHeader {
+    fn header(&self) -> Result<StoreHeader, ExportError> {
+        let about = exported::about(self.store, &self.signer.owner)?.filter(|about| about.applied);
+        let About { owner: known, spec_uri, type_registry, applied: _ } = about.unwrap_or_default();
+        // One that names a key names another than the one that signs here.
+        let known_did = known.did.filter(|did| !did.starts_with("did:key:"));
         // A DID of one's own may be known to belong to a name.
-        let did = self.did.filter(|_| !self.request.selection.strip).map(str::to_owned);
+        let did = self.did.map(str::to_owned).or(known_did).filter(|_| !self.request.selection.strip);
+        let since = self.signer.owner_since;
         let mut owner = Owner {
             id: self.signer.owner.clone(),
             did: Some(did.unwrap_or_else(|| PublicKey::of(&self.signer.key).did_key())),
-            created_at: Some(self.signer.owner_since),
+            created_at: Some(known.created_at.map_or(since, |known| known.min(since))),
         };
         if self.request.selection.strip {
             privacy::strip_owner(&mut owner, &self.signer.stand_in());
         }
         let name = if self.request.selection.said().is_some() { SELECTION } else { "satchel" };
-        StoreHeader {
+        Ok(StoreHeader {
+            spec_uri: spec_uri.filter(|_| !self.request.selection.strip),
             export_id: Some(self.id.clone()),
             exported_by: Some(format!("{name}/{}", env!("CARGO_PKG_VERSION"))),
             export_date: Some(self.date()),
             export_type: if self.delta.is_some() { ExportType::Incremental } else { ExportType::Full },
             base_export_id: self.delta.as_ref().map(|delta| delta.base.clone()),
             since: self.delta.as_ref().map(|delta| delta.since),
-            type_registry: self.type_registry.map(str::to_owned),
+            type_registry: self.type_registry.map(str::to_owned).or(type_registry),
             ..StoreHeader::new(owner)
-        }
+        })
     }
 
     fn manifest(&self, target: &mut Target) -> Result<Written, ExportError> {

@@ -41,6 +41,9 @@ pub(super) struct Delta {
     pub(super) withdrawn_embeddings: BTreeSet<VectorName>,
     /// Memories that must not leave.
     pub(super) withheld: u64,
+    /// Memories that did not change, and are there because something that did names them: a document whose references lead out of it is
+    /// refused by PAM's validators, which know no base.
+    pub(super) carried: u64,
     pub(super) unsaid: Unsaid,
 }
 
@@ -79,6 +82,7 @@ impl Delta {
             undone_conversations: BTreeSet::new(),
             withdrawn_embeddings: BTreeSet::new(),
             withheld: 0,
+            carried: 0,
             unsaid: Unsaid::default(),
         };
         let base_date =
@@ -115,9 +119,38 @@ impl Delta {
         for memory in &delta.embedded {
             delta.withdrawn_embeddings.extend(memory.text(|id| withdrawn_vectors(store, id, (from, to)))?);
         }
+        let changed = delta.memories.len();
+        delta.close(store, to)?;
+        delta.carried = (delta.memories.len() - changed) as u64;
         let listed = delta.withdrawn_relations.len() + delta.undone_conversations.len();
         delta.unsaid.listed = (listed + delta.withdrawn_embeddings.len()) as u64;
         Ok(delta)
+    }
+
+    /// Takes the memories that relations, successions and vectors name, and those that they name in turn.
+    fn close(&mut self, store: &Store, to: Revision) -> Result<(), ExportError> {
+        let mut named: Vec<Id> = self.embedded.iter().cloned().collect();
+        for id in &self.relations {
+            let record = id.text(|id| store.relation(id, Some(to)))?.filter(|record| !record.withdrawn);
+            named.extend(record.iter().flat_map(|record| {
+                [&record.relation.from, &record.relation.to].map(|end| Id::from(end.as_str()))
+            }));
+        }
+        let mut look: Vec<Id> = self.memories.iter().cloned().collect();
+        loop {
+            for id in named.drain(..) {
+                if !self.memories.contains(&id) && stands(store, &id, to)?.is_some() {
+                    self.memories.insert(id.clone());
+                    look.push(id);
+                }
+            }
+            let Some(id) = look.pop() else { return Ok(()) };
+            let Some(memory) = stands(store, &id, to)? else { continue };
+            named.extend(memory.temporal.superseded_by.as_deref().map(Id::from));
+            if memory.embedding_ref.is_some() {
+                self.embedded.insert(id);
+            }
+        }
     }
 
     /// Takes a memory that changed; answers when, if it may leave.
@@ -147,7 +180,9 @@ impl Delta {
         }
         let revived = now.status != Status::Retracted && self.told_retracted(store, id, told.as_ref())?;
         self.unsaid.revived += u64::from(revived);
-        if told.as_ref().is_some_and(|told| written(told) != written(&now)) {
+        let otherwise =
+            |told: &Memory| written(told) != written(&now) || told.content_hash != now.content_hash;
+        if told.as_ref().is_some_and(otherwise) {
             // A vector that was not of what it said in the base may be of what it says again.
             self.embedded.insert(Id::from(id));
         }
@@ -180,9 +215,9 @@ impl Delta {
         Ok(told.is_some_and(retracted) || left_since(store, id, self.from, retracted)?)
     }
 
-    /// Records that it holds.
+    /// Records that changed.
     pub(super) fn len(&self) -> u64 {
-        (self.memories.len() + self.conversations.len()) as u64
+        (self.memories.len() + self.conversations.len()) as u64 - self.carried
     }
 }
 
@@ -206,6 +241,12 @@ impl Unsaid {
             |(count, what): (u64, &str)| format!("{count} {what}; the next export will be a full one");
         told.into_iter().filter(|(count, _)| *count > 0).map(warning).collect()
     }
+}
+
+/// A memory that is shown and may leave.
+fn stands(store: &Store, id: &Id, to: Revision) -> Result<Option<Memory>, ExportError> {
+    let record = id.text(|id| store.memory(id, Some(to)))?.filter(|record| !record.withdrawn);
+    Ok(record.map(|record| record.memory).filter(Memory::exportable))
 }
 
 /// What a memory took the place of.

@@ -9,6 +9,7 @@ use satchel_store::{ConversationQuery, MemoryQuery};
 use serde_json::Value;
 
 use super::{ExportError, job::Job, memu, withheld::Texts};
+use crate::plan::dangling::Dangling;
 
 impl Job<'_> {
     /// Whether a memory of this id is in the export.
@@ -36,18 +37,31 @@ impl Job<'_> {
         Ok(!whole || !self.texts()?.in_text(&memory.content))
     }
 
-    /// The memory as it leaves. `conversation` tells whether one of this id is in the export.
+    /// The memory as it leaves: what it names is in the bundle or in its base. `conversation` tells whether one of this id is in the
+    /// export.
     pub(super) fn leaving(
         &self,
         mut memory: Memory,
         conversation: impl Fn(&str) -> bool,
     ) -> Result<Memory, ExportError> {
+        let mut dangling = Dangling::default();
         if let Some(successor) = memory.temporal.superseded_by.take() {
-            // One that is not here at all, as in documents of others, is named as they named it.
-            let known = self.request.selection.filters() || self.shown(&successor)?;
-            if !known || self.leaves(&successor)? {
+            if self.leaves(&successor)? {
                 memory.temporal.superseded_by = Some(successor);
+            } else if !self.known(&successor)? {
+                // As in documents of others, which may name what is nowhere.
+                dangling.superseded_by = Some(successor);
             }
+        }
+        if let Some(reference) = memory.embedding_ref.take() {
+            if self.embedding_of(&memory.id)?.is_some_and(|embedding| embedding.id == reference) {
+                memory.embedding_ref = Some(reference);
+            } else {
+                dangling.embedding_ref = Some(reference);
+            }
+        }
+        if !self.request.selection.filters() {
+            dangling.put(&mut memory);
         }
         let place = &mut memory.provenance;
         if self.request.selection.filters()
@@ -100,8 +114,10 @@ impl Job<'_> {
         Ok(self.private.get_or_init(|| texts))
     }
 
-    fn shown(&self, id: &str) -> Result<bool, ExportError> {
-        Ok(self.store.memory(id, Some(self.revision))?.is_some_and(|record| !record.withdrawn))
+    /// Whether the store shows a memory, or showed one that was erased for good since: that is named nowhere any more.
+    fn known(&self, id: &str) -> Result<bool, ExportError> {
+        let found = self.store.memory(id, Some(self.revision))?;
+        Ok(found.is_some_and(|record| !record.withdrawn || satchel_store::erased(&record.memory)))
     }
 }
 

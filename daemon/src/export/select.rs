@@ -45,6 +45,8 @@ impl Selection {
             created,
             updated,
             content_hash,
+            valid_at,
+            expired_at,
             ids,
             order: _,
         } = &self.memories;
@@ -52,6 +54,8 @@ impl Selection {
             || !statuses.is_empty()
             || conversation.is_some()
             || content_hash.is_some()
+            || valid_at.is_some()
+            || expired_at.is_some()
             || !ids.is_empty();
         (!of_memories).then(|| ConversationQuery {
             platforms: platforms.clone(),
@@ -77,6 +81,8 @@ impl Selection {
             created,
             updated,
             content_hash,
+            valid_at,
+            expired_at,
             ids,
             order: _,
         } = &self.memories;
@@ -90,6 +96,7 @@ impl Selection {
             (*created != any || *updated != any, "time"),
             (conversation.is_some(), "conversation"),
             (content_hash.is_some() || !ids.is_empty(), "id"),
+            (valid_at.is_some() || expired_at.is_some(), "validity"),
         ];
         chosen.into_iter().filter(|(chosen, _)| *chosen).map(|(_, by)| by).collect()
     }

@@ -40,6 +40,7 @@ pub(super) fn unchanged(record: ImportRecord, earlier: &ImportRecord) -> ImportR
         conversations: seen(&earlier.conversations),
         messages: seen(&earlier.messages),
         memories: seen(&earlier.memories),
+        embeddings: seen(&earlier.embeddings),
         skipped: earlier.skipped.clone(),
         issue_pages: earlier.issue_pages,
         same_as: Some(earlier.id.clone()),
@@ -87,7 +88,8 @@ fn failed(record: &mut ImportRecord, error: &dyn std::error::Error) -> ImportSta
 }
 
 fn nothing(record: &ImportRecord) -> bool {
-    record.conversations.found + record.messages.found + record.memories.found == 0
+    let ImportRecord { conversations, messages, memories, embeddings, .. } = record;
+    conversations.found + messages.found + memories.found + embeddings.found == 0
 }
 
 fn record_skips(record: &ImportRecord) -> bool {

@@ -229,7 +229,8 @@ impl Task {
             outcome => outcome,
         };
         drop(writer);
-        let changes = applied.as_ref().is_some_and(|applied| applied.record.export_type == INCREMENTAL);
+        let document = applied.as_ref().and_then(|applied| applied.record.as_ref());
+        let changes = document.is_some_and(|document| document.export_type == INCREMENTAL);
         self.changed.store(source.unchanged().is_err(), Ordering::Relaxed);
         conclude(&mut record, outcome, source, changes);
         if self.will_come_again() && record.status == ImportStatus::Failed {
@@ -261,14 +262,16 @@ impl Task {
         let store = &self.inner.store;
         let now = self.inner.clock.now_micros();
         let nobodys = self.request.apply.as_ref().is_some_and(|apply| apply.owner.is_none());
-        if nobodys && exported::owner(store)?.is_none() {
-            exported::put_owner(store, &applied.owner, now)?;
+        if nobodys && exported::owner(store)?.is_none() && applied.record.is_some() {
+            exported::put_owner(store, &applied.about.owner.id, now)?;
         }
-        if exported::find(store, &applied.record.export_id)?.is_some() {
+        exported::put_about(store, &applied.about, self.request.apply.is_some(), now)?;
+        let Some(document) = applied.record else { return Ok(()) };
+        if exported::find(store, &document.export_id)?.is_some() {
             return Ok(());
         }
         let (revision, path, bytes) = (store.revision().get(), record.path.clone(), record.bytes);
-        let entry = ExportRecord { at_micros: now, revision, path, bytes, ..applied.record };
+        let entry = ExportRecord { at_micros: now, revision, path, bytes, ..document };
         Ok(exported::put(store, &entry)?)
     }
 

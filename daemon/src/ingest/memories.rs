@@ -21,7 +21,7 @@ use super::{
     IngestError,
     purge::gate,
     receipt::ImportRecord,
-    run::{Normalised, Tail},
+    run::{Normalised, Tail, ToldVector},
     write::{Writer, of_the_record},
 };
 use crate::{
@@ -99,7 +99,7 @@ struct Joins {
     /// Vectors that a run names.
     named: Vec<Embedding>,
     /// Vectors of documents.
-    told: Vec<Embedding>,
+    told: Vec<ToldVector>,
     /// What documents say of vectors otherwise.
     said: Told,
 }
@@ -137,7 +137,7 @@ impl Joins {
                 bind(&stored.relation);
             }
         }
-        self.told.iter().for_each(|vector| sifter.bind(&vector.memory_id));
+        self.told.iter().for_each(|vector| sifter.bind(&vector.embedding.memory_id));
         Ok(sifter)
     }
 
@@ -153,7 +153,7 @@ impl Joins {
         let joined = Joined::of(store, evidence, (edges, drawn, withdrawn), cancel, record)?;
         vectors.extend(named::told_vectors(store, &joined.derived, told, record)?);
         gate::vectors(store, &mut vectors, record)?;
-        let shown = evidence.vectors(store, vectors, &said)?;
+        let shown = evidence.vectors(store, vectors, &said, &mut record.embeddings)?;
         Ok((joined, shown))
     }
 }

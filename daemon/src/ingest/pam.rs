@@ -5,6 +5,7 @@
 //! vectors wait for the end, as they do for every import, since what is shown follows from all of them.
 
 mod conversation;
+mod index;
 mod judge;
 mod memories;
 mod rules;
@@ -23,6 +24,7 @@ use satchel_pam::{
     parse::{self, LeftOut, Remains, StoreReading},
     record::{RecordKind, Skip, Warning},
     store::IndexEntry,
+    time::Timestamp,
 };
 use satchel_store::Store;
 
@@ -35,7 +37,7 @@ use super::{
     write::Writer,
 };
 use crate::{
-    exported::ExportRecord,
+    exported::{About, ExportRecord},
     intake::{
         Bundle,
         pam::{LONGEST, LONGEST_CONVERSATION, PamFiles, folder_of},
@@ -89,6 +91,8 @@ impl Run<'_> {
             ids: BTreeMap::new(),
             hashes: BTreeMap::new(),
             conversations: BTreeSet::new(),
+            given: BTreeSet::new(),
+            named: BTreeMap::new(),
             exported: None,
             undone: Vec::new(),
         };
@@ -119,6 +123,10 @@ struct Reading<'r, 'a, 'w> {
     hashes: BTreeMap<String, ContentHash>,
     /// Ids of the conversations that were read.
     conversations: BTreeSet<String>,
+    /// Files that gave a conversation.
+    given: BTreeSet<String>,
+    /// By conversation that memories of the documents name: when the first of them was made.
+    named: BTreeMap<String, Timestamp>,
     /// When the document that is read was exported.
     exported: Option<Exported>,
     /// Conversations that were taken back where the export was made, by the document that says so.
@@ -142,7 +150,7 @@ impl Reading<'_, '_, '_> {
             self.conversation(name)?;
             (self.progress)(self.done, self.record.bytes, self.record);
         }
-        self.missing(&index)?;
+        self.listed(index)?;
         self.kept()?;
         for name in &files.embeddings {
             self.embeddings(name)?;
@@ -168,9 +176,9 @@ impl Reading<'_, '_, '_> {
         self.exported = self.run.exported(document);
         self.tail.told_vectors.exported = self.exported;
         let selection = self.run.selected(document);
-        self.tail.applied = rules::record(document, &reading)
-            .map(|record| ExportRecord { selection: selection.clone(), ..record })
-            .map(|record| Box::new(Applied { record, owner: document.header.owner.id.clone() }));
+        let record = rules::record(document, &reading)
+            .map(|record| ExportRecord { selection: selection.clone(), ..record });
+        self.tail.applied = Some(Box::new(Applied { record, about: About::of(&document.header) }));
         if let Some(selection) = selection {
             let message = format!("this is {}: what it leaves out stays as it is here", selection.words());
             self.warn(name.to_owned(), message);
@@ -221,29 +229,6 @@ impl Reading<'_, '_, '_> {
                 let message = "it was taken back where the export was made, and stays here; `satchel imports undo ID` of what brought it takes it back here too".to_owned();
                 self.warn(format!("{name}: conversation {id:?}"), message);
             }
-        }
-        Ok(())
-    }
-
-    /// Conversations of the index that came with no file.
-    fn missing(&mut self, index: &[(usize, IndexEntry)]) -> Result<(), IngestError> {
-        let files = self.run.files;
-        let Some(store) = &files.store else { return Ok(()) };
-        let read: BTreeSet<&str> = files.conversations.iter().map(String::as_str).collect();
-        let all: BTreeSet<&str> = self.run.bundle.list().iter().map(|entry| entry.path.as_str()).collect();
-        for (at, entry) in index {
-            let file = entry.storage.as_ref().map(|storage| format!("{}{}", files.root, storage.reference));
-            let file = file.as_deref().unwrap_or_default();
-            // A file that was read has been counted, whatever came of it.
-            if self.conversations.contains(&entry.id) || read.contains(file) {
-                continue;
-            }
-            let reason = if all.contains(file) {
-                format!("its file {file:?} is no PAM conversation")
-            } else {
-                "the memory store lists it, and its file is not there".to_owned()
-            };
-            self.skip(RecordKind::Conversation, format!("{store}:$.conversations_index[{at}]"), reason)?;
         }
         Ok(())
     }

@@ -75,6 +75,18 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Whether there were no such records.
+    #[must_use]
+    pub fn none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Takes one into account that is left out.
+    pub fn leave_out(&mut self) {
+        self.found += 1;
+        self.skipped += 1;
+    }
+
     /// Whether every record found is accounted for.
     pub fn balanced(&self) -> bool {
         self.found == self.new + self.updated + self.unchanged + self.skipped
@@ -112,6 +124,9 @@ pub struct ImportRecord {
     pub conversations: Counts,
     pub messages: Counts,
     pub memories: Counts,
+    /// Vectors of memories.
+    #[serde(default, skip_serializing_if = "Counts::none")]
+    pub embeddings: Counts,
     /// The import that read the same bytes before, which has the further issues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<String>,
@@ -188,6 +203,7 @@ impl ImportRecord {
     pub fn keep_up(&mut self, record: &Self) {
         (self.conversations, self.messages, self.memories) =
             (record.conversations, record.messages, record.memories);
+        self.embeddings = record.embeddings;
         (self.attachments, self.revisions) = (record.attachments, record.revisions);
         (self.warnings_found, self.issue_pages) = (record.warnings_found, record.issue_pages);
         self.differences_found = record.differences_found;

@@ -8,6 +8,7 @@ use satchel_host::{
 };
 use satchel_pam::{
     embedding::Embedding,
+    hash::ContentHash,
     record::{EmbeddingRecord, Evidence, RecordKind, RelationRecord, Skip, Warning},
     relation::Relation,
 };
@@ -23,7 +24,7 @@ use super::{
     write::Writer,
 };
 use crate::{
-    exported::ExportRecord,
+    exported::{About, ExportRecord},
     intake::Bundle,
     lineage::{Purged, vectors},
     plan::evidence::{Document, Witness, memories_of},
@@ -77,7 +78,7 @@ pub(super) struct Tail {
     pub(super) keys: BTreeMap<String, String>,
     /// Those of PAM documents name memories by their ids.
     pub(super) drawn: Vec<Relation>,
-    pub(super) vectors: Vec<Embedding>,
+    pub(super) vectors: Vec<ToldVector>,
     /// What their document says of vectors otherwise.
     pub(super) told_vectors: vectors::Told,
     /// Relations that were withdrawn where the document comes from, and when that was said, in microseconds.
@@ -86,11 +87,19 @@ pub(super) struct Tail {
     pub(super) applied: Option<Box<Applied>>,
 }
 
+/// A vector of a PAM document.
+pub(super) struct ToldVector {
+    pub(super) embedding: Embedding,
+    /// What the memory says in the same document, if it is there.
+    pub(super) of: Option<ContentHash>,
+}
+
 /// A document that is merged.
 pub(super) struct Applied {
-    pub(super) record: ExportRecord,
-    /// Whose memories it holds.
-    pub(super) owner: String,
+    /// None without an id to know it by.
+    pub(super) record: Option<ExportRecord>,
+    /// Whose memories it holds, and where it says what they mean.
+    pub(super) about: About,
 }
 
 impl Tail {

@@ -241,7 +241,9 @@ impl Purged {
             (setting.to.status, setting.to.temporal.superseded_by) = (status, by);
             setting.fields.retain(|field| !own && *field == Field::Status);
         }
-        goes
+        // What was replaced stays so (PAM §7.1), and what replaced it is named no more.
+        let successor = &mut setting.to.temporal.superseded_by;
+        successor.take_if(|id| self.memories.contains(id)).is_some() || goes
     }
 
     fn goes(&self, memory: &Memory) -> bool {

@@ -8,10 +8,13 @@ use satchel_pam::{
 };
 use satchel_store::{ConversationRecord, ConversationWrite, MessageHead, MessageWrite};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::{
     body::{Body, Place},
     conversation::{Known, KnownNode, Planned, PlannedNode, Report, Stamps, report_of},
+    document::LINE,
+    notes,
     tree::{Placed, TimeSource, newest_leaf},
 };
 
@@ -165,27 +168,34 @@ pub fn known(record: &ConversationRecord) -> Known {
 pub fn shown_header(record: &ConversationRecord) -> ConversationHeader {
     let memo: Memo = serde_json::from_slice(&record.opaque).unwrap_or_default();
     let mut header = record.header.clone();
+    let mut own = Map::new();
+    let mut note = |key: &str, value: &str| own.insert(key.to_owned(), value.into());
     if memo.created_at.is_none() {
-        let raw = header.raw_metadata.take().unwrap_or_default();
-        header.raw_metadata = Some(raw.with("created_at_source", &"messages".into()));
+        note("created_at_source", "messages");
     }
     if let Some(updated) = header.temporal.updated_at.filter(|updated| *updated < header.temporal.created_at)
     {
         // Readers of PAM refuse such a pair; the provider's word stays beside it.
-        let raw = header.raw_metadata.take().unwrap_or_default();
-        header.raw_metadata = Some(raw.with("updated_at_source", &updated.to_string().into()));
+        note("updated_at_source", &updated.to_string());
         header.temporal.updated_at = None;
     }
     if let Some(leaf) = leaf(record) {
-        let raw = header.raw_metadata.take().unwrap_or_default();
-        let mut raw = raw.with("current_message", &leaf.into());
+        note("current_message", leaf);
         if record.current.as_deref() != Some(leaf) {
             // No export named it; whoever reads the bundle has to know, for a newer message takes its place.
-            raw = raw.with("current_message_source", &"newest".into());
+            note("current_message_source", "newest");
         }
-        header.raw_metadata = Some(raw);
     }
+    header.raw_metadata = notes::with(header.raw_metadata, own);
     header
+}
+
+/// Whether a conversation came as a line whose messages name no parents, and still is one: PAM has it so (§25.3).
+#[must_use]
+pub fn is_line(record: &ConversationRecord) -> bool {
+    let before = std::iter::once(None).chain(record.heads.iter().map(|head| Some(head.id.as_str())));
+    notes::get(record.header.raw_metadata.as_ref(), LINE) == Some(Value::Bool(true))
+        && record.heads.iter().zip(before).all(|(head, before)| head.parent.as_deref() == before)
 }
 
 /// The leaf of the branch that the person last saw: the one the provider named, else the newest.

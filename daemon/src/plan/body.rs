@@ -9,10 +9,10 @@ use satchel_pam::{
     time::Timestamp,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 use sha2::{Digest, Sha256};
 
-use super::tree::TimeSource;
+use super::{notes, tree::TimeSource};
 
 /// A message without its place in the tree. This is what the store keeps once, as compact JSON.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -86,7 +86,7 @@ impl Body {
         self.raw_metadata.as_ref().is_some_and(|raw| {
             // The key stands in few messages; looking for its text first spares the parse in all others.
             raw.as_str().contains("\"hidden\"")
-                && raw.to_map().get("hidden") == Some(&serde_json::Value::Bool(true))
+                && raw.to_map().get("hidden") == Some(&Value::Bool(true))
         })
     }
 
@@ -110,10 +110,10 @@ impl Body {
 
     /// The PAM message at its place in the tree.
     pub fn into_message(self, place: Place) -> Message {
-        let raw = match place.source {
-            TimeSource::Own => self.raw_metadata,
-            source => Some(with(self.raw_metadata, "created_at_source", &source_name(source).into())),
-        };
+        let mut own = Map::from_iter([("active_path".to_owned(), Value::Bool(place.active))]);
+        if place.source != TimeSource::Own {
+            own.insert("created_at_source".to_owned(), source_name(place.source).into());
+        }
         Message {
             id: place.id,
             provider_message_id: self.provider_message_id,
@@ -128,7 +128,7 @@ impl Body {
             attachments: self.attachments,
             citations: self.citations,
             tool_calls: self.tool_calls,
-            raw_metadata: Some(with(raw, "active_path", &place.active.into())),
+            raw_metadata: notes::with(self.raw_metadata, own),
         }
     }
 }
@@ -165,10 +165,6 @@ fn source_name(source: TimeSource) -> &'static str {
         TimeSource::Child => "child",
         TimeSource::Conversation => "conversation",
     }
-}
-
-fn with(raw: Option<RawObject>, key: &str, value: &serde_json::Value) -> RawObject {
-    raw.unwrap_or_default().with(key, value)
 }
 
 /// JSON text without the white space between its tokens, which says nothing: documents are indented by whoever writes them.

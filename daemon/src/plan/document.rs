@@ -1,7 +1,8 @@
 //! From PAM documents of any producer to what the store keeps; pure.
 //!
 //! Ids stay as they are. What our own exports add for readers (`active_path`, `current_message`, the sources of times that no
-//! export had) is taken off again, so that a bundle that comes home unites with what it was made of, to the byte.
+//! export had; all of it under [`super::notes::OWN`]) is taken off again, so that a bundle that comes home unites with what it was
+//! made of, to the byte.
 
 mod links;
 pub mod mend;
@@ -14,7 +15,28 @@ use satchel_pam::{
 };
 use serde_json::Value;
 
-use super::{body::Body, conversation::Report};
+use self::links::Links;
+use super::{
+    body::Body,
+    conversation::Report,
+    notes::{self, Check},
+};
+
+/// Satchel's own note on a conversation whose messages named no parents.
+pub const LINE: &str = "linear";
+
+/// What our exports add to a message.
+const MESSAGE_NOTES: &[Check] = &[
+    ("active_path", Value::is_boolean),
+    ("created_at_source", |value| matches!(value.as_str(), Some("parent" | "child" | "conversation"))),
+];
+/// What our exports add to a conversation.
+const HEADER_NOTES: &[Check] = &[
+    ("created_at_source", |value| value.as_str() == Some("messages")),
+    ("updated_at_source", |value| time(value).is_some()),
+    ("current_message_source", |value| value.as_str() == Some("newest")),
+    ("current_message", Value::is_string),
+];
 
 /// A conversation document in the terms of a union.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +51,8 @@ pub struct Mapped {
     pub report: Report,
     /// The messages, in the order of the document.
     pub nodes: Vec<MappedNode>,
+    /// What was read otherwise than it stands, for people.
+    pub notes: Vec<String>,
 }
 
 /// A message of it.
@@ -45,7 +69,8 @@ pub struct MappedNode {
 /// Maps a document; no two of its messages have the same id.
 pub fn conversation(document: Conversation) -> Mapped {
     let Conversation { schema_version: _, header, messages, unknown } = document;
-    let parents = links::parents(&messages);
+    let line = notes::get(header.raw_metadata.as_ref(), LINE) == Some(Value::Bool(true));
+    let Links { parents, line, notes: told } = links::of(&messages, line);
     let mut active = None;
     let mut nodes = Vec::with_capacity(messages.len());
     for (message, parent) in messages.into_iter().zip(parents) {
@@ -69,6 +94,9 @@ pub fn conversation(document: Conversation) -> Mapped {
         import_metadata,
     } = header;
     let mut notes = HeaderNotes::take(raw_metadata);
+    if line && nodes.len() > 1 {
+        notes.rest = notes::with_one(notes.rest, LINE, Value::Bool(true));
+    }
     if !unknown.is_empty() {
         let raw = notes.rest.take().unwrap_or_default();
         notes.rest = Some(raw.with(UNKNOWN_KEY, &Value::Object(unknown.into_iter().collect())));
@@ -88,7 +116,7 @@ pub fn conversation(document: Conversation) -> Mapped {
         current: links::current(&nodes, if notes.unnamed { None } else { notes.current.or(active) }),
         raw_metadata: notes.rest,
     };
-    Mapped { id, platform: provider.name, import: import_metadata, report, nodes }
+    Mapped { id, platform: provider.name, import: import_metadata, report, nodes, notes: told }
 }
 
 /// The node, and whether its document says that the person last saw its branch.
@@ -110,15 +138,13 @@ fn node(message: Message, parent: Option<String>) -> (MappedNode, bool) {
         raw_metadata,
     } = message;
     let mut raw = raw_metadata;
-    let active = take(&mut raw, "active_path", |value| value.as_bool().is_some());
-    let borrowed = take(&mut raw, "created_at_source", |value| {
-        matches!(value.as_str(), Some("parent" | "child" | "conversation"))
-    });
+    let own = notes::take(&mut raw, MESSAGE_NOTES);
+    let borrowed = own.contains_key("created_at_source");
     let body = Body {
         provider_message_id,
         role,
         content,
-        created_at: borrowed.is_none().then_some(created_at.micros()),
+        created_at: (!borrowed).then_some(created_at.micros()),
         model,
         is_thought,
         token_count,
@@ -127,7 +153,7 @@ fn node(message: Message, parent: Option<String>) -> (MappedNode, bool) {
         tool_calls,
         raw_metadata: filled(raw),
     };
-    (MappedNode { id, parent, body }, active == Some(Value::Bool(true)))
+    (MappedNode { id, parent, body }, own.get("active_path") == Some(&Value::Bool(true)))
 }
 
 /// What an export of ours adds to the header.
@@ -146,31 +172,19 @@ struct HeaderNotes {
 
 impl HeaderNotes {
     fn take(mut raw: Option<RawObject>) -> Self {
-        let created = take(&mut raw, "created_at_source", |value| value.as_str() == Some("messages"));
-        let time = |value: &Value| value.as_str().and_then(|text| Timestamp::parse(text).ok());
-        let updated = take(&mut raw, "updated_at_source", |value| time(value).is_some());
-        let newest = take(&mut raw, "current_message_source", |value| value.as_str() == Some("newest"));
-        let current = take(&mut raw, "current_message", Value::is_string);
+        let own = notes::take(&mut raw, HEADER_NOTES);
         Self {
-            created_by_us: created.is_some(),
-            updated: updated.as_ref().and_then(time).map(Timestamp::micros),
-            current: current.as_ref().and_then(Value::as_str).map(str::to_owned),
-            unnamed: newest.is_some(),
+            created_by_us: own.contains_key("created_at_source"),
+            updated: own.get("updated_at_source").and_then(time).map(Timestamp::micros),
+            current: own.get("current_message").and_then(Value::as_str).map(str::to_owned),
+            unnamed: own.contains_key("current_message_source"),
             rest: filled(raw),
         }
     }
 }
 
-/// Takes a key off, if its value is one of ours.
-fn take(raw: &mut Option<RawObject>, key: &str, ours: impl Fn(&Value) -> bool) -> Option<Value> {
-    let object = raw.as_ref()?;
-    // Looking for the text first spares the parse of most.
-    if !object.as_str().contains(key) {
-        return None;
-    }
-    let value = object.to_map().remove(key).filter(ours)?;
-    *raw = Some(object.without(key));
-    Some(value)
+fn time(value: &Value) -> Option<Timestamp> {
+    value.as_str().and_then(|text| Timestamp::parse(text).ok())
 }
 
 fn filled(raw: Option<RawObject>) -> Option<RawObject> {

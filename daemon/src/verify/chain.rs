@@ -1,5 +1,7 @@
 //! An incremental bundle on its base: whether the two belong together, and what they make.
 
+use std::collections::BTreeSet;
+
 use satchel_pam::{
     hash::Sha256Digest,
     issue::Issue,
@@ -44,6 +46,7 @@ pub(super) fn check(
     if !issues.iter().all(|issue| issue.severity == satchel_pam::issue::Severity::Warning) {
         return (None, issues);
     }
+    references(&base, delta, &mut issues);
     (Some(merge(base, delta, &mut issues)), issues)
 }
 
@@ -94,6 +97,38 @@ fn key(signature: &SignatureCheck) -> Option<&PublicKey> {
     match signature {
         SignatureCheck::Valid { key } => Some(key),
         SignatureCheck::Invalid(_) | SignatureCheck::Absent | SignatureCheck::Unsupported(_) => None,
+    }
+}
+
+/// What the delta names is in it or in its base.
+fn references(base: &MemoryStore, delta: &MemoryStore, issues: &mut Vec<Issue>) {
+    let both = || [base, delta].into_iter();
+    let memories: BTreeSet<&str> =
+        both().flat_map(|store| &store.memories).map(|memory| memory.id.as_str()).collect();
+    let conversations: BTreeSet<&str> =
+        both().flat_map(|store| &store.conversations_index).map(|entry| entry.id.as_str()).collect();
+    let mut check = |known: &BTreeSet<&str>, id: &str, path: String| {
+        if !known.contains(id) {
+            issues.push(wrong(&path, &format!("{id:?} is neither in this document nor in its base")));
+        }
+    };
+    for (index, relation) in delta.relations.iter().enumerate() {
+        check(&memories, &relation.from, format!("$.relations[{index}].from"));
+        check(&memories, &relation.to, format!("$.relations[{index}].to"));
+    }
+    for (index, memory) in delta.memories.iter().enumerate() {
+        if let Some(id) = &memory.temporal.superseded_by {
+            check(&memories, id, format!("$.memories[{index}].temporal.superseded_by"));
+        }
+        // Where there is no index at all, none can be missed in it.
+        if let Some(id) = memory.provenance.conversation_ref.as_ref().filter(|_| !conversations.is_empty()) {
+            check(&conversations, id, format!("$.memories[{index}].provenance.conversation_ref"));
+        }
+    }
+    for (index, entry) in delta.conversations_index.iter().enumerate() {
+        for (at, id) in entry.derived_memories.iter().enumerate() {
+            check(&memories, id, format!("$.conversations_index[{index}].derived_memories[{at}]"));
+        }
     }
 }
 

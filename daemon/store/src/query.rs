@@ -52,6 +52,10 @@ pub struct MemoryQuery {
     pub updated: TimeRange,
     /// `content_hash` as PAM writes it.
     pub content_hash: Option<String>,
+    /// Those that hold at this time, in microseconds: `temporal.valid_until` is absent or later.
+    pub valid_at: Option<i64>,
+    /// Those that held no more at this time: `temporal.valid_until` is not later.
+    pub expired_at: Option<i64>,
     /// Any of these ids; at most [`MemoryQuery::MAX_IDS`].
     pub ids: Vec<String>,
     /// The order.

@@ -158,13 +158,20 @@ pub fn index_entry(held: Option<&IndexEntry>, came: &IndexEntry) -> Verdict {
     })
 }
 
-/// `entry` with the derived memories of both, `held`'s first.
+/// `entry` with the derived memories of both, `held`'s first. Title, count and storage that it leaves out stay as they are held: an
+/// incremental export has no file of a conversation that only its base has.
 #[must_use]
 pub fn united(held: &IndexEntry, entry: &IndexEntry) -> IndexEntry {
     let known: BTreeSet<&str> = held.derived_memories.iter().map(String::as_str).collect();
     let more = entry.derived_memories.iter().filter(|id| !known.contains(id.as_str()));
     let derived_memories = held.derived_memories.iter().chain(more).cloned().collect();
-    IndexEntry { derived_memories, ..entry.clone() }
+    IndexEntry {
+        derived_memories,
+        title: entry.title.clone().or_else(|| held.title.clone()),
+        message_count: entry.message_count.or(held.message_count),
+        storage: entry.storage.clone().or_else(|| held.storage.clone()),
+        ..entry.clone()
+    }
 }
 
 fn by_time(held: i64, came: i64) -> Reason {

@@ -13,15 +13,29 @@ use crate::{
 mod fields;
 mod withhold;
 
+use serde_json::Value;
+
 pub use withhold::{Withheld, withhold};
 
-/// Keys of a conversation's or message's `raw_metadata` that may stay: Satchel's own notes, which name nobody.
+/// Keys of a conversation's or message's `raw_metadata` that may stay: what importers note of a message, and Satchel's own notes, as
+/// far as they stand in [`NOTES`]; in exports that were made before these had a key of their own they stand beside it.
 pub const RAW_METADATA: &[&str] = &[
     "active_path",
     "created_at_source",
     "current_message",
     "current_message_source",
     "hidden",
+    "satchel",
+    "updated_at_source",
+];
+
+/// Satchel's own notes that may stay: they name nobody.
+pub const NOTES: &[&str] = &[
+    "active_path",
+    "created_at_source",
+    "current_message",
+    "current_message_source",
+    "linear",
     "updated_at_source",
 ];
 
@@ -145,7 +159,17 @@ pub fn strip_message(message: &mut Message) -> u64 {
 fn strip_raw(raw: &mut Option<RawObject>) -> u64 {
     let Some(object) = raw else { return 0 };
     let mut map = object.to_map();
-    let gone = fields::allow(&mut map, RAW_METADATA);
+    let mut gone = fields::allow(&mut map, RAW_METADATA);
+    if let Some(notes) = map.get_mut("satchel") {
+        match notes {
+            Value::Object(notes) => gone += fields::allow(notes, NOTES),
+            other => {
+                *other = Value::Null;
+                gone += 1;
+            }
+        }
+        map.retain(|_, value| !value.is_null() && value.as_object().is_none_or(|notes| !notes.is_empty()));
+    }
     if gone > 0 {
         // Written from a map that was read from such an object, so it is one.
         *raw = RawObject::from_map(&map).ok().filter(|_| !map.is_empty());

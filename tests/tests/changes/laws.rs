@@ -68,7 +68,8 @@ fn same_text(base: &Path, changes: &Path, whole: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The vectors of a base, without those that the changes list as withdrawn, and with theirs, are the vectors of the whole.
+/// The vectors of a base, without those that the changes list as withdrawn and those of memories that say something else there, and
+/// with theirs, are the vectors of the whole: a vector is of a text (§12).
 fn same_vectors(base: &Path, changes: &Path, whole: &Path) -> Result<()> {
     let manifest: Value = serde_json::from_slice(&fs::read(changes.join("satchel-manifest.json"))?)?;
     let mut merged = vectors_of(base)?;
@@ -78,6 +79,11 @@ fn same_vectors(base: &Path, changes: &Path, whole: &Path) -> Result<()> {
             merged.remove(memory);
         }
     }
+    let texts = |document: MemoryStore| -> std::collections::BTreeMap<_, _> {
+        document.memories.into_iter().map(|memory| (memory.id, memory.content_hash)).collect()
+    };
+    let (before, after) = (texts(document(base)?), texts(document(changes)?));
+    merged.retain(|memory, _| after.get(memory).is_none_or(|after| before.get(memory) == Some(after)));
     merged.extend(vectors_of(changes)?);
     assert_eq!(merged, vectors_of(whole)?);
     Ok(())

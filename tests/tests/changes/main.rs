@@ -7,4 +7,5 @@ mod laws;
 mod restored;
 mod rules;
 mod taken_back;
+mod valid;
 mod vectors;

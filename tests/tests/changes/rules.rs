@@ -162,7 +162,7 @@ fn a_memory_that_becomes_public_brings_its_relations() -> Result<()> {
     assert_eq!(base.relations, 0);
     history.put(&memory("shy", "never leaves", T))?;
     let (delta, changes) = history.changes(&base.export_id, "delta")?;
-    assert_eq!((delta.memories, delta.relations), (1, 1));
+    assert_eq!((delta.memories, delta.relations), (2, 1), "the relation's other end comes with it");
     history.commit(vec![Change::WithdrawRelation("edge".into())])?;
     let (delta, _) = history.changes(&base.export_id, "later")?;
     assert_eq!((delta.relations, delta.full_next), (0, true));

@@ -6,6 +6,7 @@
 mod convert;
 mod import;
 mod merge;
+mod valid;
 
 use std::{
     fs,

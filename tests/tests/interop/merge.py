@@ -283,7 +283,10 @@ def judge_relation(held, came):
 def united(held, entry):
     derived = held.get("derived_memories", [])
     more = [one for one in entry.get("derived_memories", []) if one not in derived]
-    return {**entry, "derived_memories": derived + more}
+    # An incremental export has no file of a conversation that only its base has.
+    kept = {key: held[key] for key in ("title", "message_count", "storage") if held.get(key) is not None}
+    told = {key: value for key, value in entry.items() if value is not None}
+    return {**kept, **told, "derived_memories": derived + more}
 
 
 def judge_entry(held, came):

@@ -3,6 +3,7 @@
 mod broken;
 mod foreign;
 mod home;
+mod kept;
 
 use std::{
     fs,
@@ -59,7 +60,7 @@ impl Place {
 }
 
 fn balanced(import: &ImportRecord) -> Result<()> {
-    for counts in [import.conversations, import.messages, import.memories] {
+    for counts in [import.conversations, import.messages, import.memories, import.embeddings] {
         ensure!(counts.balanced(), "{import:?}");
     }
     Ok(())

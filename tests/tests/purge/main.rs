@@ -6,4 +6,5 @@ mod killed;
 mod rows;
 mod scene;
 mod shared;
+mod stays;
 mod vectors;

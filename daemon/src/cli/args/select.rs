@@ -52,6 +52,12 @@ pub struct MemorySelect {
     /// That come from this conversation (id or its first characters)
     #[arg(long, value_name = "ID")]
     pub conversation: Option<String>,
+    /// That hold now: without an end of their validity, or before it
+    #[arg(long, conflicts_with = "expired")]
+    pub valid: bool,
+    /// That hold no more: the end of their validity has passed
+    #[arg(long)]
+    pub expired: bool,
 }
 
 /// Which conversations. Every option that is given must hold.

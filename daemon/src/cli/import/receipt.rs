@@ -99,6 +99,7 @@ fn counts(import: &Import) -> Option<Table> {
         ("conversations", import.conversations.as_ref()),
         ("messages", import.messages.as_ref()),
         ("memories", import.memories.as_ref()),
+        ("embeddings", import.embeddings.as_ref()),
     ];
     let counted: Vec<(&str, &RecordCounts)> = rows
         .into_iter()

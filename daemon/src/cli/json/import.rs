@@ -39,6 +39,9 @@ pub(crate) struct Import<'a> {
     pub conversations: Counts,
     pub messages: Counts,
     pub memories: Counts,
+    /// Vectors of memories, if the export has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embeddings: Option<Counts>,
     /// The first 1,000.
     pub skipped: Vec<Skip<'a>>,
     /// `imports issues` has more.
@@ -99,6 +102,7 @@ impl<'a> Import<'a> {
             conversations: counts(import.conversations.as_ref()),
             messages: counts(import.messages.as_ref()),
             memories: counts(import.memories.as_ref()),
+            embeddings: import.embeddings.map(Counts::new),
             skipped: import.skipped.iter().map(Skip::new).collect(),
             more_skipped: import.more_skipped,
             warnings: import.warnings.iter().map(Warning::new).collect(),

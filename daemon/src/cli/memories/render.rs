@@ -12,6 +12,8 @@ use crate::cli::{
     words,
 };
 
+/// Said of a memory whose validity has ended.
+const EXPIRED: &str = "expired";
 /// Lines of metadata that are shown.
 const METADATA_LINES: usize = 40;
 
@@ -33,7 +35,14 @@ pub(super) fn table(memories: &[Memory], states: bool, calendar: &Calendar) -> T
         table.row([
             Cell::painted(&ids.of(&memory.id), Paint::Id),
             Cell::new(&kind(memory)),
-            if states { status(memory.status) } else { Cell::new("") },
+            if calendar.passed(temporal.valid_until.as_ref()) {
+                let words = if states { words::memory_status(memory.status) + ", " } else { String::new() };
+                Cell::painted(&(words + EXPIRED), Paint::Warn)
+            } else if states {
+                status(memory.status)
+            } else {
+                Cell::new("")
+            },
             Cell::new(memory.summary.as_deref().unwrap_or(&memory.content)),
             Cell::new(platform),
             Cell::painted(&calendar.short(changed), Paint::Dim),
@@ -95,7 +104,12 @@ fn facts(memory: &Memory, calendar: &Calendar) -> Facts {
         facts.add("created", &calendar.minute(temporal.created_at.as_ref()));
         facts.add("changed", &calendar.minute(temporal.updated_at.as_ref()));
         facts.add("valid from", &calendar.minute(temporal.valid_from.as_ref()));
-        facts.add("valid until", &calendar.minute(temporal.valid_until.as_ref()));
+        let until = calendar.minute(temporal.valid_until.as_ref());
+        if calendar.passed(temporal.valid_until.as_ref()) {
+            facts.painted("valid until", &format!("{until}, {EXPIRED}"), Paint::Warn);
+        } else {
+            facts.add("valid until", &until);
+        }
         facts.maybe("replaced by", temporal.superseded_by.as_deref());
     }
     facts.add("confidence", &memory.confidence.as_ref().map(confidence).unwrap_or_default());

@@ -1,12 +1,16 @@
 //! The conversations of a bundle: a file for each, the index of them all, and their attachments.
 
-use std::{collections::BTreeSet, io::Write};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write,
+};
 
 use satchel_pam::{
-    conversation::{self, ConversationHeader},
-    embedding::StorageKind,
+    conversation::{self, ConversationTemporal},
     ids,
+    memory::Memory,
     store::{IndexEntry, StorageReference},
+    time::Timestamp,
 };
 use satchel_store::{ConversationRecord, MemoryOrder, MemoryQuery};
 
@@ -19,37 +23,72 @@ use crate::{
         target::Target,
     },
     plan::{
-        assemble::{Places, shown_header},
+        assemble::{Places, is_line, shown_header},
         body,
+        stub::{self, Facts},
     },
 };
 
-/// The conversations that were written, in the order of their ids. What the index says of them is read again when it is written:
-/// titles, tags and memories of all of them need not be in memory at once.
+/// The conversations of the bundle. What the index says of them is read again when it is written: titles, tags and memories of
+/// all of them need not be in memory at once.
 #[derive(Default)]
-pub(super) struct Conversations(Vec<Id>);
+pub(super) struct Conversations {
+    /// Those that were written, in the order of their ids.
+    files: Vec<Id>,
+    /// Those that the index alone tells of.
+    listed: BTreeMap<Id, Listed>,
+}
+
+/// What tells of a conversation that has no file in the bundle.
+enum Listed {
+    /// The store, which has never seen more of it than an index.
+    Stored,
+    /// Memories that name it; as far as they tell: its platform, and when the first of them was made.
+    Memories { platform: String, first: Timestamp },
+}
 
 impl Conversations {
     pub(super) fn count(&self) -> u64 {
-        self.0.len() as u64
+        let stored = self.listed.values().filter(|listed| matches!(listed, Listed::Stored)).count();
+        (self.files.len() + stored) as u64
     }
 
     pub(super) fn has(&self, id: &str) -> bool {
-        self.0.binary_search(&Id::from(id)).is_ok()
+        let id = Id::from(id);
+        self.files.binary_search(&id).is_ok() || self.listed.contains_key(&id)
+    }
+
+    /// Takes note of the conversation that a memory of the bundle names, so that the index has an entry for it (rule ).
+    pub(super) fn name(&mut self, memory: &Memory) {
+        let Some(id) = memory.provenance.conversation_ref.as_deref().map(Id::from) else { return };
+        if self.files.binary_search(&id).is_ok() {
+            return;
+        }
+        let created = memory.temporal.created_at;
+        let platform = || memory.provenance.platform.clone();
+        let listed = self.listed.entry(id);
+        let listed = listed.or_insert_with(|| Listed::Memories { platform: platform(), first: created });
+        if let Listed::Memories { first, .. } = listed {
+            *first = created.min(*first);
+        }
     }
 }
 
 impl Job<'_> {
     pub(super) fn conversations(&self, target: &mut Target) -> Result<Conversations, ExportError> {
-        let mut written = Vec::new();
-        let Some(query) = self.wanted_conversations() else { return Ok(Conversations::default()) };
+        let mut written = Conversations::default();
+        let Some(query) = self.wanted_conversations() else { return Ok(written) };
         let mut write = |id: &str| {
             let Some(record) = self.store.conversation(id, Some(self.revision))? else {
                 return Ok(());
             };
-            target.file(&path(id), |out| self.conversation(&record, out))?;
             self.told.on(|progress| progress.conversations += 1);
-            written.push(Id::from(id));
+            if stub::is(&record) {
+                written.listed.insert(Id::from(id), Listed::Stored);
+                return Ok(());
+            }
+            target.file(&path(id), |out| self.conversation(&record, out))?;
+            written.files.push(Id::from(id));
             Ok(())
         };
         if let Some(delta) = &self.delta {
@@ -60,13 +99,13 @@ impl Job<'_> {
                 |summary| write(&summary.id),
             )?;
         }
-        written.sort_unstable();
-        Ok(Conversations(written))
+        written.files.sort_unstable();
+        Ok(written)
     }
 
     fn conversation(&self, record: &ConversationRecord, out: &mut dyn Write) -> Result<(), ExportError> {
         let failed = ExportError::write(&self.request.output);
-        let places = Places::of(record);
+        let (places, line) = (Places::of(record), is_line(record));
         let header = self.leaving_header(shown_header(record))?;
         let mut writer = conversation::Writer::new(out, &header).map_err(&failed)?;
         for (head, body) in record.heads.iter().zip(self.store.all_bodies(record)) {
@@ -74,30 +113,90 @@ impl Job<'_> {
             let message = places
                 .message(head, &bytes)
                 .map_err(|_| ExportError::Unencodable { what: "a stored message" })?;
-            writer.message(&self.leaving_message(message)).map_err(&failed)?;
+            let mut message = self.leaving_message(message);
+            if line {
+                message.parent_id = None;
+                message.children_ids.clear();
+            }
+            writer.message(&message).map_err(&failed)?;
         }
         writer.finish().map_err(&failed)?;
         Ok(())
     }
 
-    /// Shows what the index says of each conversation.
+    /// Shows what the index says of each conversation, in the order of their ids.
     pub(super) fn each_index_entry(
         &self,
         written: &Conversations,
         mut see: impl FnMut(&IndexEntry) -> Result<(), ExportError>,
     ) -> Result<(), ExportError> {
-        for id in &written.0 {
-            id.text(|id| {
-                let Some(record) = self.store.conversation(id, Some(self.revision))? else { return Ok(()) };
-                let header = self.leaving_header(shown_header(&record))?;
-                see(&index_entry(header, record.heads.len() as u64, path(id), self.derived(id)?))
-            })?;
+        let mut files = written.files.iter().peekable();
+        for (id, listed) in &written.listed {
+            while let Some(file) = files.next_if(|file| *file < id) {
+                file.text(|id| self.entry_of_file(id))?.iter().try_for_each(&mut see)?;
+            }
+            see(&id.text(|id| self.entry_without_file(id, listed))?)?;
         }
-        Ok(())
+        files.try_for_each(|file| file.text(|id| self.entry_of_file(id))?.iter().try_for_each(&mut see))
     }
 
-    /// The memories of a conversation that leave, by id.
-    fn derived(&self, conversation: &str) -> Result<Vec<String>, ExportError> {
+    fn entry_of_file(&self, id: &str) -> Result<Option<IndexEntry>, ExportError> {
+        let storage = Some(StorageReference::file(path(id)));
+        let entry = self.stored_entry(id)?;
+        Ok(entry.map(|entry| IndexEntry { storage, ..entry }))
+    }
+
+    /// Says of a conversation that is not in the bundle what the base says of it. Where conversations were not wanted, or there is
+    /// none, that is nothing that the memories do not say themselves.
+    fn entry_without_file(&self, id: &str, listed: &Listed) -> Result<IndexEntry, ExportError> {
+        let told = matches!(listed, Listed::Stored) || self.delta.is_some() && self.request.conversations;
+        if told && let Some(entry) = self.stored_entry(id)? {
+            return Ok(entry);
+        }
+        let (platform, created_at) = match listed {
+            Listed::Memories { platform, first } => (platform.clone(), *first),
+            Listed::Stored => return Err(ExportError::Unencodable { what: "a conversation" }),
+        };
+        Ok(IndexEntry {
+            id: id.to_owned(),
+            platform,
+            title: None,
+            message_count: None,
+            temporal: ConversationTemporal { created_at, updated_at: None },
+            tags: Vec::new(),
+            derived_memories: self.derived(id, &[])?,
+            storage: None,
+        })
+    }
+
+    /// What the store knows of a conversation that it shows.
+    fn stored_entry(&self, id: &str) -> Result<Option<IndexEntry>, ExportError> {
+        let record = self.store.conversation(id, Some(self.revision))?.filter(|record| !record.withdrawn);
+        let Some(record) = record else { return Ok(None) };
+        let facts = stub::facts(&record);
+        let mut header = self.leaving_header(shown_header(&record))?;
+        let counted = record.heads.len() as u64;
+        let (message_count, storage, listed) = match facts {
+            Some(Facts { message_count, storage, derived_memories }) => {
+                (message_count, storage.filter(|_| !self.request.selection.strip), derived_memories)
+            }
+            None => (Some(counted), None, Vec::new()),
+        };
+        let derived_memories = self.derived(id, &listed)?;
+        Ok(Some(IndexEntry {
+            id: header.id,
+            platform: header.provider.name,
+            title: header.title.take(),
+            message_count,
+            temporal: header.temporal,
+            tags: header.tags,
+            derived_memories,
+            storage,
+        }))
+    }
+
+    /// The memories of a conversation that are in the bundle, by id: those that name it, and those that an index `listed`.
+    fn derived(&self, conversation: &str, listed: &[String]) -> Result<Vec<String>, ExportError> {
         let query = MemoryQuery {
             conversation: Some(conversation.to_owned()),
             // Of a conversation's list this is the order; any other would look at all of them for each page.
@@ -108,12 +207,24 @@ impl Job<'_> {
         pages(
             |after| Ok(self.store.memories(&query, after, PAGE, self.revision)?),
             |record| {
-                derived.extend(self.may_leave(&record.memory)?.then_some(record.memory.id));
+                let here = self.told_by(&record.memory.id) && self.may_leave(&record.memory)?;
+                derived.extend(here.then_some(record.memory.id));
                 Ok(())
             },
         )?;
+        for id in listed {
+            if self.told_by(id) && self.leaves(id)? {
+                derived.push(id.clone());
+            }
+        }
         derived.sort_unstable();
+        derived.dedup();
         Ok(derived)
+    }
+
+    /// Whether the export is of such memories: all, or those that changed.
+    fn told_by(&self, memory: &str) -> bool {
+        self.delta.as_ref().is_none_or(|delta| delta.memories.contains(&Id::from(memory)))
     }
 
     /// The bytes of the attachments that the conversations written name.
@@ -124,7 +235,7 @@ impl Job<'_> {
     ) -> Result<(), ExportError> {
         let failed = ExportError::write(&self.request.output);
         let mut done = BTreeSet::new();
-        for id in &written.0 {
+        for id in &written.files {
             let found = id.text(|id| self.store.conversation(id, Some(self.revision)))?;
             let Some(record) = found else { continue };
             for body in self.store.all_bodies(&record) {
@@ -146,26 +257,4 @@ impl Job<'_> {
 
 fn path(id: &str) -> String {
     format!("conversations/{}.json", ids::file_name(id))
-}
-
-fn index_entry(
-    header: ConversationHeader,
-    messages: u64,
-    path: String,
-    derived_memories: Vec<String>,
-) -> IndexEntry {
-    IndexEntry {
-        id: header.id,
-        platform: header.provider.name,
-        title: header.title,
-        message_count: Some(messages),
-        temporal: header.temporal,
-        tags: header.tags,
-        derived_memories,
-        storage: Some(StorageReference {
-            kind: StorageKind::File,
-            reference: path,
-            format: Some("json".into()),
-        }),
-    }
 }

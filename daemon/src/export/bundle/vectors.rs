@@ -4,7 +4,7 @@ use satchel_pam::{
     embedding::{self, Embedding},
     memory::Memory,
 };
-use satchel_store::EmbeddingRecord;
+use satchel_store::{EmbeddingRecord, Revision};
 
 use crate::{
     export::{
@@ -55,8 +55,8 @@ impl Job<'_> {
         }
         // Those of one memory follow each other.
         let mut best: Option<Embedding> = None;
-        let one = |EmbeddingRecord { embedding, .. }| {
-            if !self.goes(&embedding)? {
+        let one = |EmbeddingRecord { embedding, revision }| {
+            if !self.goes(&embedding, revision)? {
                 return Ok(());
             }
             match &mut best {
@@ -74,25 +74,31 @@ impl Job<'_> {
     }
 
     /// The vector of a memory that leaves with it.
-    fn embedding_of(&self, memory: &str) -> Result<Option<Embedding>, ExportError> {
+    pub(in crate::export) fn embedding_of(&self, memory: &str) -> Result<Option<Embedding>, ExportError> {
         let mut best: Option<Embedding> = None;
-        for EmbeddingRecord { embedding, .. } in self.store.embeddings_of(memory)? {
-            if self.goes(&embedding)? && best.as_ref().is_none_or(|best| newer(&embedding, best)) {
+        for EmbeddingRecord { embedding, revision } in self.store.embeddings_of(memory)? {
+            if self.goes(&embedding, revision)? && best.as_ref().is_none_or(|best| newer(&embedding, best)) {
                 best = Some(embedding);
             }
         }
         Ok(best)
     }
 
-    /// Whether a vector may leave, and is of what its memory says: the person may have written something else since (PAM rule
-    ///
-    fn goes(&self, embedding: &Embedding) -> Result<bool, ExportError> {
-        if !self.leaves(&embedding.memory_id)? {
+    /// Whether a vector, which came with the revision `came`, may leave, and is of what its memory says: the person, or a document, may
+    /// have written something else since (PAM rule ).
+    fn goes(&self, embedding: &Embedding, came: Revision) -> Result<bool, ExportError> {
+        let id = &embedding.memory_id;
+        if !self.leaves(id)? {
             return Ok(false);
         }
-        let record = self.store.memory(&embedding.memory_id, Some(self.revision))?;
-        let written = record.and_then(|record| written(&record.memory));
-        Ok(written.is_none_or(|written| written <= embedding.created_at.micros()))
+        let Some(record) = self.store.memory(id, Some(self.revision))? else { return Ok(false) };
+        // One that came before its memory was of what that said first.
+        let then = match self.store.memory(id, Some(came))? {
+            None => self.store.memory_versions(id)?.into_iter().next(),
+            then => then,
+        };
+        let same = then.is_none_or(|then| then.memory.content_hash == record.memory.content_hash);
+        Ok(same && written(&record.memory).is_none_or(|written| written <= embedding.created_at.micros()))
     }
 }
 

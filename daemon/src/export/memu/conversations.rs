@@ -4,14 +4,12 @@ use satchel_pam::conversation::{Content, ConversationHeader, Message, Role};
 use serde_json::Value;
 
 use super::{Object, PLATFORM, put};
+use crate::plan::notes::{self, OWN};
 
 /// Characters of the first question that a summary shows.
 const SUMMARY_CHARACTERS: usize = 100;
-/// What Satchel adds to a message's metadata.
-const OWN_KEYS: [&str; 3] = ["active_path", "created_at_source", "hidden"];
-/// What Satchel adds to a conversation's metadata.
-const OWN_HEADER_KEYS: [&str; 4] =
-    ["created_at_source", "current_message", "current_message_source", "updated_at_source"];
+/// What says that the provider hid a message.
+const HIDDEN: &str = "hidden";
 
 /// A conversation with its messages in their order, as MemU's API answers it; `user` is the person where it does not say.
 ///
@@ -23,10 +21,8 @@ pub fn conversation(header: &ConversationHeader, messages: &[Message], user: &st
     let mut object = raw(header.raw_metadata.as_ref());
     object.remove("save_answer");
     // Without a time of its own a conversation of MemU had none; MemU's shape wants one of all others.
-    let dated = !native || !object.contains_key("created_at_source");
-    for key in OWN_HEADER_KEYS {
-        object.remove(key);
-    }
+    let dated = !native || own(&object, "created_at_source").is_none();
+    object.remove(OWN);
     let part = |role| {
         let mut these = header.participants.iter().filter(|participant| participant.role == role);
         these.find_map(|participant| participant.provider_id.clone())
@@ -66,10 +62,9 @@ pub fn save_answer(header: &ConversationHeader) -> Option<Object> {
 /// A message as it was read.
 fn native_message(message: &Message) -> Object {
     let mut object = raw(message.raw_metadata.as_ref());
-    let dated = !object.contains_key("created_at_source");
-    for key in OWN_KEYS {
-        object.remove(key);
-    }
+    let dated = own(&object, "created_at_source").is_none();
+    object.remove(OWN);
+    object.remove(HIDDEN);
     put(&mut object, "message_id", message.provider_message_id.clone());
     if !object.contains_key("role") {
         put(&mut object, "role", Some(message.role.as_str()));
@@ -96,8 +91,9 @@ fn foreign_message(index: usize, message: &Message) -> Object {
 /// Whether a message of another assistant is part of what the person saw.
 fn shown(message: &Message) -> bool {
     let metadata = raw(message.raw_metadata.as_ref());
-    let says = |key: &str, value: bool| metadata.get(key) == Some(&Value::Bool(value));
-    !message.is_thought && !says("active_path", false) && !says("hidden", true)
+    let left = own(&metadata, "active_path") == Some(&Value::Bool(false));
+    let hidden = metadata.get(HIDDEN) == Some(&Value::Bool(true));
+    !message.is_thought && !left && !hidden
 }
 
 /// All texts of a content, a line break between two.
@@ -119,6 +115,11 @@ fn summary(messages: &[&Message]) -> String {
         |words| words.chars().take(SUMMARY_CHARACTERS).collect(),
     );
     format!("Conversation with {} turns: {start}...", messages.len())
+}
+
+/// What Satchel noted itself.
+fn own<'o>(object: &'o Object, key: &str) -> Option<&'o Value> {
+    notes::own(object)?.get(key)
 }
 
 fn raw(metadata: Option<&satchel_pam::raw::RawObject>) -> Object {

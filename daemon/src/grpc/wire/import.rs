@@ -180,6 +180,7 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         conversations,
         messages,
         memories,
+        embeddings,
         same_as: _,
         attachments,
         skipped,
@@ -206,6 +207,7 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         conversations: Some(counts_to_wire(conversations)),
         messages: Some(counts_to_wire(messages)),
         memories: Some(counts_to_wire(memories)),
+        embeddings: (embeddings != Counts::default()).then(|| counts_to_wire(embeddings)),
         skipped: skipped.into_iter().map(skip_to_wire).collect(),
         warnings: warnings.into_iter().map(warning_to_wire).collect(),
         more_skipped: issue_pages > 0,
@@ -258,6 +260,7 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         bytes,
         differences,
         differences_total,
+        embeddings,
     } = wire;
     let given = |text: String| (!text.is_empty()).then_some(text);
     Ok(ImportRecord {
@@ -274,6 +277,7 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         conversations: counts_from_wire("conversations", conversations)?,
         messages: counts_from_wire("messages", messages)?,
         memories: counts_from_wire("memories", memories)?,
+        embeddings: counts_from_wire("embeddings", Some(embeddings.unwrap_or_default()))?,
         same_as: None,
         attachments,
         skipped: skipped.into_iter().map(skip_from_wire).collect::<Result<_, _>>()?,

@@ -95,6 +95,7 @@ impl Task {
             conversations: Counts::default(),
             messages: Counts::default(),
             memories: Counts::default(),
+            embeddings: Counts::default(),
             same_as: None,
             attachments: 0,
             skipped: Vec::new(),

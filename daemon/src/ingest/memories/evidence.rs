@@ -10,7 +10,7 @@ use satchel_pam::{embedding::Embedding, memory::Memory};
 use satchel_store::{Change, EvidenceWrite, Store, key_of};
 
 use crate::{
-    ingest::IngestError,
+    ingest::{IngestError, receipt::Counts},
     lineage::{
         Key, Slice,
         vectors::{self, Place, Told},
@@ -80,9 +80,12 @@ impl Evidence {
         store: &Store,
         came: Vec<Embedding>,
         told: &Told,
+        counts: &mut Counts,
     ) -> Result<Shown, IngestError> {
         let mut places: BTreeMap<Place, BTreeMap<String, Embedding>> = BTreeMap::new();
+        let mut found: BTreeMap<Place, u64> = BTreeMap::new();
         for embedding in came {
+            *found.entry((embedding.memory_id.clone(), embedding.model.clone())).or_default() += 1;
             let Named { memory, model, digest, .. } = vectors::name(&embedding)?;
             places.entry((memory, model)).or_default().insert(digest, embedding);
         }
@@ -113,7 +116,12 @@ impl Evidence {
                     all.push(named);
                 }
             }
-            shown.changes.extend(vectors::show(store, &place, all.iter().max(), came)?);
+            let digests: BTreeSet<String> = came.keys().cloned().collect();
+            let standing = all.iter().max();
+            let shows = standing.filter(|standing| digests.contains(&standing.digest)).map(|one| &one.digest);
+            let stored = stored.as_ref().map(vectors::name).transpose()?.map(|named| named.digest);
+            count(counts, found.get(&place).copied().unwrap_or(0), shows, stored.as_ref());
+            shown.changes.extend(vectors::show(store, &place, standing, came)?);
         }
         Ok(shown)
     }
@@ -123,6 +131,14 @@ impl Evidence {
         let all = self.slice.known.documents.iter().chain(&self.documents);
         all.map(|document| document.memory.id.clone()).collect()
     }
+}
+
+/// Counts the vectors `found` for one memory and model, of which at most one `shows`, where one was `stored`.
+fn count(counts: &mut Counts, found: u64, shows: Option<&String>, stored: Option<&String>) {
+    let changed = u64::from(shows.is_some() && shows != stored);
+    counts.found += found;
+    counts.unchanged += found - changed.min(found);
+    *(if stored.is_some() { &mut counts.updated } else { &mut counts.new }) += changed.min(found);
 }
 
 /// What became of the vectors that an import brought.

@@ -12,9 +12,9 @@ use satchel_pam::{
 use satchel_store::{Change, MemoryRecord, Store};
 
 use crate::{
-    ingest::{IngestError, UNDONE, receipt::ImportRecord, write::of_the_record},
+    ingest::{IngestError, UNDONE, receipt::ImportRecord, run::ToldVector, write::of_the_record},
     lineage::Undone,
-    plan::evidence::{Derived, Edge},
+    plan::evidence::{Derived, Edge, Field, marks},
 };
 
 /// Takes back the edge to the successor that the memory `older` no longer has, if it followed from the evidence before: what is
@@ -114,7 +114,10 @@ pub(super) fn named_vectors(
                 let embedding = embedding_of(vector, memory.clone());
                 last.insert(embedding.id.clone(), embedding);
             }
-            None => record.warn(unknown_key("embedding", &vector.memory, &vector.model)),
+            None => {
+                record.embeddings.leave_out();
+                record.warn(unknown_key("embedding", &vector.memory, &vector.model));
+            }
         }
     }
     last.into_values().collect()
@@ -181,19 +184,26 @@ pub(super) fn drawn_edges(
     Ok(edges)
 }
 
-/// Vectors of PAM documents, with their ids.
+/// Vectors of PAM documents, with their ids. Those of memories that are not here yet are kept: they may come. One of another text than
+/// the memory has now says nothing of it (PAM rule ); where the person wrote that text themselves, it may be of what the memory
+/// says again when they take it back.
 pub(super) fn told_vectors(
     store: &Store,
     derived: &Derived,
-    vectors: Vec<Embedding>,
+    vectors: Vec<ToldVector>,
     record: &mut ImportRecord,
 ) -> Result<Vec<Embedding>, IngestError> {
     let mut told = Vec::with_capacity(vectors.len());
-    for vector in vectors {
+    for ToldVector { embedding: vector, of } in vectors {
         let mut refuse = None;
-        let known = derived.memories.contains_key(&vector.memory_id);
-        if !known && store.memory(&vector.memory_id, None)?.is_none() {
-            refuse = Some(format!("no memory {:?} is known", vector.memory_id));
+        let shown = derived.memories.get(&vector.memory_id);
+        let other_text = shown.zip(of).is_some_and(|(memory, of)| {
+            memory.content_hash != of && !marks(memory).contains_key(&Field::Content)
+        });
+        if vector.memory_id.is_empty() {
+            refuse = Some("it names no memory".to_owned());
+        } else if other_text {
+            refuse = Some("the memory has another text by now".to_owned());
         } else if vector
             .vector
             .as_ref()
@@ -208,6 +218,7 @@ pub(super) fn told_vectors(
         }
         if let Some(reason) = refuse {
             let locator = format!("embedding {:?}", vector.id);
+            record.embeddings.leave_out();
             record.warn(Warning { locator, message: format!("the embedding is left out: {reason}") });
             continue;
         }

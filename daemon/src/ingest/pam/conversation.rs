@@ -59,12 +59,17 @@ impl Reading<'_, '_, '_> {
             document.header.title = None;
         }
         self.conversations.insert(document.header.id.clone());
+        self.given.insert(name.to_owned());
         self.messages(name, &mut document, &remains)?;
         if erased && document.messages.is_empty() {
             return self.skip(RecordKind::Conversation, name.to_owned(), gate::REASON.to_owned());
         }
         self.attachments(name, &mut document)?;
-        match encoded(document::conversation(document)) {
+        let mapped = document::conversation(document);
+        for note in &mapped.notes {
+            self.warn(format!("{name}:$.messages"), note.clone());
+        }
+        match encoded(mapped) {
             Ok(mut conversation) => {
                 if rows {
                     // The oldest of those that are left names it, as in every export of the provider that comes from now on.
@@ -151,7 +156,7 @@ fn unfit(message: &Message, seen: &BTreeSet<String>) -> Option<String> {
 
 /// The conversation as a union takes it.
 fn encoded(mapped: Mapped) -> serde_json::Result<Conversation> {
-    let Mapped { id, platform, import, report, nodes } = mapped;
+    let Mapped { id, platform, import, report, nodes, notes: _ } = mapped;
     let mut reported = Vec::with_capacity(nodes.len());
     for MappedNode { id, parent, body } in nodes {
         let (bytes, digest) = body.encode()?;

@@ -16,8 +16,12 @@ use serde_json::{Value, json};
 
 use super::{LONGEST, Reading};
 use crate::{
-    ingest::{IngestError, purge::gate, run::Normalised},
-    plan::{document::mend, evidence::Document},
+    ingest::{
+        IngestError,
+        purge::gate,
+        run::{Normalised, ToldVector},
+    },
+    plan::{dangling::Dangling, document::mend, evidence::Document},
 };
 
 /// Longest memory, in bytes of its JSON: the journal takes no endless frame, and evidence is read whole.
@@ -32,6 +36,13 @@ impl Reading<'_, '_, '_> {
         remains: &Remains,
     ) -> Result<Vec<(usize, IndexEntry)>, IngestError> {
         let MemoryStore { memories, relations, conversations_index, .. } = document;
+        for memory in &memories {
+            if let Some(id) = &memory.provenance.conversation_ref {
+                let created = memory.temporal.created_at;
+                let first = self.named.entry(id.clone()).or_insert(created);
+                *first = created.min(*first);
+            }
+        }
         for (at, memory) in placed(memories, "memories", remains) {
             // A million of them take seconds before the first is written.
             self.writer.wanted()?;
@@ -55,6 +66,7 @@ impl Reading<'_, '_, '_> {
     }
 
     fn memory(&mut self, locator: String, mut memory: Memory) -> Result<(), IngestError> {
+        Dangling::restore(&mut memory);
         let notes = match mend::memory(&mut memory, "") {
             Ok(notes) => notes,
             Err(reason) => {
@@ -139,6 +151,7 @@ impl Reading<'_, '_, '_> {
         self.tell(name, &issues, &remains);
         self.broken(name, &remains)?;
         for entry in &remains.left_out {
+            self.record.embeddings.leave_out();
             self.warn(
                 format!("{name}:{}", entry.path()),
                 format!("the embedding is left out: {}", entry.reason),
@@ -146,8 +159,12 @@ impl Reading<'_, '_, '_> {
         }
         for (at, embedding) in placed(embeddings, "embeddings", &remains) {
             match self.claim("embedding", &embedding.id) {
-                Ok(()) => self.tail.vectors.push(embedding),
+                Ok(()) => {
+                    let of = self.hashes.get(&embedding.memory_id).copied();
+                    self.tail.vectors.push(ToldVector { embedding, of });
+                }
                 Err(reason) => {
+                    self.record.embeddings.leave_out();
                     let message = format!("the embedding is left out: {reason}");
                     self.warn(format!("{name}:$.embeddings[{at}]"), message);
                 }

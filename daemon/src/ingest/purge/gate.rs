@@ -89,6 +89,7 @@ pub(in crate::ingest) fn vectors(
             |id: &str| Ok::<_, StoreError>(store.memory(id, None)?.is_some_and(|one| erased(&one.memory)));
         if purged.vectors(&vector.memory_id) || emptied(&vector.memory_id)? {
             let locator = format!("embedding {:?}", vector.id);
+            record.embeddings.leave_out();
             record.warn(Warning { locator, message: format!("the embedding is left out: {GONE}") });
         } else {
             vectors.push(vector);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::{Known, KnownNode, Planned, PlannedNode, Report, ReportedNode, Stamps, Tally, unite_reports};
 use crate::plan::{
     body::{Body, Digest16},
+    stub,
     tree::{self, Node},
 };
 
@@ -17,6 +18,16 @@ pub struct Union {
     report: Option<(Report, Stamps)>,
     nodes: Vec<Held>,
     index: HashMap<String, usize>,
+}
+
+/// How a report stands to what is known, where one of them is only of an index.
+enum Index {
+    /// It is of an index, and the conversation is known.
+    Less,
+    /// It is of the conversation, and only an index was known.
+    More,
+    /// Both are; what both say.
+    Both(stub::Facts),
 }
 
 /// What one report added.
@@ -50,7 +61,24 @@ impl Union {
         nodes: Vec<ReportedNode>,
         stored: &mut dyn FnMut(&str) -> Result<Option<Body>, E>,
     ) -> Result<Added, E> {
-        let mut added = Added { changed: self.add_report(report), ..Added::default() };
+        let changed = match self.by_index(&report, nodes.is_empty()) {
+            // The conversation itself is known.
+            Some(Index::Less) => false,
+            Some(Index::More) => {
+                self.report = None;
+                self.add_report(report)
+            }
+            Some(Index::Both(facts)) => {
+                let before = self.report.clone();
+                self.add_report(report);
+                if let Some((report, _)) = &mut self.report {
+                    report.raw_metadata = Some(stub::noted(report.raw_metadata.take(), &facts));
+                }
+                self.report != before
+            }
+            None => self.add_report(report),
+        };
+        let mut added = Added { changed, ..Added::default() };
         for node in nodes {
             if let Some(&at) = self.index.get(&node.id) {
                 unite_nodes(&mut self.nodes[at], node, &mut added, stored)?;
@@ -62,6 +90,18 @@ impl Union {
         }
         added.changed |= added.messages.new + added.messages.updated > 0;
         Ok(added)
+    }
+
+    /// How a report stands to what is known, if one of the two is only of an index; `bare`: it has no messages.
+    fn by_index(&self, report: &Report, bare: bool) -> Option<Index> {
+        let (known, _) = self.report.as_ref()?;
+        let of = |report, bare: bool| if bare { stub::told(report) } else { None };
+        match (of(known, self.nodes.is_empty()), of(report, bare)) {
+            (None, None) => None,
+            (None, Some(_)) => Some(Index::Less),
+            (Some(_), None) => Some(Index::More),
+            (Some(known), Some(came)) => Some(Index::Both(stub::united(known, came))),
+        }
     }
 
     fn add_report(&mut self, report: Report) -> bool {

@@ -19,6 +19,8 @@ use serde_json::{Map, Value};
 
 /// Where `metadata` or `raw_metadata` keeps the values that were put right, by the names of their fields.
 pub const ORIGINAL_KEY: &str = "pam:original";
+/// PAM's rule of what `metadata.language` holds. The official SDK does not look at it, PAM's schema refuses what breaks it.
+const LANGUAGE: &str = "R-10.2";
 /// Where a provider is named by nothing that could be a name.
 const UNKNOWN: &str = "unknown";
 /// PAM's bounds of a platform's name.
@@ -58,10 +60,17 @@ fn shown(value: &Value) -> String {
 /// # Errors
 /// What is wrong, if there is no right: the memory cannot be taken.
 pub fn memory(memory: &mut Memory, path: &str) -> Result<Vec<String>, String> {
-    if broken(&validate::memory(memory, path)).is_none() {
+    let mut originals = Originals::default();
+    if memory.temporal.superseded_by.as_ref().is_some_and(|id| *id == memory.id) {
+        originals.keep("temporal.superseded_by", &memory.temporal.superseded_by.take());
+    }
+    let issues = validate::memory(memory, path);
+    if issues.iter().any(|issue| issue.rule == LANGUAGE && issue.severity == Severity::Warning) {
+        language(memory, &mut originals);
+    }
+    if broken(&issues).is_none() && originals.0.is_empty() {
         return Ok(Vec::new());
     }
-    let mut originals = Originals::default();
     text(memory, &mut originals);
     times(memory, &mut originals);
     origin(memory, &mut originals);
@@ -78,6 +87,31 @@ pub fn memory(memory: &mut Memory, path: &str) -> Result<Vec<String>, String> {
     match broken(&validate::memory(memory, path)) {
         None => Ok(notes),
         Some(issue) => Err(format!("{} {}", issue.path, issue.message)),
+    }
+}
+
+/// A language that PAM's schema refuses: its usual spelling if it has one, else none.
+fn language(memory: &mut Memory, originals: &mut Originals) {
+    let Some(given) = memory.metadata.remove("language") else { return };
+    let usual = given.as_str().map(|text| {
+        let parts: Vec<String> = text
+            .split(['-', '_'])
+            .enumerate()
+            .map(|(at, part)| match (at, part.len()) {
+                (0, _) => part.to_ascii_lowercase(),
+                (_, 2) => part.to_ascii_uppercase(),
+                _ => part
+                    .char_indices()
+                    .map(|(at, c)| if at == 0 { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() })
+                    .collect(),
+            })
+            .collect();
+        Value::String(parts.join("-"))
+    });
+    originals.keep("metadata.language", &given);
+    memory.metadata.extend(usual.map(|usual| ("language".to_owned(), usual)));
+    if validate::memory(memory, "").iter().any(|issue| issue.rule == LANGUAGE) {
+        memory.metadata.remove("language");
     }
 }
 

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::{
-    memory::{Rows, matches},
+    memory::{Rows, matches, valid},
     read,
 };
 use crate::{
@@ -34,7 +34,8 @@ impl Store {
             let key = keys::memory_id(&value.id);
             let record = self.memory_at(value, at)?.filter(|record| !record.withdrawn);
             let Some(record) = record else { continue };
-            if matches(query, &facets(&record.memory)) && !rows.push(&key, record) {
+            let wanted = matches(query, &facets(&record.memory)) && valid(query, &record.memory);
+            if wanted && !rows.push(&key, record) {
                 break;
             }
         }

@@ -113,7 +113,9 @@ impl Store {
                 return Ok(true);
             }
             let record = self.memory_by_key(id, at)?;
-            let record = record.filter(|record| known.is_some() || matches(query, &facets(&record.memory)));
+            let record = record.filter(|record| {
+                (known.is_some() || matches(query, &facets(&record.memory))) && valid(query, &record.memory)
+            });
             Ok(record.is_none_or(|record| rows.push(key, record)))
         })?;
         Ok(rows.page())
@@ -131,7 +133,9 @@ impl Store {
         let mut found = BTreeSet::new();
         engine::walk::<StoreError>(self.engine(), &list.prefix(), None, |key, value| {
             let Some((_, id)) = row(key, value, at)? else { return Ok(true) };
-            if let Some(facets) = self.facets_by_key(id, at)?.filter(|facets| matches(query, facets)) {
+            if let Some(facets) = self.facets_by_key(id, at)?.filter(|facets| matches(query, facets))
+                && self.valid_by_key(query, id, at)?
+            {
                 let key = sort_key(query.order, &facets, id);
                 if after.is_none_or(|after| key.as_slice() > after.as_bytes()) {
                     found.insert((key, id));
@@ -159,7 +163,7 @@ impl Store {
             let record = self.memory(id, Some(at))?.filter(|record| !record.withdrawn);
             let Some(record) = record else { continue };
             let facets = facets(&record.memory);
-            if matches(query, &facets) {
+            if matches(query, &facets) && valid(query, &record.memory) {
                 let id16 = keys::id16(id);
                 let key = match query.order {
                     MemoryOrder::IdAscending => keys::memory_id(id),
@@ -206,6 +210,14 @@ impl Store {
                 Ok(self.memory_at(value, at)?.map(|record| facets(&record.memory)))
             }
         }
+    }
+
+    /// Whether a memory holds as the query wants it, which only its text tells.
+    fn valid_by_key(&self, query: &MemoryQuery, id: Id16, at: Revision) -> Result<bool, StoreError> {
+        if query.valid_at.is_none() && query.expired_at.is_none() {
+            return Ok(true);
+        }
+        Ok(self.memory_by_key(id, at)?.is_some_and(|record| valid(query, &record.memory)))
     }
 
     pub(super) fn memory_value(&self, id: Id16) -> Result<Option<MemoryValue>, StoreError> {
@@ -374,6 +386,9 @@ pub(crate) fn matches(query: &MemoryQuery, facets: &Facets) -> bool {
         created,
         updated,
         content_hash,
+        // See `valid`.
+        valid_at: _,
+        expired_at: _,
         ids: _,
         order: _,
     } = query;
@@ -386,6 +401,13 @@ pub(crate) fn matches(query: &MemoryQuery, facets: &Facets) -> bool {
         && created.holds(facets.created)
         && updated.holds(facets.updated)
         && content_hash.as_ref().is_none_or(|hash| *hash == facets.content_hash.to_string())
+}
+
+/// Whether a memory holds as the query wants it; lists do not know.
+pub(crate) fn valid(query: &MemoryQuery, memory: &Memory) -> bool {
+    let until = memory.temporal.valid_until.map(satchel_pam::time::Timestamp::micros);
+    query.valid_at.is_none_or(|at| until.is_none_or(|until| until > at))
+        && query.expired_at.is_none_or(|at| until.is_some_and(|until| until <= at))
 }
 
 pub(super) fn tagged(any: &[String], all: &[String], tags: &[String]) -> bool {

@@ -189,10 +189,15 @@ fn participant(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut 
     Some(Participant { role: speaker?, name, provider_id })
 }
 
-/// A role of a later version speaks for the system: shown, and put into nobody's mouth.
+/// A role by another name is an issue. What some producers write instead of `user`, and other spellings of PAM's own four, are read
+/// as what they mean; a role of a later version speaks for the system: shown, and put into nobody's mouth.
 fn read_role(fields: &mut Fields<'_, '_>) -> Option<Role> {
     let known = fields.required("role", "R-25.4", values::name);
-    known.or(fields.has("role").then_some(Role::System))
+    let meant = || {
+        let name = fields.text("role")?.trim().to_ascii_lowercase();
+        if name == "human" { Some(Role::User) } else { name.parse().ok() }
+    };
+    known.or_else(meant).or(fields.has("role").then_some(Role::System))
 }
 
 fn message(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Message> {

@@ -57,6 +57,14 @@ impl<'r, 'a> Fields<'r, 'a> {
         }
     }
 
+    /// A field as it stands, if it is a string.
+    pub(super) fn text(&self, key: &str) -> Option<&str> {
+        match self.object.get(key)? {
+            Node::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Whether the field stands there and is not null.
     pub(super) fn has(&self, key: &str) -> bool {
         self.object.get(key).is_some_and(|node| *node != Node::Null)

@@ -77,9 +77,12 @@ fn check_relation(
 
 fn check_successors(memories: &[Memory], ids: &BTreeSet<&str>, complete: bool, issues: &mut Issues) {
     for (index, memory) in memories.iter().enumerate() {
-        if let Some(successor) = memory.temporal.superseded_by.as_deref().filter(|id| !ids.contains(id)) {
-            let path = format!("$.memories[{index}].temporal.superseded_by");
-            issues.push(dangling("R-7.2", path, successor, complete));
+        let Some(successor) = memory.temporal.superseded_by.as_deref() else { continue };
+        let path = || format!("$.memories[{index}].temporal.superseded_by");
+        if successor == memory.id {
+            issues.push(Issue::warning("R-7.2", path(), "is the memory itself"));
+        } else if !ids.contains(successor) {
+            issues.push(dangling("R-7.2", path(), successor, complete));
         }
     }
 }

@@ -49,10 +49,11 @@ fn stored(name: &str) -> (ConversationHeader, Vec<Message>) {
 }
 
 fn stored_message(message: MessageRecord, begun: Timestamp) -> Message {
-    let mut raw = message.raw_metadata.unwrap_or_default().with("active_path", &json!(true));
+    let mut own = json!({"active_path": true});
     if message.created_at.is_none() {
-        raw = raw.with("created_at_source", &json!("conversation"));
+        own["created_at_source"] = json!("conversation");
     }
+    let raw = message.raw_metadata.unwrap_or_default().with("satchel", &own);
     Message {
         id: message.id,
         provider_message_id: message.provider_message_id,
@@ -99,7 +100,7 @@ fn a_conversation_of_another_assistant_follows_memus_rules() {
     let mut thought = messages[1].clone();
     thought.is_thought = true;
     let mut abandoned = messages[1].clone();
-    abandoned.raw_metadata = RawObject::parse(r#"{"active_path":false}"#.to_owned()).ok();
+    abandoned.raw_metadata = RawObject::parse(r#"{"satchel":{"active_path":false}}"#.to_owned()).ok();
     messages.splice(1..1, [thought, abandoned]);
     let written = conversation(&header, &messages, "nora");
     assert_eq!(written["agent_id"], "claude");

@@ -77,6 +77,7 @@ fn record() -> impl Strategy<Value = ImportRecord> {
                 conversations: counts.0,
                 messages: counts.1,
                 memories: counts.2,
+                embeddings: counts.0,
                 same_as: None,
                 attachments,
                 skipped,

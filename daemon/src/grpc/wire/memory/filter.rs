@@ -6,7 +6,10 @@ use satchel_store::{MemoryOrder, MemoryQuery};
 use super::{memory_type_from_wire, memory_type_to_wire, status_from_wire, status_to_wire};
 use crate::grpc::wire::{
     WireError,
-    scalar::{bounded_count, range_from_wire, range_to_wire, value_from_wire, values_from_wire},
+    scalar::{
+        bounded_count, optional_time_from_wire, range_from_wire, range_to_wire, time_to_wire, value_from_wire,
+        values_from_wire,
+    },
 };
 
 /// Reads an order.
@@ -36,6 +39,8 @@ pub fn filter_to_wire(query: MemoryQuery) -> v1::MemoryFilter {
         created,
         updated,
         content_hash,
+        valid_at,
+        expired_at,
         ids: _,
         order: _,
     } = query;
@@ -50,6 +55,8 @@ pub fn filter_to_wire(query: MemoryQuery) -> v1::MemoryFilter {
         updated: range_to_wire(updated),
         accounts,
         content_hash: content_hash.unwrap_or_default(),
+        valid_at: valid_at.map(time_to_wire),
+        expired_at: expired_at.map(time_to_wire),
     }
 }
 
@@ -69,6 +76,8 @@ pub fn filter_from_wire(wire: Option<v1::MemoryFilter>) -> Result<MemoryQuery, W
         updated,
         accounts,
         content_hash,
+        valid_at,
+        expired_at,
     } = wire.unwrap_or_default();
     let statuses = match statuses.as_slice() {
         [] => vec![v1::MemoryStatus::Active.into()],
@@ -85,6 +94,8 @@ pub fn filter_from_wire(wire: Option<v1::MemoryFilter>) -> Result<MemoryQuery, W
         created: range_from_wire("filter.created", created)?,
         updated: range_from_wire("filter.updated", updated)?,
         content_hash: value_from_wire("filter.content_hash", content_hash)?,
+        valid_at: optional_time_from_wire("filter.valid_at", valid_at)?,
+        expired_at: optional_time_from_wire("filter.expired_at", expired_at)?,
         ids: Vec::new(),
         order: MemoryOrder::default(),
     })

@@ -128,7 +128,8 @@ fn stand(derived: &mut Derived, mut standings: Vec<Standing>) -> BTreeSet<String
             successor.as_ref().filter(|by| derived.memories.contains_key(*by) && !leads(&next, by, &id));
         let fits = fits.cloned();
         let Some(memory) = derived.memories.get_mut(&id) else { continue };
-        if status == Status::Superseded && fits.is_none() {
+        // One without a successor had one that was erased for good.
+        if status == Status::Superseded && fits.is_none() && successor.is_some() {
             let before = before.get(&id).cloned().flatten().filter(|by| !leads(&next, by, &id));
             if memory.status == Status::Superseded && before.is_none() {
                 memory.status = Status::Active;

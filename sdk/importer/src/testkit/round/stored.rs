@@ -140,10 +140,12 @@ impl Stored {
         let mut raw = document.get("raw_metadata").cloned().unwrap_or_default();
         let time = |value: &Value| value.as_str().and_then(time_of);
         let (created, updated) = (&document["temporal"]["created_at"], &document["temporal"]["updated_at"]);
-        let own = take(&mut raw, "created_at_source").is_none();
-        let later = take(&mut raw, "updated_at_source");
-        let newest = take(&mut raw, "current_message_source").is_some();
-        let current = take(&mut raw, "current_message").filter(|_| !newest);
+        // What Satchel adds stands under a key of its own.
+        let mut notes = take(&mut raw, "satchel").unwrap_or_default();
+        let own = take(&mut notes, "created_at_source").is_none();
+        let later = take(&mut notes, "updated_at_source");
+        let newest = take(&mut notes, "current_message_source").is_some();
+        let current = take(&mut notes, "current_message").filter(|_| !newest);
         let messages = document.get("messages")?.as_array()?;
         let index: BTreeMap<&str, usize> = messages
             .iter()
@@ -212,8 +214,8 @@ fn message(record: &MessageRecord, parent: Option<usize>, shown: i64) -> StoredM
 
 fn document_message(message: &Value, parent: Option<usize>) -> StoredMessage {
     let mut raw = message.get("raw_metadata").cloned().unwrap_or_default();
-    let own = take(&mut raw, "created_at_source").is_none();
-    take(&mut raw, "active_path");
+    let mut notes = take(&mut raw, "satchel").unwrap_or_default();
+    let own = take(&mut notes, "created_at_source").is_none();
     let shown = message["created_at"].as_str().and_then(time_of).unwrap_or_default();
     let content: Option<Content> = serde_json::from_value(message["content"].clone()).ok();
     StoredMessage {

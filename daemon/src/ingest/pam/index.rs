@@ -1,0 +1,106 @@
+//! Conversations that the index of a memory store lists and that came with no file that can be read.
+
+use satchel_host::Files as _;
+use satchel_pam::{
+    conversation::{ConversationHeader, Provider},
+    embedding::StorageKind,
+    record::RecordKind,
+    store::IndexEntry,
+};
+
+use super::Reading;
+use crate::{
+    ingest::{IngestError, normalise::Conversation, purge::gate, run::Normalised},
+    plan::{document::mend, stub},
+};
+
+/// Bytes that an entry holds in memory beside its texts, roughly.
+const WEIGHT: usize = 512;
+
+impl Reading<'_, '_, '_> {
+    /// Keeps what the index says of conversations that did not come themselves.
+    pub(super) fn listed(&mut self, index: Vec<(usize, IndexEntry)>) -> Result<(), IngestError> {
+        let Some(store) = self.run.files.store.clone() else { return Ok(()) };
+        for (at, entry) in index {
+            if self.conversations.contains(&entry.id) || self.says_nothing(&entry) {
+                continue;
+            }
+            let locator = format!("{store}:$.conversations_index[{at}]");
+            self.entry(locator, entry)?;
+        }
+        Ok(())
+    }
+
+    /// Whether an entry says no more than the memories that name the conversation: it stands there for their sake alone.
+    fn says_nothing(&self, entry: &IndexEntry) -> bool {
+        let IndexEntry { id, platform: _, title, message_count, temporal, tags, derived_memories: _, storage } =
+            entry;
+        title.is_none()
+            && message_count.is_none()
+            && tags.is_empty()
+            && storage.is_none()
+            && temporal.updated_at.is_none()
+            && self.named.get(id) == Some(&temporal.created_at)
+    }
+
+    fn entry(&mut self, locator: String, mut entry: IndexEntry) -> Result<(), IngestError> {
+        if let Some(storage) = entry.storage.take_if(|storage| storage.kind == StorageKind::File) {
+            let files = self.run.files;
+            let file = format!("{}{}", files.root, storage.reference);
+            if self.given.contains(&file) {
+                // It holds another conversation than the index says.
+                return Ok(());
+            }
+            let there = self.run.bundle.list().iter().any(|one| one.path == file);
+            let problem = if files.conversations.contains(&file) {
+                "cannot be read"
+            } else if there {
+                "is no PAM conversation"
+            } else {
+                "is not there"
+            };
+            let message = format!("its file {file:?} {problem}; what the index says of the conversation is kept");
+            self.warn(locator.clone(), message);
+        }
+        if let Err(reason) = self.claim("conversation", &entry.id) {
+            return self.skip(RecordKind::Conversation, locator, reason);
+        }
+        if self.purged.conversation(&entry.id) {
+            return self.skip(RecordKind::Conversation, locator, gate::REASON.to_owned());
+        }
+        let mut header = header_of(&entry);
+        for note in mend::header(&mut header) {
+            self.warn(locator.clone(), note);
+        }
+        let weight = WEIGHT + entry.title.as_ref().map_or(0, String::len) + 40 * entry.derived_memories.len();
+        let id = entry.id.clone();
+        let report = stub::report(entry, header.tags, header.raw_metadata);
+        let platform = header.provider.name;
+        let nodes = Vec::new();
+        let conversation =
+            Conversation { id, platform, import: None, foreign: true, report, nodes, weight };
+        self.writer.take(Normalised::Conversation(Box::new(conversation)), self.record)
+    }
+}
+
+/// The entry as the header of a conversation.
+fn header_of(entry: &IndexEntry) -> ConversationHeader {
+    ConversationHeader {
+        id: entry.id.clone(),
+        provider: Provider {
+            name: entry.platform.clone(),
+            conversation_id: None,
+            account_id: None,
+            export_format_version: None,
+        },
+        title: None,
+        temporal: entry.temporal.clone(),
+        participants: Vec::new(),
+        model: None,
+        system_instruction: None,
+        is_archived: false,
+        tags: entry.tags.clone(),
+        raw_metadata: None,
+        import_metadata: None,
+    }
+}

@@ -1,0 +1,80 @@
+//! What Satchel itself adds to a provider's `raw_metadata`: all of it under one key, so that it is never taken for the provider's.
+
+use satchel_pam::raw::RawObject;
+use serde_json::{Map, Value};
+
+/// The key.
+pub const OWN: &str = "satchel";
+
+/// A note by its name, and whether a value can be one of ours.
+pub type Check = (&'static str, fn(&Value) -> bool);
+
+/// Satchel's own notes in an object.
+#[must_use]
+pub fn own(raw: &Map<String, Value>) -> Option<&Map<String, Value>> {
+    raw.get(OWN).and_then(Value::as_object)
+}
+
+/// One of Satchel's own notes in an object.
+#[must_use]
+pub fn get(raw: Option<&RawObject>, key: &str) -> Option<Value> {
+    // Looking for the text first spares the parse of most.
+    let raw = raw.filter(|raw| raw.as_str().contains(OWN) && raw.as_str().contains(key))?;
+    own(&raw.to_map())?.get(key).cloned()
+}
+
+/// `raw` with more notes of Satchel's own.
+#[must_use]
+pub fn with(raw: Option<RawObject>, notes: Map<String, Value>) -> Option<RawObject> {
+    if notes.is_empty() {
+        return raw;
+    }
+    let raw = raw.unwrap_or_default();
+    let mut all = if raw.as_str().contains(OWN) {
+        own(&raw.to_map()).cloned().unwrap_or_default()
+    } else {
+        Map::new()
+    };
+    all.extend(notes);
+    Some(raw.with(OWN, &Value::Object(all)))
+}
+
+/// As [`with`], of one note.
+#[must_use]
+pub fn with_one(raw: Option<RawObject>, key: &str, value: Value) -> Option<RawObject> {
+    with(raw, [(key.to_owned(), value)].into_iter().collect())
+}
+
+/// Takes notes off again. Exports that were made before they had a key of their own have them among the provider's fields.
+#[must_use]
+pub fn take(raw: &mut Option<RawObject>, checks: &[Check]) -> Map<String, Value> {
+    let mut taken = Map::new();
+    let Some(object) = raw.as_ref() else { return taken };
+    if !checks.iter().any(|(key, _)| object.as_str().contains(key)) {
+        return taken;
+    }
+    let map = object.to_map();
+    let found = |notes: &Map<String, Value>| -> Map<String, Value> {
+        let ours = |(key, ours): &Check| {
+            let value = notes.get(*key).filter(|value| ours(value))?;
+            Some(((*key).to_owned(), value.clone()))
+        };
+        checks.iter().filter_map(ours).collect()
+    };
+    if let Some(own) = own(&map) {
+        taken = found(own);
+        if !taken.is_empty() {
+            let mut rest = own.clone();
+            rest.retain(|key, _| !taken.contains_key(key));
+            *raw = Some(if rest.is_empty() {
+                object.without(OWN)
+            } else {
+                object.with(OWN, &Value::Object(rest))
+            });
+            return taken;
+        }
+    }
+    taken = found(&map);
+    *raw = Some(taken.keys().fold(object.clone(), |object, key| object.without(key)));
+    taken
+}
