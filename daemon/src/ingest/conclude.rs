@@ -43,6 +43,7 @@ pub(super) fn unchanged(record: ImportRecord, earlier: &ImportRecord) -> ImportR
         skipped: earlier.skipped.clone(),
         issue_pages: earlier.issue_pages,
         same_as: Some(earlier.id.clone()),
+        accounts: earlier.accounts.clone(),
         ..record
     }
 }
@@ -87,7 +88,8 @@ fn failed(record: &mut ImportRecord, error: &dyn std::error::Error) -> ImportSta
 }
 
 fn nothing(record: &ImportRecord) -> bool {
-    record.conversations.found + record.messages.found + record.memories.found == 0
+    record.accounts.is_empty()
+        && record.conversations.found + record.messages.found + record.memories.found == 0
 }
 
 fn record_skips(record: &ImportRecord) -> bool {

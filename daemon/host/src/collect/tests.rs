@@ -50,6 +50,7 @@ fn short(emitted: Emitted) -> String {
         Emitted::Conversation(conversation) => {
             format!("{}:{}", conversation.id, conversation.messages.len())
         }
+        Emitted::Account(account) => format!("account {} {:?}", account.id, account.name),
         Emitted::Skip(skip) => format!("skip {}: {}", skip.locator, skip.reason),
         Emitted::Warning(warning) => format!("warning {}: {}", warning.locator, warning.message),
         Emitted::Progress { done, total } => format!("{done} of {total}"),

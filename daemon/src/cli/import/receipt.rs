@@ -25,6 +25,11 @@ pub(in crate::cli) fn render(import: &Import, calendar: &Calendar, look: Look) -
             textwrap::Options::new(look.text_columns()).initial_indent("  ").subsequent_indent("  ");
         text::append(&mut out, format_args!("{}\n", textwrap::fill(&text::clean(&import.reason), options)));
     }
+    for account in &import.accounts {
+        let name = account.name.as_deref().map(|name| format!("{} · ", text::one_line(name)));
+        let line = format!("of {}{}", name.unwrap_or_default(), text::one_line(&account.id));
+        text::append(&mut out, format_args!("  {}\n", look.paint(Paint::Dim, &line)));
+    }
     if let Some(table) = counts(import) {
         out.push('\n');
         for line in table.render(look).lines() {
