@@ -208,7 +208,7 @@ fn kind_word(kind: i32, n: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use satchel_proto::v1::{IssueKind, RevisionRange};
+    use satchel_proto::v1::{ImportAccount, IssueKind, RevisionRange};
 
     use super::*;
     use crate::cli::time;
@@ -277,6 +277,17 @@ mod tests {
     user.json: has no id
 ";
         assert_eq!(plain(&import()), expected);
+    }
+
+    #[test]
+    fn a_receipt_names_whose_export_it_is() {
+        let account = |id: &str, name: Option<&str>| ImportAccount {
+            id: id.to_owned(),
+            name: name.map(ToOwned::to_owned),
+        };
+        let accounts = vec![account("0b1c", Some("Ana \u{1b}[2JExample")), account("77d2", None)];
+        let shown = plain(&Import { accounts, ..import() });
+        assert!(shown.contains("\n  of Ana \\u{1b}[2JExample · 0b1c\n  of 77d2\n"), "{shown}");
     }
 
     #[test]
