@@ -19,6 +19,7 @@ fn lines(emitted: Emitted) -> Vec<Line> {
         Emitted::Evidence(evidence) => evidence.into_iter().map(Line::Evidence).collect(),
         Emitted::Relations(relations) => relations.into_iter().map(Line::Relation).collect(),
         Emitted::Embeddings(embeddings) => embeddings.into_iter().map(Line::Embedding).collect(),
+        Emitted::Account(account) => vec![Line::Account(account)],
         Emitted::Skip(skip) => vec![Line::Skip(skip)],
         Emitted::Warning(warning) => vec![Line::Warning(warning)],
         Emitted::Progress { .. } | Emitted::Piece | Emitted::Again(_) | Emitted::Noted { .. } => Vec::new(),

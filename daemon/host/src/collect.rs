@@ -9,7 +9,8 @@ pub(crate) mod weight;
 use std::collections::BTreeMap;
 
 use satchel_pam::record::{
-    ConversationRecord, EmbeddingRecord, Evidence, MessageRecord, RecordKind, RelationRecord, Skip, Warning,
+    AccountRecord, ConversationRecord, EmbeddingRecord, Evidence, MessageRecord, RecordKind, RelationRecord,
+    Skip, Warning,
 };
 
 pub(crate) use self::check::Notes;
@@ -143,6 +144,20 @@ impl<'a> Collector<'a> {
             self.sound(records, check::embedding, |record| format!("embedding of \"{}\"", record.memory));
         self.summary.embeddings += sound.len() as u64;
         self.deliver_all(sound, Emitted::Embeddings);
+    }
+
+    /// Takes whose export it is. It is no record that is counted, and a piece that says it is not remembered.
+    pub(crate) fn account(&mut self, mut account: AccountRecord) {
+        self.piece = None;
+        let mut notes = Notes::default();
+        let checked = check::account(&mut account, &mut notes);
+        self.warn_all(notes, || account.locator.clone());
+        match checked {
+            Ok(()) => self.deliver(Emitted::Account(account)),
+            Err(check::Fault(reason)) => {
+                self.skip(Skip { kind: RecordKind::File, locator: account.locator, reason });
+            }
+        }
     }
 
     /// Those of `records` that pass `check`; the others are skipped with their reason.

@@ -9,10 +9,13 @@ pub(crate) use self::{
 };
 use satchel_pam::{
     raw::RawObject,
-    record::{RecordKind, Skip},
+    record::{AccountRecord, RecordKind, Skip},
 };
 
-use crate::{bindings::satchel::importer::sink as wit, collect::Notes};
+use crate::{
+    bindings::satchel::importer::{accounts, sink as wit},
+    collect::Notes,
+};
 
 pub(crate) fn skip(kind: wit::RecordKind, locator: String, reason: String) -> Skip {
     let kind = match kind {
@@ -22,6 +25,11 @@ pub(crate) fn skip(kind: wit::RecordKind, locator: String, reason: String) -> Sk
         wit::RecordKind::File => RecordKind::File,
     };
     Skip { kind, locator, reason }
+}
+
+pub(crate) fn account(account: accounts::Account) -> AccountRecord {
+    let accounts::Account { id, name, locator } = account;
+    AccountRecord { id, name, locator }
 }
 
 /// The text of a JSON object; what is none is left out with a note.

@@ -1,6 +1,6 @@
 //! One call of a plugin's sink, on its way from the plugin's thread to the one that checks it.
 
-use satchel_pam::record::{Skip, Warning};
+use satchel_pam::record::{AccountRecord, Skip, Warning};
 
 use crate::{
     bindings::satchel::importer::types as wit,
@@ -21,6 +21,7 @@ pub(crate) enum Delivery {
     Embeddings(Vec<wit::Embedding>),
     /// JSON Lines.
     Json(Vec<u8>),
+    Account(AccountRecord),
     Skip(Skip),
     Warning(Warning),
     /// A piece of the source begins.
@@ -52,6 +53,9 @@ impl Delivery {
                 Self::Relations(records) => records.iter().map(weight::relation).sum(),
                 Self::Embeddings(records) => records.iter().map(weight::embedding).sum(),
                 Self::Json(lines) => lines.len(),
+                Self::Account(AccountRecord { id, name, locator }) => {
+                    id.len() + name.as_deref().map_or(0, str::len) + locator.len()
+                }
                 Self::Skip(Skip { kind: _, locator, reason }) => locator.len() + reason.len(),
                 Self::Warning(Warning { locator, message }) => locator.len() + message.len(),
                 Self::Again(bytes) | Self::Noted { note: bytes, .. } => bytes.len(),
@@ -79,6 +83,7 @@ impl Delivery {
             Self::Relations(records) => collector.relations(records.into_iter().map(convert::relation)),
             Self::Embeddings(records) => collector.embeddings(records.into_iter().map(convert::embedding)),
             Self::Json(lines) => collector.json_lines(&lines),
+            Self::Account(account) => collector.account(account),
             Self::Skip(skip) => collector.skip(skip),
             Self::Warning(warning) => collector.warn(warning),
             Self::Piece => collector.piece(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use satchel_pam::record::{
-    ConversationRecord, EmbeddingRecord, Evidence, RecordKind, RelationRecord, Skip, Warning,
+    AccountRecord, ConversationRecord, EmbeddingRecord, Evidence, RecordKind, RelationRecord, Skip, Warning,
 };
 
 /// One delivery of a run, already checked.
@@ -17,6 +17,8 @@ pub enum Emitted {
     Relations(Vec<RelationRecord>),
     /// Vectors of items.
     Embeddings(Vec<EmbeddingRecord>),
+    /// An account whose export it is.
+    Account(AccountRecord),
     /// A record that was found and left out, by the plugin or by the host's checks.
     Skip(Skip),
     /// Something read otherwise than it stood.

@@ -1,5 +1,6 @@
-//! What a plugin may call: the files of its export, its sink, what is known of earlier runs, its log.
+//! What a plugin may call: the files of its export, its sink, the accounts it found, what is known of earlier runs, its log.
 
+mod accounts;
 mod ahead;
 mod files;
 mod library;

@@ -12,7 +12,7 @@ pub(crate) const API_VERSION: &str = "1.0.0";
 const API_MAJOR: u64 = 1;
 const PACKAGE: &str = "satchel:importer/";
 /// The interfaces that an importer may import.
-const INTERFACES: [&str; 5] = ["types", "files", "sink", "memo", "log"];
+const INTERFACES: [&str; 6] = ["types", "files", "sink", "accounts", "memo", "log"];
 const EXPORT: &str = "plugin";
 
 /// Checks `wasm` and returns the names that it imports.

@@ -44,6 +44,7 @@ pub(super) fn unchanged(record: ImportRecord, earlier: &ImportRecord) -> ImportR
         skipped: earlier.skipped.clone(),
         issue_pages: earlier.issue_pages,
         same_as: Some(earlier.id.clone()),
+        accounts: earlier.accounts.clone(),
         ..record
     }
 }
@@ -88,8 +89,8 @@ fn failed(record: &mut ImportRecord, error: &dyn std::error::Error) -> ImportSta
 }
 
 fn nothing(record: &ImportRecord) -> bool {
-    let ImportRecord { conversations, messages, memories, embeddings, .. } = record;
-    conversations.found + messages.found + memories.found + embeddings.found == 0
+    let ImportRecord { conversations, messages, memories, embeddings, accounts, .. } = record;
+    accounts.is_empty() && conversations.found + messages.found + memories.found + embeddings.found == 0
 }
 
 fn record_skips(record: &ImportRecord) -> bool {

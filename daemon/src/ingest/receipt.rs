@@ -5,7 +5,7 @@
 
 use satchel_pam::{
     memory::Status,
-    record::{RecordKind, Skip, Warning},
+    record::{AccountRecord, RecordKind, Skip, Warning},
 };
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 pub const LISTED_SKIPS: usize = 1_000;
 /// Warnings that stand in the receipt itself.
 pub const LISTED_WARNINGS: usize = 100;
+
+/// Accounts that stand in a receipt; an export is of one, or of a few people who share it.
+pub const LISTED_ACCOUNTS: usize = 100;
 
 /// Differences that stand in the receipt of a dry run.
 pub const LISTED_DIFFERENCES: usize = 1_000;
@@ -40,6 +43,16 @@ pub struct Difference {
     pub held: Option<(Status, String)>,
     /// Status and content as it came.
     pub came: (Status, String),
+}
+
+/// Whose export it is, as its files say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// The provider's id.
+    pub id: String,
+    /// What the person is called there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 /// How an import ended, or where it stands.
@@ -161,6 +174,9 @@ pub struct ImportRecord {
     /// How many there were.
     #[serde(default)]
     pub differences_found: u64,
+    /// The owner's data of the import, the first [`LISTED_ACCOUNTS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accounts: Vec<Account>,
 }
 
 impl ImportRecord {
@@ -191,6 +207,20 @@ impl ImportRecord {
         }
     }
 
+    /// Notes whose export it is, each account once; a name that comes later is added.
+    pub fn add_account(&mut self, account: AccountRecord) {
+        let AccountRecord { id, name, locator } = account;
+        if let Some(known) = self.accounts.iter_mut().find(|known| known.id == id) {
+            known.name = known.name.take().or(name);
+        } else if self.accounts.len() < LISTED_ACCOUNTS {
+            self.accounts.push(Account { id, name });
+        } else {
+            let message =
+                format!("the export names more than {LISTED_ACCOUNTS} accounts; this one is not listed");
+            self.warn(Warning { locator, message });
+        }
+    }
+
     /// Notes what would become of a memory.
     pub fn differ(&mut self, difference: Difference) {
         self.differences_found += 1;
@@ -210,6 +240,7 @@ impl ImportRecord {
         grow(&mut self.skipped, &record.skipped);
         grow(&mut self.warnings, &record.warnings);
         grow(&mut self.differences, &record.differences);
+        self.accounts.clone_from(&record.accounts);
     }
 
     /// Whether it is over.

@@ -9,7 +9,7 @@ use satchel_host::{
 use satchel_pam::{
     embedding::Embedding,
     hash::ContentHash,
-    record::{EmbeddingRecord, Evidence, RecordKind, RelationRecord, Skip, Warning},
+    record::{AccountRecord, EmbeddingRecord, Evidence, RecordKind, RelationRecord, Skip, Warning},
     relation::Relation,
 };
 use satchel_store::{Store, points};
@@ -58,6 +58,7 @@ pub(super) enum Normalised {
     Conversation(Box<Conversation>),
     Evidence(Vec<Witness>),
     Document(Box<Document>),
+    Account(AccountRecord),
     Skip(Skip),
     Warning(Warning),
     Stored,
@@ -121,7 +122,7 @@ impl Weight for Normalised {
             Self::Conversation(conversation) => conversation.weight,
             Self::Evidence(witnesses) => witnesses.len() * 1024,
             Self::Document(document) => document.memory.content.len() * 2 + 1024,
-            Self::Skip(_) | Self::Warning(_) | Self::Stored | Self::Piece => 256,
+            Self::Account(_) | Self::Skip(_) | Self::Warning(_) | Self::Stored | Self::Piece => 256,
             Self::Known(known) => known.note.len() + 512,
             Self::Again(_) => 512,
         }
@@ -265,6 +266,11 @@ impl Stage<'_> {
             Emitted::Embeddings(embeddings) => {
                 self.tail.embeddings.extend(embeddings);
                 true
+            }
+            Emitted::Account(account) => {
+                // What is remembered of a piece has no place for it.
+                self.piece = None;
+                self.send(Normalised::Account(account))
             }
             Emitted::Skip(skip) => self.send(Normalised::Skip(skip)),
             Emitted::Warning(warning) => self.send(Normalised::Warning(warning)),

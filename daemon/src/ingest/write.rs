@@ -139,6 +139,7 @@ impl<'a> Writer<'a> {
                     self.spill(skip, record)?;
                 }
             }
+            Normalised::Account(account) => record.add_account(account),
             Normalised::Warning(warning) => record.warn(warning),
             Normalised::Stored => record.attachments += 1,
             Normalised::Piece => self.piece = Some([Vec::new(), Vec::new()]),

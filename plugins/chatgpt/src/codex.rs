@@ -8,6 +8,7 @@ use satchel_importer::{
     address::unsigned_json,
     json::{Object, Value, items},
     natural_key,
+    order::{SORTED, sort_by_time},
 };
 
 use crate::map::{self, Context, Records};
@@ -43,13 +44,15 @@ struct Turn<'a> {
 
 /// Reads one task.
 pub(crate) fn read<'a>(element: &Element<'a>, context: &Context<'a>) -> Result<Records<'a>, ImportError> {
-    let task =
+    let mut task =
         Task::read(&mut element.parser())?.ok_or_else(|| ImportError::malformed("it is not an object"))?;
     if task.turns.is_empty() {
         return Err(ImportError::malformed("it holds no turn"));
     }
     let arena = element.arena();
     let locator = element.locator();
+    let sorted = sort_by_time(&mut task.turns, |turn| (map::role(turn.role), turn.created));
+    let warnings = sorted.then(|| (locator.clone(), SORTED)).into_iter().collect();
     let id = task.key();
     let skipped = task.odd.iter().map(|at| (format!("{locator}.turns[{at}]"), "it is not an object"));
     let skipped = skipped.collect();
@@ -79,7 +82,7 @@ pub(crate) fn read<'a>(element: &Element<'a>, context: &Context<'a>) -> Result<R
         locator: Cow::Owned(locator),
         ..Conversation::default()
     };
-    Ok(Records { conversation, messages, skipped, ..Records::default() })
+    Ok(Records { conversation, messages, skipped, warnings, ..Records::default() })
 }
 
 impl<'a> Task<'a> {

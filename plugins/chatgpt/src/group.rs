@@ -8,6 +8,7 @@ use satchel_importer::{
     address::unsigned_json,
     json::{Kind, Object},
     natural_key,
+    order::{SORTED, sort_by_time},
 };
 
 use crate::map::{self, Context, Records};
@@ -44,13 +45,15 @@ struct Said<'a> {
 
 /// Reads one group chat.
 pub(crate) fn read<'a>(element: &Element<'a>, context: &Context<'a>) -> Result<Records<'a>, ImportError> {
-    let chat =
+    let mut chat =
         Chat::read(&mut element.parser())?.ok_or_else(|| ImportError::malformed("it is not an object"))?;
     if chat.messages.is_empty() {
         return Err(ImportError::malformed("it holds no message"));
     }
     let arena = element.arena();
     let locator = element.locator();
+    let sorted = sort_by_time(&mut chat.messages, |said| (map::role(said.role), said.created));
+    let warnings = sorted.then(|| (locator.clone(), SORTED)).into_iter().collect();
     let id = chat.key();
     let place = |at: usize| format!("{locator}.messages[{at}]");
     let mut skipped: Vec<_> = chat.odd.iter().map(|at| (place(*at), "it is not an object")).collect();
@@ -81,7 +84,7 @@ pub(crate) fn read<'a>(element: &Element<'a>, context: &Context<'a>) -> Result<R
         locator: Cow::Owned(locator),
         ..Conversation::default()
     };
-    Ok(Records { conversation, messages, skipped, ..Records::default() })
+    Ok(Records { conversation, messages, skipped, warnings, ..Records::default() })
 }
 
 fn participant<'a>(member: &Object<'a>) -> Participant<'a> {

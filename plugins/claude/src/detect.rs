@@ -51,10 +51,6 @@ pub(crate) struct File {
     pub(crate) pointer: &'static str,
     /// Its messages name their parents.
     pub(crate) branching: bool,
-    /// It stands in a folder or an archive of one category, which may come without the others.
-    pub(crate) batched: bool,
-    /// The folder of the part that it came in.
-    pub(crate) part: String,
     /// Not only its name tells that it is of an export.
     certain: bool,
 }
@@ -123,9 +119,7 @@ impl Export {
 fn look_at(bundle: &Bundle, path: &str, place: Place<'_>) -> Result<Option<(File, Head)>, ImportError> {
     let file = |kind, head: Head, certain: bool| {
         let pointer = if head.wrapped { WRAPPER } else { "" };
-        let (path, part) = (path.to_owned(), place.part.to_owned());
-        let (branching, batched) = (head.branching, place.batched);
-        Some((File { path, kind, pointer, branching, batched, part, certain }, head))
+        Some((File { path: path.to_owned(), kind, pointer, branching: head.branching, certain }, head))
     };
     let by_name = |kind| Ok(file(kind, Head::default(), false));
     match place.promise {
@@ -207,7 +201,7 @@ impl Head {
         bytes: usize,
     ) -> Result<(), ImportError> {
         let sampled = JsonArray::new(path).pointer(pointer).sample(bundle, bytes, |element| {
-            self.see(&element, pointer.is_empty());
+            self.see(&element, pointer.is_empty(), layout::is_of_projects(path));
             let undecided =
                 self.kind.is_none() || (self.kind == Some(Kind::Conversations) && !self.branching);
             undecided && !self.wrapped && element.index() < MAX_ELEMENTS
@@ -215,7 +209,8 @@ impl Head {
         overlook(sampled)
     }
 
-    fn see(&mut self, element: &Element<'_>, root: bool) {
+    /// Looks at one element of a file; `projects`: its name says that it lists projects.
+    fn see(&mut self, element: &Element<'_>, root: bool, projects: bool) {
         let mut seen = Seen::default();
         // A sample may break off inside the element; what was seen before counts.
         let (Ok(()) | Err(_)) = seen.read(&mut element.parser());
@@ -223,7 +218,9 @@ impl Head {
             self.wrapped = true;
             return;
         }
-        match seen.kind() {
+        // Of a project without instructions and documents, only the file's name may tell what it is.
+        let project = (projects && seen.has("uuid") && seen.has("name")).then_some(Kind::Projects);
+        match seen.kind().or(project) {
             Some(kind) => {
                 let kind = *self.kind.get_or_insert(kind);
                 self.branching |=
@@ -243,6 +240,8 @@ struct Seen<'a> {
     keys: BTreeSet<&'a str>,
     uuid: Option<&'a str>,
     account: Option<&'a str>,
+    /// What the first of its `messages` holds.
+    message: BTreeSet<&'a str>,
 }
 
 impl<'a> Seen<'a> {
@@ -258,6 +257,7 @@ impl<'a> Seen<'a> {
                     self.account = Some(json.string()?);
                 }
                 "account" | "creator" => self.read_account(json)?,
+                "messages" => self.read_first_message(json)?,
                 _ => {}
             }
         }
@@ -276,6 +276,20 @@ impl<'a> Seen<'a> {
         Ok(())
     }
 
+    fn read_first_message(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
+        if json.enter_array()? {
+            let mut first = true;
+            while json.item()? {
+                if std::mem::take(&mut first) && json.enter_object()? {
+                    while let Some(key) = json.key()? {
+                        self.message.insert(key);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn has(&self, key: &str) -> bool {
         self.keys.contains(key)
     }
@@ -287,13 +301,18 @@ impl<'a> Seen<'a> {
             return None;
         }
         let stub = has("uuid") && has("name") && has("account");
-        if has("chat_messages") || stub {
+        // Saved by tools that call the list otherwise; only its messages tell it from lists of other programs.
+        let spoken = ["sender", "role"].iter().any(|key| self.message.contains(key));
+        let named = has("uuid") && has("created_at") && (has("name") || has("title")) && !has("project");
+        if has("chat_messages") || stub || (named && spoken) {
             return Some(Kind::Conversations);
         }
         if has("conversations_memory") || has("project_memories") || has("memory_files") {
             return Some(Kind::Memories);
         }
-        if has("uuid") && (has("prompt_template") || (has("docs") && has("creator"))) {
+        let told = has("description") && (has("is_private") || has("is_starter_project") || has("docs"));
+        if has("uuid") && (has("prompt_template") || (has("docs") && has("creator")) || (has("name") && told))
+        {
             return Some(Kind::Projects);
         }
         if has("uuid") && has("messages") && has("project") {

@@ -32,8 +32,6 @@ pub(crate) fn artifact_folder(path: &str) -> Option<&str> {
 pub(crate) struct Place<'p> {
     /// The folder of its export, without the final `/`.
     pub(crate) root: &'p str,
-    /// The folder of the part that it came in: that of a category, or the export's.
-    pub(crate) part: &'p str,
     pub(crate) promise: Promise,
     /// Whether its name alone is one that exports use; other names need a head that tells.
     pub(crate) known: bool,
@@ -80,7 +78,7 @@ fn placed(folder: &str, promise: Promise, known: bool) -> Place<'_> {
     let (above, last) = split(folder);
     let batched = category(last).is_some();
     let root = if batched || batch(last) { above } else { folder };
-    Place { root, part: folder, promise, known, batched }
+    Place { root, promise, known, batched }
 }
 
 /// The folder of a path and the name in it.
@@ -92,6 +90,12 @@ fn split(path: &str) -> (&str, &str) {
 pub(crate) fn stem(path: &str) -> &str {
     let (_, name) = split(path);
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+}
+
+/// Whether a file is called as those with projects are.
+pub(crate) fn is_of_projects(path: &str) -> bool {
+    let (folder, name) = split(path);
+    name == "projects.json" || (split(folder).1 == "projects" && is_json(name))
 }
 
 /// The category of `conversations-000`, `conversations-000.zip` or `conversations-000 (1).zip`.

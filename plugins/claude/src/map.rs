@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use satchel_importer::{
     Arena, Conversation, Element, Evidence, Message, Participant, RecordKind, Role, ToolCall,
-    address::unsigned_json, natural_key, tree::SIBLING_NUMBER,
+    address::unsigned_json, natural_key, order::SORTED, tree::SIBLING_NUMBER,
 };
 
 use crate::{
@@ -18,7 +18,6 @@ use crate::{
 /// The tool by which the model edits what it remembers.
 const MEMORY_TOOL: &str = "memory_user_edits";
 
-pub(crate) mod account;
 pub(crate) mod artifact;
 mod calls;
 mod cited;
@@ -37,17 +36,11 @@ use message::Mapped;
 pub(crate) use message::{Answer, Injected, MemoryCall};
 use order::{Links, Node};
 
-/// A person of `users.json`.
-pub(crate) struct Owner {
-    pub(crate) uuid: String,
-    pub(crate) name: Option<String>,
-}
-
-/// What holds for all conversations of a file.
-pub(crate) struct Context<'c> {
+/// What holds for all conversations of a file: no other file has a say, as it may come on another day.
+#[derive(Clone, Copy)]
+pub(crate) struct Context {
     /// The format's version.
     pub(crate) version: &'static str,
-    pub(crate) owners: &'c [Owner],
     /// The file holds chats of the design tool.
     pub(crate) design: bool,
 }
@@ -65,41 +58,30 @@ pub(crate) struct Records<'a> {
     size: usize,
 }
 
-impl Context<'_> {
+impl Context {
     /// A key of all of it: a conversation gives the same under the same key.
     pub(crate) fn key(&self) -> String {
-        let design = if self.design { "design" } else { "chat" };
-        let mut parts = vec![Some(self.version), Some(design)];
-        for owner in self.owners {
-            parts.extend([Some(owner.uuid.as_str()), owner.name.as_deref()]);
-        }
-        natural_key(&parts)
-    }
-}
-
-/// The only one of `owners`.
-pub(crate) fn only(owners: &[Owner]) -> Option<&str> {
-    match owners {
-        [only] => Some(&only.uuid),
-        _ => None,
+        natural_key(&[Some(self.version), Some(if self.design { "design" } else { "chat" })])
     }
 }
 
 /// Maps one conversation; a text if it is none.
 pub(crate) fn records<'a>(
     mut raw: raw::Conversation<'a>,
-    context: &Context<'_>,
+    context: Context,
     element: &Element<'a>,
 ) -> Result<Records<'a>, &'static str> {
     let (locator, arena) = (&*element.locator(), element.arena());
     if raw.uuid.is_none() && raw.messages.is_empty() {
         return Err("it has neither a uuid nor messages");
     }
+    let sorted = order::put_in_order(&mut raw.messages);
     let key = match raw.uuid {
         Some(uuid) => Cow::Borrowed(uuid),
         None => Cow::Owned(natural(&raw)),
     };
     let messages = std::mem::take(&mut raw.messages);
+    let list = raw.list;
     let gaps = std::mem::take(&mut raw.gaps);
     let (forget, listing) = (raw.temporary, raw.listing);
     let mut records = Records {
@@ -110,7 +92,9 @@ pub(crate) fn records<'a>(
         warnings: Vec::new(),
         size: element.text().len(),
     };
-    let list = if context.design { "messages" } else { "chat_messages" };
+    if sorted {
+        records.warnings.push((locator.to_owned(), SORTED));
+    }
     let place = |index: usize| format!("{locator}.{list}[{index}]");
     if listing == raw::Listing::Odd {
         records
@@ -143,7 +127,7 @@ fn map_messages<'a>(
     let mut traced = Vec::new();
     for (at, (Node { id, mut raw }, parent)) in nodes.into_iter().zip(parents).enumerate() {
         let index = raw.index;
-        if raw.sender.is_none_or(|sender| message::role(sender).is_none()) {
+        if raw.speaker().is_none_or(|sender| message::role(sender).is_none()) {
             records
                 .warnings
                 .push((place(index), "it does not say who speaks; it is read as the assistant's"));
@@ -158,7 +142,11 @@ fn map_messages<'a>(
         if let Some(number) = numbers.get(&at) {
             raw.rest.add_json(SIBLING_NUMBER, &number.to_string());
         }
-        let Mapped { before, message, traces, written, injected } = message::map(raw, id, parent, arena);
+        let Mapped { before, message, traces, written, injected, flat } =
+            message::map(raw, id, parent, arena);
+        if flat {
+            records.warnings.push((place(index), message::FLAT));
+        }
         records.messages.extend(before);
         for prompt in injected.iter().filter(|_| !forget) {
             let locator = format!("{}.content[{}]", place(index), prompt.block);
@@ -226,19 +214,17 @@ fn memory_call<'a>(call: &ToolCall<'a>, trace: &Trace<'a>) -> MemoryCall<'a> {
 fn conversation<'a>(
     mut raw: raw::Conversation<'a>,
     key: Cow<'a, str>,
-    context: &Context<'_>,
+    context: Context,
     locator: &str,
 ) -> Conversation<'a> {
     if let (Some(_), Some(title)) = (raw.name, raw.title) {
         raw.rest.add_text("title", title);
     }
-    let account =
-        raw.account.map(Cow::Borrowed).or_else(|| only(context.owners).map(|only| only.to_owned().into()));
     Conversation {
         id: key,
         provider_conversation_id: raw.uuid.map(Cow::Borrowed),
-        participants: people(account.as_deref(), &raw.authors, context.owners),
-        account,
+        participants: people(raw.account, &raw.authors),
+        account: raw.account.map(Cow::Borrowed),
         export_format_version: Some(context.version.into()),
         title: raw.name.or(raw.title).filter(|title| !title.trim().is_empty()).map(Cow::Borrowed),
         created_at: raw.created,
@@ -253,20 +239,15 @@ fn conversation<'a>(
 }
 
 /// Whose conversation it is, and who else wrote in it.
-fn people<'a>(account: Option<&str>, authors: &[raw::Author<'a>], owners: &[Owner]) -> Vec<Participant<'a>> {
-    let name =
-        |uuid: &str| owners.iter().find(|owner| owner.uuid == uuid).and_then(|owner| owner.name.clone());
-    let author = |author: &raw::Author<'a>| Participant {
+fn people<'a>(account: Option<&'a str>, authors: &[raw::Author<'a>]) -> Vec<Participant<'a>> {
+    let person = |name: Option<&'a str>, uuid: Option<&'a str>| Participant {
         role: Role::User,
-        name: author.name.map(Cow::Borrowed).or_else(|| author.uuid.and_then(name).map(Cow::Owned)),
-        provider_id: author.uuid.map(Cow::Borrowed),
+        name: name.map(Cow::Borrowed),
+        provider_id: uuid.map(Cow::Borrowed),
     };
-    let mut people: Vec<Participant<'a>> = authors.iter().map(author).collect();
-    if let Some(account) = account
-        && people.iter().all(|person| person.provider_id.as_deref() != Some(account))
-    {
-        let provider_id = Some(Cow::Owned(account.to_owned()));
-        people.insert(0, Participant { role: Role::User, name: name(account).map(Cow::Owned), provider_id });
+    let mut people: Vec<_> = authors.iter().map(|author| person(author.name, author.uuid)).collect();
+    if account.is_some() && authors.iter().all(|author| author.uuid != account) {
+        people.insert(0, person(None, account));
     }
     people
 }

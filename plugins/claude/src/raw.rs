@@ -39,6 +39,10 @@ pub(crate) struct Conversation<'a> {
     /// Not to be remembered.
     pub(crate) temporary: bool,
     pub(crate) listing: Listing,
+    /// What its list of messages is called.
+    pub(crate) list: &'static str,
+    /// The JSON text of `messages`, which is the list where there are no `chat_messages`.
+    other_list: Option<&'a str>,
     pub(crate) messages: Vec<Message<'a>>,
     /// Places in the list that hold no message, and what they hold.
     pub(crate) gaps: Vec<(usize, &'static str)>,
@@ -70,6 +74,8 @@ pub(crate) struct Message<'a> {
     pub(crate) index: usize,
     pub(crate) uuid: Option<&'a str>,
     pub(crate) sender: Option<&'a str>,
+    /// What says who speaks, where `sender` does not.
+    pub(crate) role: Option<&'a str>,
     pub(crate) author: Author<'a>,
     pub(crate) parent: Option<&'a str>,
     pub(crate) created: Option<i64>,
@@ -90,10 +96,25 @@ impl<'a> Conversation<'a> {
         }
         let mut it = Self::default();
         while let Some(key) = json.key()? {
-            it.field(key, json)?;
+            match key {
+                "messages" => it.other_list = Some(json.raw_value()?),
+                _ => it.field(key, json)?,
+            }
         }
         json.end()?;
+        it.take_other_list(json)?;
         Ok(Some(it))
+    }
+
+    /// Reads `messages` where `chat_messages` is missing; beside those it is kept.
+    fn take_other_list(&mut self, json: &Parser<'a>) -> Result<(), JsonError> {
+        let Some(raw) = self.other_list.take() else { return Ok(()) };
+        let mut list = Parser::new(raw, json.arena());
+        if self.listing == Listing::Absent && list.kind()? == Kind::Array {
+            self.list = "messages";
+            return self.read_messages("messages", &mut list, Message::read);
+        }
+        self.rest.keep("messages", &mut list)
     }
 
     /// The newest time in it.
@@ -105,7 +126,10 @@ impl<'a> Conversation<'a> {
     fn field(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
         let rest = &mut self.rest;
         match key {
-            "chat_messages" => self.read_messages(key, json, Message::read)?,
+            "chat_messages" => {
+                self.list = "chat_messages";
+                self.read_messages(key, json, Message::read)?;
+            }
             "uuid" => self.uuid = rest.words(key, json)?,
             "name" => self.name = rest.text(key, json)?,
             "title" => self.title = rest.text(key, json)?,
@@ -178,6 +202,11 @@ impl<'a> Conversation<'a> {
 }
 
 impl<'a> Message<'a> {
+    /// Who speaks, in the export's word.
+    pub(crate) fn speaker(&self) -> Option<&'a str> {
+        self.sender.or(self.role)
+    }
+
     /// Reads one item of `chat_messages`; none if it is no object.
     fn read(index: usize, json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
         if !json.enter_object()? {
@@ -185,7 +214,14 @@ impl<'a> Message<'a> {
         }
         let mut it = Self { index, ..Self::default() };
         while let Some(key) = json.key()? {
-            it.field(key, json)?;
+            match key {
+                "role" => it.role = it.rest.text(key, json)?,
+                _ => it.field(key, json)?,
+            }
+        }
+        if let (Some(_), Some(role)) = (it.sender, it.role) {
+            it.rest.add_text("role", role);
+            it.role = None;
         }
         Ok(Some(it))
     }

@@ -1,13 +1,10 @@
 //! Reads one export: whose it is, its conversations one by one, then its projects, memories and artifacts.
 
-use std::{
-    cell::Cell,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::{cell::Cell, collections::BTreeMap};
 
 use satchel_importer::{
-    Arena, Bundle, Element, ImportError, Importer as _, JsonArray, Leftover, Parser, RecordKind, Sink,
-    Summary,
+    AccountRecord, Arena, Bundle, Element, ImportError, Importer as _, JsonArray, Leftover, Parser,
+    RecordKind, Sink, Summary,
 };
 
 use crate::{
@@ -15,7 +12,7 @@ use crate::{
     detect::{self, BATCHED, BRANCHING, File, Kind, LINEAR},
     layout,
     map::{
-        self, Context, Owner, account,
+        self, Context,
         artifact::{self, Beside},
         project, reflection,
     },
@@ -25,6 +22,7 @@ use crate::{
 
 const PRIVATE: &str = "this file is private and is not read";
 const SAME_DOCUMENT: &str = "another document of the project has the same id";
+const STARTER: &str = "the provider made this project, to show what projects are";
 const INDEX_ONLY: &str = "the conversation is only named here; its messages are not in the export";
 const UNDESCRIBED: &str = "no description of this artifact is in the export; its files are not imported";
 
@@ -35,12 +33,10 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
     if files.is_empty() {
         return Err(ImportError::not_this_format("none of the files is of a Claude export"));
     }
-    // When the export was made and whose it is comes first; the rest follows in the order of `Kind`.
+    // When the export was made comes first; the rest follows in the order of `Kind`.
     files.sort_by(|a, b| (a.kind, &a.path).cmp(&(b.kind, &b.path)));
     let beside = artifact_files(&files);
-    let records = |kind| kind > Kind::Users && kind < Kind::Reflection;
-    let filled = files.iter().filter(|file| records(file.kind)).map(|file| file.part.as_str()).collect();
-    let mut run = Run { bundle, beside, filled, owners: Vec::new(), exported: None, newest: None };
+    let mut run = Run { bundle, beside, exported: None, newest: None };
     for file in &files {
         run.read(file, sink)?;
     }
@@ -66,9 +62,6 @@ struct Run<'r> {
     bundle: &'r Bundle,
     /// Files of artifacts that were not read yet.
     beside: BTreeMap<String, Beside>,
-    /// Parts that hold records of conversations, projects, memories or artifacts.
-    filled: BTreeSet<&'r str>,
-    owners: Vec<Owner>,
     /// When the export was made, if it says.
     exported: Option<i64>,
     /// The newest time of all that was read.
@@ -113,41 +106,30 @@ impl Run<'_> {
 
     /// Takes ids and names; mail addresses and telephone numbers stay out of the store.
     ///
-    /// Where each category comes in an archive of its own, records name their account themselves, and nothing may
-    /// depend on whether this archive came with them: so the person is a record too.
-    fn read_users(&mut self, file: &File, sink: &mut Sink) -> Result<(), ImportError> {
-        let owners = &mut self.owners;
-        let alone = !self.filled.contains(file.part.as_str());
-        let version = version(file)?;
+    /// No record depends on them: this file may come with the conversations, before or behind them.
+    fn read_users(&self, file: &File, sink: &mut Sink) -> Result<(), ImportError> {
         JsonArray::new(&file.path).kind(RecordKind::File).each(self.bundle, sink, |element, sink| {
             let (mut json, mut rest) = (element.parser(), Leftover::default());
             let (mut uuid, mut name) = (None, None);
             if json.enter_object()? {
                 while let Some(key) = json.key()? {
                     match key {
-                        "uuid" => uuid = rest.text(key, &mut json)?,
-                        "full_name" => name = rest.text(key, &mut json)?,
+                        "uuid" => uuid = rest.words(key, &mut json)?,
+                        "full_name" => name = rest.words(key, &mut json)?,
                         _ => {}
                     }
                 }
             }
-            let uuid = uuid.ok_or_else(|| ImportError::malformed("the user has no uuid"))?;
-            let name = name.filter(|name| !name.trim().is_empty()).map(ToOwned::to_owned);
-            let owner = Owner { uuid: uuid.to_owned(), name };
-            if alone && owner.name.is_some() {
-                sink.conversation(&account::record(&owner, version, &element.locator()), &[])?;
-            }
-            if !file.batched {
-                owners.push(owner);
-            }
-            Ok(())
+            let id = uuid.ok_or_else(|| ImportError::malformed("the user has no uuid"))?.to_owned();
+            let name = name.map(ToOwned::to_owned);
+            sink.account(&AccountRecord { id, name, locator: element.locator() })
         })?;
         Ok(())
     }
 
     fn read_conversations(&mut self, file: &File, sink: &mut Sink) -> Result<(), ImportError> {
         let design = file.kind == Kind::DesignChats;
-        let context = Context { version: version(file)?, owners: &self.owners, design };
+        let context = Context { version: version(file)?, design };
         let newest = Cell::new(self.newest);
         let key = context.key();
         JsonArray::new(&file.path).pointer(file.pointer).each(self.bundle, sink, |element, sink| {
@@ -164,7 +146,7 @@ impl Run<'_> {
                     }
                     sink.warn(&element.locator(), INDEX_ONLY);
                 }
-                emit(raw, &element, &context, sink)?;
+                emit(raw, &element, context, sink)?;
                 Ok(Some(note(&key, latest)))
             };
             let holds = |noted: &[u8]| match newest_of(noted, &key) {
@@ -188,9 +170,7 @@ impl Run<'_> {
 
     fn read_projects(&mut self, file: &File, sink: &mut Sink) -> Result<(), ImportError> {
         let version = version(file)?;
-        // Whose it is, if it does not say so: only one person can be meant, or nobody.
-        let owner = map::only(&self.owners);
-        let origin = Origin { owner, observed: self.exported.or(self.newest) };
+        let origin = Origin { owner: None, observed: self.exported.or(self.newest) };
         let mut newest = self.newest;
         let list = JsonArray::new(&file.path).pointer(file.pointer).kind(RecordKind::Memory);
         list.each(self.bundle, sink, |element, sink| {
@@ -198,12 +178,15 @@ impl Run<'_> {
             let project = raw::Project::read(&mut element.parser())?;
             let mut project = project.ok_or_else(|| ImportError::malformed("it is not an object"))?;
             newest = newest.max(project.newest());
+            if project.starter {
+                return sink.skip(RecordKind::Memory, &locator, STARTER);
+            }
             let kept = std::mem::take(&mut project.rest).into_json();
             let mut found = memory::project::evidence(&project, &origin, kept.as_deref(), &locator);
-            if !project.starter && (found.evidence.is_empty() || !project.documents.is_empty()) {
+            if !project.documents.is_empty() {
                 let key = project::key(&project);
                 let (conversation, messages, repeated) =
-                    project::records(project, owner, version, kept.as_deref(), &locator);
+                    project::records(project, version, kept.as_deref(), &locator);
                 sink.conversation(&conversation, &messages)?;
                 for at in repeated {
                     sink.skip(RecordKind::Message, &format!("{locator}.docs[{at}]"), SAME_DOCUMENT)?;
@@ -219,7 +202,7 @@ impl Run<'_> {
     }
 
     fn read_memories(&mut self, file: &File, sink: &mut Sink) -> Result<(), ImportError> {
-        let owner = stored::account_of(&file.path).or(map::only(&self.owners));
+        let owner = stored::account_of(&file.path);
         let seen = self.exported.or(self.newest);
         JsonArray::new(&file.path).kind(RecordKind::Memory).each(self.bundle, sink, |element, sink| {
             // The time in the file is there whatever else of the export came along.
@@ -339,7 +322,7 @@ fn tell(found: &Found, sink: &mut Sink) -> Result<(), ImportError> {
 fn emit<'a>(
     raw: raw::Conversation<'a>,
     element: &Element<'a>,
-    context: &Context<'_>,
+    context: Context,
     sink: &mut Sink,
 ) -> Result<(), ImportError> {
     let records = map::records(raw, context, element).map_err(ImportError::malformed)?;

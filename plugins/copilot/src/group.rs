@@ -1,5 +1,7 @@
 //! Which rows make one conversation: the tables name none.
 
+use satchel_importer::order::contradicts;
+
 use crate::{layout::Layout, raw::Record};
 
 /// A pause after which a row begins a new conversation, where titles do not tell conversations apart; microseconds.
@@ -55,8 +57,9 @@ impl Group {
     }
 
     /// Its rows, oldest first, and none left. Times alone cannot order them: an answer has the second of its question,
-    /// so rows of one time keep the order of the table, turned round where that has the newest first.
-    pub(crate) fn take(&mut self, newest_first: bool) -> Vec<(u64, Record)> {
+    /// so rows of one time keep the order of the table, turned round where that has the newest first. The second part says whether
+    /// the table has them neither oldest first nor newest first.
+    pub(crate) fn take(&mut self, newest_first: bool) -> (Vec<(u64, Record)>, bool) {
         let mut rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
         let mut dated = rows.iter().filter_map(|(_, record)| record.time).map(|time| time.micros);
@@ -68,6 +71,7 @@ impl Group {
         if reversed {
             rows.reverse();
         }
+        let contradicted = contradicts(rows.iter().map(|(_, record)| record.time.map(|time| time.micros)));
         // A row without a time stays behind the one before it.
         let mut before = i64::MIN;
         let mut keyed: Vec<(i64, (u64, Record))> = Vec::with_capacity(rows.len());
@@ -76,7 +80,7 @@ impl Group {
             keyed.push((before, (place, record)));
         }
         keyed.sort_by_key(|(time, _)| *time);
-        keyed.into_iter().map(|(_, row)| row).collect()
+        (keyed.into_iter().map(|(_, row)| row).collect(), contradicted)
     }
 }
 
@@ -107,7 +111,7 @@ mod tests {
     }
 
     fn order(mut group: Group, newest_first: bool) -> Vec<u64> {
-        group.take(newest_first).into_iter().map(|(place, _)| place).collect()
+        group.take(newest_first).0.into_iter().map(|(place, _)| place).collect()
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Reads one export: each table from its first row to its last, a conversation in memory at a time.
 
-use satchel_importer::{Bundle, ImportError, Importer as _, Reader, RecordKind, Sink, Summary};
+use satchel_importer::{
+    Bundle, ImportError, Importer as _, Reader, RecordKind, Sink, Summary, order::SORTED,
+};
 
 use crate::{
     Copilot,
@@ -115,11 +117,14 @@ impl Run<'_> {
         if self.group.is_empty() {
             return Ok(());
         }
-        let rows = self.group.take(self.newest_first);
+        let (rows, sorted) = self.group.take(self.newest_first);
         let layout = self.table.columns.layout;
         let titled = rows.first().is_some_and(|(_, record)| record.titled(layout));
         let grouped_by = if titled { "title" } else { "time" };
         let (conversation, messages) = map::conversation(rows, grouped_by, self.version, self.path);
+        if sorted {
+            sink.warn(&conversation.locator, SORTED);
+        }
         sink.conversation(&conversation, &messages)
     }
 }

@@ -6,7 +6,7 @@ use satchel_importer::{
     Arena, Bundle, Conversation, Element, ImportError, Leftover, Message, RecordKind, Sink,
     address::unsigned_json,
     json::{Object, Value},
-    names, natural_key,
+    names, natural_key, order,
     tree::{Link, Parent, Tree},
 };
 
@@ -137,6 +137,10 @@ impl<'a> Prompt<'a> {
         let first = chunks.iter().find_map(|(_, chunk)| chunk.first_words());
         let conversation = self.conversation(first, model, scene);
         let place = |index: usize| format!("{}.chunkedPrompt.chunks[{index}]", scene.locator);
+        let in_a_line = chunks.iter().all(|(_, chunk)| chunk.branch_parent.is_none());
+        if in_a_line && order::contradicts(chunks.iter().map(|(_, chunk)| chunk.time())) {
+            sink.warn(scene.locator, order::KEPT);
+        }
         let messages = messages(chunks, model, scene, |index, warning| sink.warn(&place(index), warning));
         sink.conversation(&conversation, &messages)?;
         for (index, reason) in skipped {

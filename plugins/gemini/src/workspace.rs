@@ -7,7 +7,7 @@ use satchel_importer::{
     Leftover, Message, Part, RecordKind, Role, Sink,
     address::{is_uri, unsigned, unsigned_json},
     json::{Object, Value, items, objects},
-    names, natural_key,
+    names, natural_key, order,
 };
 
 use crate::{files, private};
@@ -96,6 +96,10 @@ impl<'a> Chat<'a> {
             locator: Cow::Owned(scene.locator.to_owned()),
             ..Conversation::default()
         };
+        // `turn_last_modified` says when a turn was changed last, so it orders nothing.
+        if order::contradicts(messages.iter().map(|message| message.created_at)) {
+            sink.warn(scene.locator, order::KEPT);
+        }
         sink.conversation(&conversation, &messages)?;
         for (index, reason) in skipped {
             let locator = format!("{}.conversation_turns[{index}]", scene.locator);

@@ -7,7 +7,6 @@ mod map;
 mod media;
 mod memory;
 mod owner;
-mod project;
 mod raw;
 mod run;
 

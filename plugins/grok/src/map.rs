@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Arena, Conversation, Message, Participant, Role, address::unsigned_json, natural_key,
+    Arena, Conversation, Message, Participant, Role, address::unsigned_json, natural_key, order::SORTED,
     tree::SIBLING_NUMBER,
 };
 
-use crate::{assets::Assets, owner::Owner, raw};
+use crate::{assets::Assets, raw};
 
 mod calls;
 mod cards;
@@ -25,7 +25,6 @@ use order::Node;
 pub(crate) struct Context<'c> {
     /// The format's version.
     pub(crate) version: &'static str,
-    pub(crate) owner: &'c Owner,
     pub(crate) assets: &'c Assets<'c>,
 }
 
@@ -49,6 +48,7 @@ pub(crate) fn records<'a>(
     if !raw.known || (raw.key().is_none() && raw.responses.is_empty()) {
         return Err("it is no conversation: it has neither an id nor responses");
     }
+    let sorted = order::put_in_order(&mut raw.responses);
     let key = raw.key().map_or_else(|| Cow::Owned(natural(&raw)), Cow::Borrowed);
     let place = |index: usize| format!("{locator}.responses[{index}]");
     let (responses, gaps) = (std::mem::take(&mut raw.responses), std::mem::take(&mut raw.gaps));
@@ -57,6 +57,9 @@ pub(crate) fn records<'a>(
     skipped.extend(repeated.into_iter().map(|index| (place(index), "another response has the same id")));
     let order::Links { parents, cut, numbers } = order::links(&nodes);
     let mut warnings = Vec::new();
+    if sorted {
+        warnings.push((locator.to_owned(), SORTED));
+    }
     for node in cut.iter().filter_map(|at| nodes.get(*at)) {
         warnings.push((place(node.raw.index), "its parents lead back to it; it is read as a root"));
     }
@@ -94,14 +97,11 @@ fn conversation<'a>(
     if let (Some(dangling), None) = (raw.leaf, current) {
         raw.rest.add_text("leaf_response_id", dangling);
     }
-    let account = raw.account.map(|account| Cow::Owned(account.to_owned())).or_else(|| {
-        let owner = context.owner.id.as_deref();
-        owner.map(|owner| Cow::Owned(owner.to_owned()))
-    });
+    let account = raw.account.map(Cow::Borrowed);
     Conversation {
         id: key,
         provider_conversation_id: raw.key().map(Cow::Borrowed),
-        participants: account.as_deref().map(|account| person(account, context.owner)).into_iter().collect(),
+        participants: account.clone().map(person).into_iter().collect(),
         account,
         export_format_version: Some(context.version.into()),
         title: raw.title.filter(|title| !title.trim().is_empty()).map(Cow::Borrowed),
@@ -114,14 +114,9 @@ fn conversation<'a>(
     }
 }
 
-/// The person of an account; the name is known of the owner alone.
-pub(crate) fn person<'a>(account: &str, owner: &Owner) -> Participant<'a> {
-    let name = owner.name.clone().filter(|_| owner.id.as_deref().is_none_or(|id| id == account));
-    Participant {
-        role: Role::User,
-        name: name.map(Cow::Owned),
-        provider_id: Some(Cow::Owned(account.to_owned())),
-    }
+/// The person of an account. The name stands in another file, which may not have come.
+pub(crate) fn person(account: Cow<'_, str>) -> Participant<'_> {
+    Participant { role: Role::User, name: None, provider_id: Some(account) }
 }
 
 /// A key made of what later exports of the same conversation hold too; a title can be changed, so it counts only where

@@ -71,11 +71,11 @@ pub(crate) fn read<'a>(
         raw_metadata: post.rest.take_json(arena).map(unsigned_json),
         ..Message::default()
     });
-    let account = post.account.or(context.owner.id.as_deref()).map(|account| Cow::Owned(account.to_owned()));
+    let account = post.account.map(Cow::Borrowed);
     let conversation = Conversation {
         id,
         provider_conversation_id: post.id.map(Cow::Borrowed),
-        participants: account.as_deref().map(|account| person(account, context.owner)).into_iter().collect(),
+        participants: account.clone().map(person).into_iter().collect(),
         account,
         export_format_version: Some(context.version.into()),
         created_at: post.created,

@@ -31,8 +31,6 @@ struct Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Taken,
-    /// Nothing in it is a memory.
-    Without,
     /// It should hold a memory and cannot be read.
     Skipped(&'static str),
 }
@@ -43,23 +41,28 @@ struct Source<'a> {
     id: Option<&'a str>,
     text: Option<&'a str>,
     account: Option<&'a str>,
+    /// Kept in `rest` too.
+    name: Option<&'a str>,
     rest: Leftover<'a>,
 }
 
 impl Found {
-    /// Takes `custom_personality` of one item of `projects`.
+    /// Takes `custom_personality` of one item of `projects`, else its name: what a project offers is kept with either.
     pub(crate) fn project(&mut self, json: &mut Parser<'_>, locator: &str) -> Result<Outcome, JsonError> {
         let Some(project) = Source::read(json, &["workspace_id", "id"], &["custom_personality"])? else {
             return Ok(Outcome::Skipped("it is not an object"));
         };
-        let Some(text) = project.words() else {
-            return Ok(Outcome::Without);
+        let (series, mut item, locator) = match (project.words(), project.name) {
+            (Some(text), _) => {
+                let item = Item::new(text, MemoryType::Instruction);
+                ("project_personality", item, format!("{locator}.custom_personality"))
+            }
+            (None, Some(name)) => ("project", Item::new(name, MemoryType::Project), locator.to_owned()),
+            (None, None) => return Ok(Outcome::Skipped("the project has neither instructions nor a name")),
         };
         let Some(id) = project.id else { return Ok(Outcome::Skipped("the project has no workspace_id")) };
-        let mut item = Item::new(text, MemoryType::Instruction);
         item.scope = Some(format!("project:{id}"));
-        let locator = format!("{locator}.custom_personality");
-        Ok(self.push(format!("project_personality/{id}"), item, project, locator))
+        Ok(self.push(format!("{series}/{id}"), item, project, locator))
     }
 
     /// Takes the request of one item of `tasks`.
@@ -111,6 +114,8 @@ impl<'a> Source<'a> {
                 it.id = rest.words(key, json)?;
             } else if it.text.is_none() && texts.contains(&key) {
                 it.text = rest.words(key, json)?;
+            } else if key == "name" {
+                it.name = rest.keep_and_read(key, json)?.words().filter(|name| !name.trim().is_empty());
             } else if key == "user_id" {
                 it.account = rest.words(key, json)?;
             } else {

@@ -1,7 +1,8 @@
 //! Reads one export: whose it is, then its conversations, media, projects and tasks in the order of the file.
 
 use satchel_importer::{
-    Bundle, Element, ImportError, Importer as _, JsonArray, JsonLists, RecordKind, Sink, Summary,
+    AccountRecord, Bundle, Element, ImportError, Importer as _, JsonArray, JsonLists, RecordKind, Sink,
+    Summary,
 };
 
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
     media,
     memory::{Found, Outcome},
     owner::Owner,
-    project, raw,
+    raw,
 };
 
 /// The lists of the main file, in the order of [`Reading::element`].
@@ -42,9 +43,9 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
 }
 
 fn read(export: &Export, version: &'static str, bundle: &Bundle, sink: &mut Sink) -> Result<(), ImportError> {
-    let owner = read_beside(export, bundle, sink)?;
+    read_beside(export, bundle, sink)?;
     let assets = Assets::new(bundle, &export.beside);
-    let context = Context { version, owner: &owner, assets: &assets };
+    let context = Context { version, assets: &assets };
     let mut reading = Reading { context: &context, found: Found::default(), newest: None, account: None };
     if export.wrapped {
         let lists = JsonLists::new(&export.main, &LISTS);
@@ -59,8 +60,7 @@ fn read(export: &Export, version: &'static str, bundle: &Bundle, sink: &mut Sink
         JsonArray::new(&export.main)
             .each(bundle, sink, |element, sink| reading.conversation(&element, sink))?;
     }
-    let account = owner.id.clone().or(reading.account);
-    let evidence = reading.found.evidence(reading.newest, account.as_deref());
+    let evidence = reading.found.evidence(reading.newest, reading.account.as_deref());
     if !evidence.is_empty() {
         sink.evidence(&evidence)?;
     }
@@ -68,13 +68,15 @@ fn read(export: &Export, version: &'static str, bundle: &Bundle, sink: &mut Sink
     Ok(())
 }
 
-/// Reads whose export it is, and says which files are left aside.
-fn read_beside(export: &Export, bundle: &Bundle, sink: &mut Sink) -> Result<Owner, ImportError> {
-    let mut owner = Owner::default();
+/// Reads whose export it is, and says which files are left aside. No record depends on them: they may be missing.
+fn read_beside(export: &Export, bundle: &Bundle, sink: &mut Sink) -> Result<(), ImportError> {
     for (kind, path) in &export.beside {
         match kind {
             Kind::Account => {
-                owner = Owner::read(bundle, path, sink)?;
+                let owner = Owner::read(bundle, path, sink)?;
+                if let Some(id) = owner.id {
+                    sink.account(&AccountRecord { id, name: owner.name, locator: path.clone() })?;
+                }
                 sink.warn(path, ACCOUNT);
             }
             Kind::Billing => sink.warn(path, PRIVATE),
@@ -82,7 +84,7 @@ fn read_beside(export: &Export, bundle: &Bundle, sink: &mut Sink) -> Result<Owne
             Kind::Json | Kind::Asset => {}
         }
     }
-    Ok(owner)
+    Ok(())
 }
 
 fn report_unused(assets: &Assets<'_>, sink: &mut Sink) {
@@ -108,18 +110,9 @@ impl Reading<'_> {
         match list {
             0 => self.conversation(element, sink),
             1 => self.media(element, sink),
-            2 => match self.found.project(&mut element.parser(), &element.locator())? {
-                Outcome::Without => self.project(element, sink),
-                outcome => settle(outcome),
-            },
+            2 => settle(self.found.project(&mut element.parser(), &element.locator())?),
             _ => settle(self.found.task(&mut element.parser(), &element.locator())?),
         }
-    }
-
-    fn project(&self, element: &Element<'_>, sink: &mut Sink) -> Result<(), ImportError> {
-        let project = project::read(&mut element.parser(), self.context, &element.locator())?
-            .ok_or_else(|| ImportError::malformed("the project has neither an id nor a name"))?;
-        sink.conversation(&project, &[])
     }
 
     fn conversation(&mut self, element: &Element<'_>, sink: &mut Sink) -> Result<(), ImportError> {
@@ -153,7 +146,7 @@ impl Reading<'_> {
 
 fn settle(outcome: Outcome) -> Result<(), ImportError> {
     match outcome {
-        Outcome::Taken | Outcome::Without => Ok(()),
+        Outcome::Taken => Ok(()),
         Outcome::Skipped(reason) => Err(ImportError::malformed(reason)),
     }
 }

@@ -2,9 +2,12 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use satchel_importer::{Content, Conversation, Leftover, Message, Participant, Role, natural_key};
+use satchel_importer::{Content, Conversation, Leftover, Message, Participant, Role, natural_key, order};
 
 use crate::raw;
+
+/// The warning where messages have numbers that contradict their times.
+const NUMBERED: &str = "the numbers of its messages contradict their times; they are read by number";
 
 /// The key of a conversation: its id, else what later exports of it hold too.
 pub(crate) fn key<'a>(raw: &raw::Conversation<'a>) -> Cow<'a, str> {
@@ -41,12 +44,16 @@ pub(crate) fn conversation<'a>(
     }
 }
 
-/// Puts messages into the order of their numbers; where those do not tell, they stay in that of the list.
-pub(crate) fn sort(messages: &mut [raw::Message<'_>]) {
+/// Puts messages into the order of their numbers, else of their times; the warning where they disagree.
+pub(crate) fn sort(messages: &mut Vec<raw::Message<'_>>) -> Option<&'static str> {
     let numbers: BTreeSet<u64> = messages.iter().filter_map(|message| message.index).collect();
     if numbers.len() == messages.len() {
         messages.sort_by_key(|message| message.index);
+        let contradicted = order::contradicts(messages.iter().map(|message| message.created));
+        return contradicted.then_some(NUMBERED);
     }
+    let said = |message: &raw::Message<'_>| (role(message.role, &mut Leftover::default()).0, message.created);
+    order::sort_by_time(messages, said).then_some(order::SORTED)
 }
 
 /// Maps messages one after the other; each answers the one before.

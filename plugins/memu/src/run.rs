@@ -276,6 +276,9 @@ fn emit(
     locator: &str,
     sink: &mut Sink,
 ) -> Result<(), ImportError> {
+    if let Some(warning) = map::sort(&mut raw.messages) {
+        sink.warn(locator, warning);
+    }
     let key = map::key(&raw);
     let mut messages = std::mem::take(&mut raw.messages);
     match raw.listing {
@@ -290,7 +293,6 @@ fn emit(
     for (at, reason) in gaps {
         sink.skip(RecordKind::Message, &place(at), reason)?;
     }
-    map::sort(&mut messages);
     let mut chain = map::Chain::default();
     for chunk in messages.chunks_mut(CHUNK) {
         let mut mapped = Vec::with_capacity(chunk.len());

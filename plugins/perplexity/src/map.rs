@@ -6,6 +6,7 @@ use satchel_importer::{
     Attachment, AttachmentKind, Content, Conversation, Message, RecordKind, Role, Source,
     address::{unsigned, unsigned_json},
     natural_key,
+    order::{SORTED, sort_by_time},
 };
 
 use crate::raw::{Thread, Turn};
@@ -16,34 +17,36 @@ pub(crate) struct Records<'a> {
     pub(crate) messages: Vec<Message<'a>>,
     /// What was left out: kind, place, reason.
     pub(crate) skipped: Vec<(RecordKind, String, &'static str)>,
+    /// What was read otherwise than it stood: place, message.
+    pub(crate) warnings: Vec<(String, &'static str)>,
 }
 
 /// Maps one thread that stands at `locator`.
 pub(crate) fn thread<'a>(mut thread: Thread<'a>, version: &'static str, locator: &str) -> Records<'a> {
     let mut turns = std::mem::take(&mut thread.turns);
-    // Turns of one time, and those without one, keep the order of the file.
-    let mut before = i64::MIN;
-    let mut times: Vec<i64> = Vec::with_capacity(turns.len());
-    for turn in &turns {
-        before = turn.created.unwrap_or(before);
-        times.push(before);
-    }
-    let mut order: Vec<(i64, Turn<'a>)> = times.into_iter().zip(turns.drain(..)).collect();
-    order.sort_by_key(|(time, _)| *time);
+    // A turn is a question with its answer, so those of one time keep the order of the file.
+    let sorted = sort_by_time(&mut turns, |turn| (Role::User, turn.created));
 
     let place = |at: usize| format!("{locator}.{}[{at}]", thread.list);
-    let mut records =
-        Records { conversation: Conversation::default(), messages: Vec::new(), skipped: Vec::new() };
+    let mut records = Records {
+        conversation: Conversation::default(),
+        messages: Vec::new(),
+        skipped: Vec::new(),
+        warnings: Vec::new(),
+    };
     records.skipped.extend(thread.gaps.iter().map(|(at, reason)| (RecordKind::Message, place(*at), *reason)));
-    let moments = || order.iter().flat_map(|(_, turn)| [turn.created, turn.updated]).flatten();
+    if sorted {
+        records.warnings.push((locator.to_owned(), SORTED));
+    }
+    let moments = || turns.iter().flat_map(|turn| [turn.created, turn.updated]).flatten();
     let (created, updated) = (thread.created.or(moments().min()), thread.updated.or(moments().max()));
-    let first = order.first().and_then(|(_, turn)| turn.query);
+    let first = turns.first().and_then(|turn| turn.query);
     let id = thread.id.map_or_else(
         || natural_key(&[thread.title, created.map(|time| time.to_string()).as_deref(), first]).into(),
         Cow::Borrowed,
     );
     let mut seen = BTreeSet::new();
-    for (_, turn) in order {
+    for turn in turns {
         let (at, id) = (turn.place, key(&turn));
         if turn.query.is_none_or(str::is_empty) && turn.answer.as_deref().is_none_or(str::is_empty) {
             records.skipped.push((RecordKind::Message, place(at), "it has neither a question nor an answer"));

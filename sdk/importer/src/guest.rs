@@ -4,12 +4,12 @@ use std::{marker::PhantomData, panic, sync::Once};
 
 use bindings::{
     exports::satchel::importer::plugin,
-    satchel::importer::{files, log, memo, sink},
+    satchel::importer::{accounts, files, log, memo, sink},
 };
 
 use crate::{
-    Arena, Bundle, Conversation, EmbeddingRecord, Entry, ErrorKind, Evidence, ImportError, Importer, Message,
-    RecordKind, RelationRecord, Sink,
+    AccountRecord, Arena, Bundle, Conversation, EmbeddingRecord, Entry, ErrorKind, Evidence, ImportError,
+    Importer, Message, RecordKind, RelationRecord, Sink,
 };
 
 mod lower;
@@ -136,6 +136,11 @@ impl Target {
 
     pub(crate) fn embeddings(&mut self, embeddings: &[EmbeddingRecord]) -> Answer {
         self.call(|arena| sink::emit_embeddings(lower_memory::embeddings(embeddings, arena)))
+    }
+
+    pub(crate) fn account(&mut self, account: &AccountRecord) -> Answer {
+        let AccountRecord { id, name, locator } = account;
+        answer(accounts::emit_account(accounts::Account { id, name: name.as_deref(), locator }))
     }
 
     pub(crate) fn skip(&mut self, kind: RecordKind, locator: &str, reason: &str) -> Answer {

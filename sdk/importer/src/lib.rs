@@ -7,6 +7,7 @@ pub mod address;
 pub mod array;
 pub mod json;
 pub mod names;
+pub mod order;
 pub mod sniff;
 pub mod tree;
 
@@ -50,7 +51,7 @@ pub use lanes::same_text;
 /// The PAM model; evidence, relations and embeddings are emitted as its records.
 pub use satchel_pam as pam;
 pub use satchel_pam::record::{
-    Claim, Edit, EmbeddingRecord, Evidence, Item, Line, RecordKind, RelationRecord,
+    AccountRecord, Claim, Edit, EmbeddingRecord, Evidence, Item, Line, RecordKind, RelationRecord,
 };
 pub use sink::Sink;
 

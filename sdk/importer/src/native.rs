@@ -15,8 +15,8 @@ use satchel_pam::{
 };
 
 use crate::{
-    Bundle, Conversation, EmbeddingRecord, Entry, ErrorKind, Evidence, ImportError, Message, RecordKind,
-    RelationRecord, Sink, ToolInput, emit,
+    AccountRecord, Bundle, Conversation, EmbeddingRecord, Entry, ErrorKind, Evidence, ImportError, Message,
+    RecordKind, RelationRecord, Sink, ToolInput, emit,
 };
 
 /// Folders deeper than this are not walked: a folder can hold itself by a link.
@@ -246,6 +246,10 @@ impl Target {
 
     pub(crate) fn embeddings(&mut self, embeddings: &[EmbeddingRecord]) -> Answer {
         self.take(embeddings.iter().cloned().map(Line::Embedding))
+    }
+
+    pub(crate) fn account(&mut self, account: &AccountRecord) -> Answer {
+        self.take([Line::Account(account.clone())])
     }
 
     pub(crate) fn skip(&mut self, kind: RecordKind, locator: &str, reason: &str) -> Answer {

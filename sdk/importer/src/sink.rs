@@ -1,8 +1,8 @@
 //! Where records go.
 
 use crate::{
-    Content, Conversation, EmbeddingRecord, Evidence, ImportError, Message, RecordKind, RelationRecord,
-    backend,
+    AccountRecord, Content, Conversation, EmbeddingRecord, Evidence, ImportError, Message, RecordKind,
+    RelationRecord, backend,
 };
 
 /// Text and metadata of messages that cross the sandbox in one call, in bytes. The host takes 64 MiB a call; smaller
@@ -59,6 +59,12 @@ impl Sink {
     /// Vectors of items, by their keys.
     pub fn embeddings(&mut self, embeddings: &[EmbeddingRecord]) -> Result<(), ImportError> {
         self.target.embeddings(embeddings)
+    }
+
+    /// An account whose export it is, where the files say so beside the records. The host keeps it with the import: never make a
+    /// conversation of it, and never take mail addresses or telephone numbers.
+    pub fn account(&mut self, account: &AccountRecord) -> Result<(), ImportError> {
+        self.target.account(account)
     }
 
     /// A record of the source that is not emitted, and why; it is counted as found and skipped.

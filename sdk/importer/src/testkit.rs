@@ -18,10 +18,12 @@ mod endure;
 mod fields;
 mod recall;
 pub mod round;
+mod threads;
 
 pub use difference::first_difference;
 pub use endure::{BETWEEN_FILES, Flaw, endure, files, replay};
 pub use fields::{Emitted, FieldTable, Rule};
+pub use threads::{Threads, threads};
 
 /// What an importer made of one fixture.
 #[derive(Clone, Debug, PartialEq)]

@@ -26,6 +26,8 @@ pub enum Line {
     Relation(RelationRecord),
     /// A vector of an item.
     Embedding(EmbeddingRecord),
+    /// Whose export it is.
+    Account(AccountRecord),
     /// A record that was found and left out.
     Skip(Skip),
     /// Something read otherwise than it stood.
@@ -374,6 +376,19 @@ pub enum RecordKind {
     Memory,
     /// A file of the export.
     File,
+}
+
+/// An account at the provider whose export it is. It is no conversation and no memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccountRecord {
+    /// The provider's id, the same as in [`ConversationRecord::account`].
+    pub id: String,
+    /// What the person is called there; never a mail address or a telephone number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Where it stood.
+    pub locator: String,
 }
 
 /// A record of the source that was found and left out.

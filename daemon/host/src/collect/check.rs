@@ -9,8 +9,8 @@ mod item;
 use satchel_pam::{
     conversation::Attachment,
     record::{
-        AttachmentRecord, Claim, ConversationRecord, Edit, EmbeddingRecord, Evidence, MessageRecord,
-        RelationRecord, Source,
+        AccountRecord, AttachmentRecord, Claim, ConversationRecord, Edit, EmbeddingRecord, Evidence,
+        MessageRecord, RelationRecord, Source,
     },
 };
 
@@ -205,6 +205,29 @@ pub(super) fn relation(record: &mut RelationRecord, notes: &mut Notes) -> Result
     notes.confidence("confidence", &mut record.confidence);
     notes.time("created_at", &mut record.created_at);
     Ok(())
+}
+
+/// Addresses and telephone numbers say where a person is reached; nothing needs them, so they are not kept.
+pub(super) fn account(record: &mut AccountRecord, notes: &mut Notes) -> Result<(), Fault> {
+    record.locator = text::cleaned(std::mem::take(&mut record.locator));
+    required_id("id", &record.id)?;
+    if is_contact(&record.id) {
+        return Err(Fault("its id is a mail address or a telephone number".to_owned()));
+    }
+    notes.label("name", &mut record.name);
+    if record.name.as_deref().is_some_and(is_contact) {
+        notes.left_out("name", "is a mail address or a telephone number");
+        record.name = None;
+    }
+    record.name = record.name.take().map(text::cleaned).filter(|name| !name.trim().is_empty());
+    Ok(())
+}
+
+/// Whether a text is a mail address or a telephone number.
+fn is_contact(text: &str) -> bool {
+    let mail = text.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.'));
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    mail || (text.starts_with('+') && digits > 6 && !text.bytes().any(|byte| byte.is_ascii_alphabetic()))
 }
 
 pub(super) fn embedding(record: &mut EmbeddingRecord, notes: &mut Notes) -> Result<(), Fault> {

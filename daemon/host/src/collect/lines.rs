@@ -35,6 +35,7 @@ impl Collector<'_> {
             Ok(Line::Evidence(record)) => self.evidence([(record, Notes::default())].into_iter()),
             Ok(Line::Relation(record)) => self.relations([record].into_iter()),
             Ok(Line::Embedding(record)) => self.embeddings([record].into_iter()),
+            Ok(Line::Account(account)) => self.account(account),
             Ok(Line::Skip(skip)) => self.skip(skip),
             Ok(Line::Warning(warning)) => self.warn(warning),
             Err(error) => self.skip(Skip {

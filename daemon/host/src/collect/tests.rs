@@ -50,6 +50,7 @@ fn short(emitted: Emitted) -> String {
         Emitted::Conversation(conversation) => {
             format!("{}:{}", conversation.id, conversation.messages.len())
         }
+        Emitted::Account(account) => format!("account {} {:?}", account.id, account.name),
         Emitted::Skip(skip) => format!("skip {}: {}", skip.locator, skip.reason),
         Emitted::Warning(warning) => format!("warning {}: {}", warning.locator, warning.message),
         Emitted::Progress { done, total } => format!("{done} of {total}"),
@@ -172,6 +173,46 @@ fn lines_are_records_and_broken_ones_are_skipped() {
     assert_eq!(delivered[2], "c:1");
     assert_eq!(summary.skipped.get(&RecordKind::Conversation), Some(&1));
     assert_eq!(summary.skipped.get(&RecordKind::File), Some(&1));
+}
+
+#[test]
+fn accounts_are_no_records_and_hold_no_address() {
+    let lines = [
+        r#"{"account":{"id":"a","name":"Ana\u001b Example","locator":"users.json[0]"}}"#,
+        r#"{"account":{"id":"b","name":"ana@example.invalid","locator":"users.json[1]"}}"#,
+        r#"{"account":{"id":"c","name":"+49 30 1234567","locator":"users.json[2]"}}"#,
+        r#"{"account":{"id":"ana@example.invalid","locator":"users.json[3]"}}"#,
+        r#"{"account":{"id":"","locator":"users.json[4]"}}"#,
+    ]
+    .join("\n");
+    let (delivered, summary) =
+        collected(&Limits::default(), |collector| collector.json_lines(lines.as_bytes()));
+    let expected = [
+        "account a Some(\"Ana Example\")",
+        "warning users.json[1]: name is a mail address or a telephone number; it is left out",
+        "account b None",
+        "warning users.json[2]: name is a mail address or a telephone number; it is left out",
+        "account c None",
+        "skip users.json[3]: its id is a mail address or a telephone number",
+        "skip users.json[4]: its id is empty",
+    ];
+    assert_eq!(delivered, expected);
+    assert_eq!((summary.conversations, summary.evidence), (0, 0));
+}
+
+#[test]
+fn a_piece_that_says_whose_export_it_is_is_not_remembered() {
+    let noted = |account: bool| {
+        let (delivered, _) = collected(&Limits::default(), |collector| {
+            collector.piece();
+            if account {
+                collector.json_lines(br#"{"account":{"id":"a","locator":"l"}}"#);
+            }
+            collector.noted([0; 32], Vec::new());
+        });
+        delivered.iter().any(|delivery| delivery.starts_with("Noted"))
+    };
+    assert_eq!((noted(false), noted(true)), (true, false));
 }
 
 #[test]

@@ -25,6 +25,11 @@ pub(in crate::cli) fn render(import: &Import, calendar: &Calendar, look: Look) -
             textwrap::Options::new(look.text_columns()).initial_indent("  ").subsequent_indent("  ");
         text::append(&mut out, format_args!("{}\n", textwrap::fill(&text::clean(&import.reason), options)));
     }
+    for account in &import.accounts {
+        let name = account.name.as_deref().map(|name| format!("{} · ", text::one_line(name)));
+        let line = format!("of {}{}", name.unwrap_or_default(), text::one_line(&account.id));
+        text::append(&mut out, format_args!("  {}\n", look.paint(Paint::Dim, &line)));
+    }
     if let Some(table) = counts(import) {
         out.push('\n');
         for line in table.render(look).lines() {
@@ -204,7 +209,7 @@ fn kind_word(kind: i32, n: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use satchel_proto::v1::{IssueKind, RevisionRange};
+    use satchel_proto::v1::{ImportAccount, IssueKind, RevisionRange};
 
     use super::*;
     use crate::cli::time;
@@ -273,6 +278,17 @@ mod tests {
     user.json: has no id
 ";
         assert_eq!(plain(&import()), expected);
+    }
+
+    #[test]
+    fn a_receipt_names_whose_export_it_is() {
+        let account = |id: &str, name: Option<&str>| ImportAccount {
+            id: id.to_owned(),
+            name: name.map(ToOwned::to_owned),
+        };
+        let accounts = vec![account("0b1c", Some("Ana \u{1b}[2JExample")), account("77d2", None)];
+        let shown = plain(&Import { accounts, ..import() });
+        assert!(shown.contains("\n  of Ana \\u{1b}[2JExample · 0b1c\n  of 77d2\n"), "{shown}");
     }
 
     #[test]

@@ -62,6 +62,21 @@ pub(crate) struct Import<'a> {
     /// Of a dry run over PAM documents, the first 1,000.
     pub differences: Vec<Difference<'a>>,
     pub differences_total: u64,
+    /// Whose export it is; empty in lists.
+    pub accounts: Vec<Account<'a>>,
+}
+
+/// An account at the provider.
+#[derive(Debug, Serialize)]
+pub(crate) struct Account<'a> {
+    pub id: &'a str,
+    pub name: Option<&'a str>,
+}
+
+impl<'a> Account<'a> {
+    fn new(account: &'a v1::ImportAccount) -> Self {
+        Self { id: &account.id, name: account.name.as_deref() }
+    }
 }
 
 /// A memory that would change.
@@ -119,6 +134,7 @@ impl<'a> Import<'a> {
             finished_at: when(import.finished_at.as_ref()),
             differences: import.differences.iter().map(Difference::new).collect(),
             differences_total: import.differences_total,
+            accounts: import.accounts.iter().map(Account::new).collect(),
         }
     }
 }

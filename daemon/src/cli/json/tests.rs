@@ -82,6 +82,7 @@ fn an_import_has_the_keys_of_its_contract() {
             "finished_at",
             "differences",
             "differences_total",
+            "accounts",
         ]
     );
     assert_eq!(keys(&one.conversations), ["found", "new", "updated", "unchanged", "skipped"]);

@@ -12,7 +12,7 @@ use crate::{
     grpc::call::PAGE_BYTES,
     ingest::{
         JobView, Phase,
-        receipt::{Counts, Difference, DifferenceKind, ImportRecord, ImportStatus},
+        receipt::{Account, Counts, Difference, DifferenceKind, ImportRecord, ImportStatus},
         undo::Effect,
     },
 };
@@ -163,6 +163,16 @@ pub fn difference_from_wire(wire: v1::MemoryDifference) -> Result<Difference, Wi
     Ok(Difference { id, kind: difference_kind_from_wire("kind", kind)?, held, came })
 }
 
+fn account_to_wire(account: Account) -> v1::ImportAccount {
+    let Account { id, name } = account;
+    v1::ImportAccount { id, name }
+}
+
+fn account_from_wire(wire: v1::ImportAccount) -> Account {
+    let v1::ImportAccount { id, name } = wire;
+    Account { id, name }
+}
+
 /// Shows a receipt; long texts are cut.
 #[must_use]
 pub fn import_to_wire(record: ImportRecord) -> v1::Import {
@@ -195,6 +205,7 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         dry_run,
         differences,
         differences_found,
+        accounts,
     } = record;
     v1::Import {
         id,
@@ -224,6 +235,7 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         bytes,
         differences: differences.into_iter().map(difference_to_wire).collect(),
         differences_total: differences_found,
+        accounts: accounts.into_iter().map(account_to_wire).collect(),
     }
 }
 
@@ -261,6 +273,7 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         differences,
         differences_total,
         embeddings,
+        accounts,
     } = wire;
     let given = |text: String| (!text.is_empty()).then_some(text);
     Ok(ImportRecord {
@@ -292,6 +305,7 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         dry_run,
         differences: differences.into_iter().map(difference_from_wire).collect::<Result<_, _>>()?,
         differences_found: differences_total,
+        accounts: accounts.into_iter().map(account_from_wire).collect(),
     })
 }
 
@@ -299,7 +313,13 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
 #[must_use]
 pub fn light_import_to_wire(record: ImportRecord) -> v1::Import {
     let more_skipped = !record.skipped.is_empty() || record.issue_pages > 0;
-    let light = ImportRecord { skipped: Vec::new(), warnings: Vec::new(), differences: Vec::new(), ..record };
+    let light = ImportRecord {
+        skipped: Vec::new(),
+        warnings: Vec::new(),
+        differences: Vec::new(),
+        accounts: Vec::new(),
+        ..record
+    };
     v1::Import { more_skipped, ..import_to_wire(light) }
 }
 

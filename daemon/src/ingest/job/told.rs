@@ -110,6 +110,7 @@ impl Task {
             dry_run: self.request.dry_run,
             differences: Vec::new(),
             differences_found: 0,
+            accounts: Vec::new(),
         }
     }
 

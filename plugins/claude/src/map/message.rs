@@ -24,7 +24,17 @@ pub(super) struct Mapped<'a> {
     /// Documents that stand in its text.
     pub(super) written: Vec<Written<'a>>,
     pub(super) injected: Vec<Injected<'a>>,
+    /// Its blocks have no words, so the flat text is read.
+    pub(super) flat: bool,
 }
+
+/// The warning where the flat text speaks for blocks.
+pub(super) const FLAT: &str = "its blocks have no words that can be read; its `text` is read instead";
+/// What the flat text holds in the place of a block that its writer did not know.
+const PLACEHOLDER: &str = "This block is not supported on your current device yet.";
+/// Types of blocks that hold something else than words.
+const WORDLESS: [&str; 6] =
+    ["token_budget", "tool_use", "tool_result", "image", "document", "injected_prompt_block"];
 
 /// A prompt that the provider put in.
 pub(crate) struct Injected<'a> {
@@ -71,15 +81,17 @@ pub(super) fn map<'a>(
 ) -> Mapped<'a> {
     let mut speech =
         Speech { id: id.clone(), uuid: raw.uuid, created: raw.created, parent, ..Speech::default() };
-    speech.role = raw.sender.and_then(role).unwrap_or(Role::Assistant);
-    if let Some(sender) = raw.sender.filter(|sender| role(sender).is_none()) {
-        raw.rest.add_text("sender", sender);
+    speech.role = raw.speaker().and_then(role).unwrap_or(Role::Assistant);
+    for (key, speaker) in [("sender", raw.sender), ("role", raw.role)] {
+        if let Some(unknown) = speaker.filter(|speaker| role(speaker).is_none()) {
+            raw.rest.add_text(key, unknown);
+        }
     }
     let blank = raw.blocks.is_empty();
     for (index, block) in std::mem::take(&mut raw.blocks).into_iter().enumerate() {
         speech.add(index, block, arena);
     }
-    speech.take_flat_text(blank, &mut raw);
+    let flat = speech.take_flat_text(blank, &mut raw);
     speech.attachments.append(&mut speech.finds.images);
     let files = files::attachments(raw.attachments, raw.files, speech.attachments);
     for (key, kept) in
@@ -112,7 +124,7 @@ pub(super) fn map<'a>(
         ..Message::default()
     };
     let (before, written, injected) = (speech.before, speech.written, speech.injected);
-    Mapped { before, message, traces, written, injected }
+    Mapped { before, message, traces, written, injected, flat }
 }
 
 /// What the blocks of a message come to.
@@ -135,6 +147,8 @@ struct Speech<'a> {
     attachments: Vec<Attachment<'a>>,
     /// A block of the provider's own prompt was there.
     hidden: bool,
+    /// A block that could hold words has none that can be read.
+    silent: bool,
     injected: Vec<Injected<'a>>,
     /// What is left of each block, in order, as JSON text.
     kept: Vec<Cow<'a, str>>,
@@ -143,6 +157,7 @@ struct Speech<'a> {
 impl<'a> Speech<'a> {
     fn add(&mut self, index: usize, mut block: Block<'a>, arena: &'a Arena) {
         if let Some(odd) = block.odd {
+            self.silent = true;
             self.kept.push(odd.into());
             return;
         }
@@ -166,8 +181,8 @@ impl<'a> Speech<'a> {
             _ => {}
         }
         // A voice note, and whatever else holds words.
-        if !matches!(block.kind, "tool_use" | "tool_result" | "injected_prompt_block" | "image" | "document")
-        {
+        if !WORDLESS.contains(&block.kind) {
+            self.silent |= block.text.is_none_or(|text| text.trim().is_empty());
             self.say(index, &mut block);
         }
         self.kept.push(block.put_back());
@@ -207,6 +222,7 @@ impl<'a> Speech<'a> {
         let words =
             words.map(Cow::Borrowed).or_else(|| block.summaries.and_then(|raw| cited::summaries(raw, arena)));
         let Some(words) = words else {
+            self.silent = true;
             // Nothing was thought aloud; what is known of it stays where the block stood.
             self.kept.pop();
             self.kept.push(block.put_back());
@@ -257,18 +273,61 @@ impl<'a> Speech<'a> {
         }
     }
 
-    /// The flat copy is cut and full of placeholders: it speaks only where there are no blocks, and is kept where it
-    /// says something else.
-    fn take_flat_text(&mut self, blank: bool, raw: &mut raw::Message<'a>) {
-        let Some(text) = raw.text.filter(|text| !text.is_empty()) else { return };
+    /// The flat copy is cut and full of placeholders: it speaks only where there are no blocks, or none with words; true for those.
+    /// It is kept where it says something else.
+    fn take_flat_text(&mut self, blank: bool, raw: &mut raw::Message<'a>) -> bool {
+        let Some(text) = raw.text.filter(|text| !text.is_empty()) else { return false };
         if blank {
-            if self.take_apart(0, text) {
+            self.say_flat(text, raw);
+            return false;
+        }
+        let words = if self.silent && self.parts.is_empty() { self.missing_words(text) } else { None };
+        if let Some(words) = words {
+            if words != text {
                 raw.rest.add_text("text", text);
-            } else {
-                self.parts.push(Part { text: Some(text.into()), ..Part::default() });
             }
-        } else if !matches!(self.texts[..], [part] if same_text(part, text)) {
+            self.say_flat(words, raw);
+            return true;
+        }
+        if !matches!(self.texts[..], [part] if same_text(part, text)) {
             raw.rest.add_text("text", text);
+        }
+        false
+    }
+
+    fn say_flat(&mut self, text: &'a str, raw: &mut raw::Message<'a>) {
+        if self.take_apart(0, text) {
+            raw.rest.add_text("text", text);
+        } else {
+            self.parts.push(Part { text: Some(text.into()), ..Part::default() });
+        }
+    }
+
+    /// What the flat text says that no block does.
+    fn missing_words(&self, text: &'a str) -> Option<&'a str> {
+        let words = without_placeholders(text);
+        let thought = |before: &Message<'_>| match &before.content {
+            Some(Content::Text(thought)) => same_text(thought, words),
+            _ => false,
+        };
+        (!words.is_empty() && !self.before.iter().any(thought)).then_some(words)
+    }
+}
+
+/// A flat text without the placeholders before and behind its words; those between them stay where they stood.
+fn without_placeholders(text: &str) -> &str {
+    const FENCE: &str = "```";
+    let mut words = text.trim();
+    loop {
+        let front = words.strip_prefix(FENCE).map_or(words, str::trim_start);
+        let front = front.strip_prefix(PLACEHOLDER).map(str::trim_start);
+        let front = front.map(|rest| rest.strip_prefix(FENCE).unwrap_or(rest).trim_start());
+        let back = words.strip_suffix(FENCE).map_or(words, str::trim_end);
+        let back = back.strip_suffix(PLACEHOLDER).map(str::trim_end);
+        let back = back.map(|rest| rest.strip_suffix(FENCE).unwrap_or(rest).trim_end());
+        match front.or(back) {
+            Some(shorter) => words = shorter,
+            None => return words,
         }
     }
 }

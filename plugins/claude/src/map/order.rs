@@ -3,10 +3,12 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use satchel_importer::{
-    natural_key,
+    Role, natural_key,
+    order::sort_by_time,
     tree::{Link, Parent, Tree},
 };
 
+use super::message::role;
 use crate::raw::Message;
 
 /// What the first message of a conversation names as its parent.
@@ -16,6 +18,19 @@ const ROOT: &str = "00000000-0000-4000-8000-000000000000";
 pub(super) struct Node<'a> {
     pub(super) id: Cow<'a, str>,
     pub(super) raw: Message<'a>,
+}
+
+/// Whether no message names another as its parent: then each answers the one before.
+fn in_a_line<'m>(messages: impl IntoIterator<Item = &'m Message<'m>>) -> bool {
+    messages.into_iter().all(|message| message.parent.is_none_or(str::is_empty))
+}
+
+/// Puts messages that name no parents into the order of their times; true if the file has another.
+///
+/// Exports of 2024 list them in no order at all.
+pub(super) fn put_in_order(messages: &mut Vec<Message<'_>>) -> bool {
+    let speaker = |message: &Message<'_>| message.speaker().and_then(role).unwrap_or(Role::Assistant);
+    in_a_line(messages.iter()) && sort_by_time(messages, |message| (speaker(message), message.created))
 }
 
 /// Names every message; the second list holds the places in the export's list of those whose uuid an earlier one has.
@@ -41,7 +56,7 @@ pub(super) fn natural(message: &Message<'_>) -> String {
         return uuid.to_owned();
     }
     let said = message.text.or_else(|| message.blocks.iter().find_map(|block| block.text.or(block.thinking)));
-    natural_key(&[message.sender, message.created.map(|time| time.to_string()).as_deref(), said])
+    natural_key(&[message.speaker(), message.created.map(|time| time.to_string()).as_deref(), said])
 }
 
 /// How nodes hang together.
@@ -58,7 +73,7 @@ pub(super) struct Links<'a> {
 
 /// Parents by uuid, or each node the one before where none names a parent.
 pub(super) fn links<'a>(nodes: &[Node<'a>]) -> Links<'a> {
-    if nodes.iter().all(|node| node.raw.parent.is_none()) {
+    if in_a_line(nodes.iter().map(|node| &node.raw)) {
         let before = nodes.iter().map(|node| Some(node.id.clone()));
         let parents = std::iter::once(None).chain(before).take(nodes.len()).collect();
         return Links { parents, cut: Vec::new(), lost: BTreeMap::new(), numbers: BTreeMap::new() };

@@ -24,14 +24,12 @@ pub(crate) fn key(project: &Project<'_>) -> String {
 /// `kept` is what is left of the project as JSON text. The last list holds the places of documents whose id another has.
 pub(crate) fn records<'a>(
     project: Project<'a>,
-    owner: Option<&str>,
     version: &'static str,
     kept: Option<&str>,
     locator: &str,
 ) -> (Conversation<'a>, Vec<Message<'a>>, Vec<usize>) {
     let id = key(&project);
-    let account: Option<Cow<'a, str>> =
-        project.creator.map(Cow::Borrowed).or_else(|| owner.map(|owner| owner.to_owned().into()));
+    let account = project.creator.map(Cow::Borrowed);
     let participant = Participant {
         role: Role::User,
         name: project.creator_name.map(Cow::Borrowed),

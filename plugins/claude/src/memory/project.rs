@@ -13,6 +13,8 @@ use super::{Found, Origin};
 use crate::raw::Project;
 
 /// The evidence that one project gives; `kept` is what is left of it as JSON text.
+///
+/// A project without instructions and documents is a memory itself: nothing was said in it, so it is no conversation.
 pub(crate) fn evidence(
     project: &Project<'_>,
     origin: &Origin<'_>,
@@ -20,31 +22,45 @@ pub(crate) fn evidence(
     locator: &str,
 ) -> Found {
     let mut found = Found::default();
-    let Some(prompt) = project.prompt.map(str::trim).filter(|prompt| !prompt.is_empty()) else {
-        return found;
+    let said = project.prompt.map(str::trim).filter(|prompt| !prompt.is_empty());
+    let (series, item, place) = match (said, about(project)) {
+        (Some(prompt), _) => {
+            ("project_prompt", Item::new(prompt, MemoryType::Instruction), ".prompt_template")
+        }
+        (None, _) if !project.documents.is_empty() => return found,
+        (None, Some(about)) => ("project", Item::new(about, MemoryType::Project), ""),
+        (None, None) => {
+            let reason = "the project has neither instructions nor documents, description or name";
+            found.skipped.push((locator.to_owned(), reason.to_owned()));
+            return found;
+        }
     };
     let Some(uuid) = project.uuid else {
         found.skipped.push((locator.to_owned(), "the project has no uuid".to_owned()));
         return found;
     };
-    if project.starter {
-        found.skipped.push((
-            locator.to_owned(),
-            "the provider wrote these instructions, to show what projects are".to_owned(),
-        ));
-        return found;
-    }
-    let mut item = Item::new(prompt, MemoryType::Instruction);
-    item.scope = Some(format!("project:{uuid}"));
-    item.updated_at = project.updated;
-    item.metadata = metadata(project, kept);
+    let item = Item {
+        scope: Some(format!("project:{uuid}")),
+        updated_at: project.updated,
+        metadata: metadata(project, kept),
+        ..item
+    };
     let at = project.updated.or(project.created).or(origin.observed);
-    let locator = format!("{locator}.prompt_template");
-    let mut evidence = snapshot(format!("project_prompt/{uuid}"), vec![item], at, locator);
+    let mut evidence = snapshot(format!("{series}/{uuid}"), vec![item], at, format!("{locator}{place}"));
     evidence.account = project.creator.or(origin.owner).map(ToOwned::to_owned);
     evidence.extraction_method = ExtractionMethod::ExplicitUserInput;
     found.push(evidence);
     found
+}
+
+/// What a project is about: its name and its description, or the one that it has.
+fn about(project: &Project<'_>) -> Option<String> {
+    let words =
+        |text: Option<&'_ str>| text.map(str::trim).filter(|text| !text.is_empty()).map(ToOwned::to_owned);
+    match (words(project.name), words(project.description)) {
+        (Some(name), Some(description)) => Some(format!("{name}: {description}")),
+        (name, description) => name.or(description),
+    }
 }
 
 /// The memory tells of its project by itself: whoever exports memories alone has no conversations.

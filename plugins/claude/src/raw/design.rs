@@ -15,7 +15,7 @@ impl<'a> Conversation<'a> {
         if !json.enter_object()? {
             return Ok(None);
         }
-        let mut it = Self::default();
+        let mut it = Self { list: "messages", ..Self::default() };
         while let Some(key) = json.key()? {
             match key {
                 "messages" => it.read_messages(key, json, Message::read_design)?,

@@ -3,7 +3,8 @@
 //! Where both could differ, one of these rules says so (README, *Rules*):
 //! - messages that the receipt names as skipped are passed over;
 //! - messages are told in the order of their tree, siblings in that of the list; what is in which branch when, times tell;
-//! - where no message names a parent, each answers the one before;
+//! - where no message names a parent, each answers the one before, by time where the file has another order;
+//! - the flat text is what is said where no block says anything, though one could;
 //! - a line of an index whose own file is there is passed over;
 //! - `token_budget`, blocks and texts without words say nothing;
 //! - the texts of a tool's answer are joined by line breaks, other answers and all input are compared as JSON;
@@ -24,8 +25,14 @@ type Said = Vec<(String, String)>;
 
 fn told(file: &SourceFile<'_>) -> Vec<Chat> {
     let chats = file.elements("conversations");
-    let told = |item: &Value| item.get("chat_messages").is_some() || listed(item, file);
+    let told = |item: &Value| list_of(item).is_some() || listed(item, file);
     chats.iter().filter(|(_, item)| told(item)).map(|(place, item)| chat(place, item, file)).collect()
+}
+
+/// The name of the list of messages.
+fn list_of(item: &Value) -> Option<&'static str> {
+    let other = || item["messages"].is_array().then_some("messages");
+    item.get("chat_messages").map(|_| "chat_messages").or_else(other)
 }
 
 /// Whether it is a line of an index whose own file is not there.
@@ -36,13 +43,17 @@ fn listed(item: &Value, file: &SourceFile<'_>) -> bool {
 }
 
 fn chat(place: &str, item: &Value, file: &SourceFile<'_>) -> Chat {
-    let list = item["chat_messages"].as_array().into_iter().flatten().enumerate();
-    let messages: Vec<&Value> = list
-        .filter(|(at, message)| message.is_object() && !file.skips(&format!("{place}.chat_messages[{at}]")))
+    let name = list_of(item).unwrap_or("chat_messages");
+    let list = item[name].as_array().into_iter().flatten().enumerate();
+    let mut messages: Vec<&Value> = list
+        .filter(|(at, message)| message.is_object() && !file.skips(&format!("{place}.{name}[{at}]")))
         .map(|(_, message)| message)
         .collect();
     let id = |at: usize, message: &Value| text_of(&message["uuid"]).unwrap_or_else(|| format!("#{at:06}"));
-    let linear = messages.iter().all(|message| message["parent_message_uuid"].as_str().is_none());
+    let linear = messages.iter().all(|message| text_of(&message["parent_message_uuid"]).is_none());
+    if linear {
+        by_time(&mut messages);
+    }
     let turn = |(at, message): (usize, &&Value)| Turn {
         id: id(at, message),
         parent: if linear {
@@ -50,7 +61,7 @@ fn chat(place: &str, item: &Value, file: &SourceFile<'_>) -> Chat {
         } else {
             text_of(&message["parent_message_uuid"]).filter(|parent| parent != NO_PARENT)
         },
-        role: message["sender"].as_str().unwrap_or("assistant").to_owned(),
+        role: speaker(message),
         time: time_told(&message["created_at"]),
         said: said(message),
     };
@@ -68,6 +79,50 @@ fn chat(place: &str, item: &Value, file: &SourceFile<'_>) -> Chat {
     }
 }
 
+fn speaker(message: &Value) -> String {
+    let role = message["role"].as_str().map(|role| if role == "user" { "human" } else { role });
+    message["sender"].as_str().or(role).unwrap_or("assistant").to_owned()
+}
+
+/// Messages in the order of their times, if some is earlier than one before it.
+fn by_time(messages: &mut Vec<&Value>) {
+    let time = |message: &Value| {
+        time_told(&message["created_at"]).and_then(|time| time.parse::<i64>().ok())
+    };
+    if messages.iter().filter_map(|message| time(message)).is_sorted() {
+        return;
+    }
+    let mut blocks: Vec<Vec<&Value>> = vec![Vec::new()];
+    for message in messages.drain(..) {
+        if time(message).is_some() {
+            blocks.push(Vec::new());
+        }
+        blocks.last_mut().expect("there is one").push(message);
+    }
+    let answer = |block: &Vec<&Value>| block.first().is_some_and(|first| speaker(first) != "human");
+    blocks.sort_by_key(|block| (block.first().and_then(|first| time(first)), answer(block)));
+    messages.extend(blocks.into_iter().flatten());
+}
+
+/// What the flat text says where no block does: the words, and the place among `blocks` where they are missing.
+fn flat(message: &Value, blocks: &[Value]) -> Option<(usize, String)> {
+    let text = text_of(&message["text"])?;
+    let words = text.replace("```\nThis block is not supported on your current device yet.\n```", "");
+    let words = words.trim().to_owned();
+    let told: Said = blocks.iter().flat_map(block).collect();
+    let spoken = told.iter().any(|(kind, said)| {
+        !matches!(kind.as_str(), "tool_use" | "input" | "tool_result" | "thinking" | "user_interjection")
+            || *said == words
+    });
+    let wordless = ["token_budget", "injected_prompt_block", "image", "document", "tool_use", "tool_result"];
+    let silent = |one: &Value| {
+        block(one).is_empty() && !wordless.contains(&one["type"].as_str().unwrap_or_default())
+    };
+    let missing = blocks.iter().position(|one| one["type"] == "text" && one["text"].is_null());
+    let place = missing.unwrap_or(blocks.len());
+    (!spoken && !words.is_empty() && blocks.iter().any(silent)).then_some((place, words))
+}
+
 fn said(message: &Value) -> Said {
     let blocks = match &message["content"] {
         Value::Array(blocks) => blocks.clone(),
@@ -76,11 +131,13 @@ fn said(message: &Value) -> Said {
         Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| vec![json!(text)]),
         _ => Vec::new(),
     };
-    let mut said: Said = blocks.iter().flat_map(block).collect();
     if blocks.is_empty() {
-        said.extend(text_of(&message["text"]).map(|text| ("text".to_owned(), text)));
+        return text_of(&message["text"]).map(|text| ("text".to_owned(), text)).into_iter().collect();
     }
-    said
+    let flat = flat(message, &blocks).map(|(place, words)| (place, ("text".to_owned(), words)));
+    let at = |place: usize| flat.iter().filter(move |(at, _)| *at == place).map(|(_, said)| said.clone());
+    let all = blocks.iter().enumerate().flat_map(|(number, one)| at(number).chain(block(one)));
+    all.chain(at(blocks.len())).collect()
 }
 
 fn block(block: &Value) -> Said {
@@ -157,10 +214,12 @@ fn rebuilt_turn(stored: &Stored, at: usize, id: &dyn Fn(usize) -> String) -> Tur
     // Thoughts inside of a text stand there, too.
     pieces.retain(|piece| piece.raw["type"].is_string());
     let role = if message.role == "user" { "human" } else { &message.role };
+    // A role that is not known is read as the assistant's.
+    let unknown = message.kept("role").filter(|_| role == "assistant");
     Turn {
         id: id(at),
         parent: message.kept("parent_message_uuid").or_else(|| above.map(id)),
-        role: message.kept("sender").unwrap_or_else(|| role.to_owned()),
+        role: message.kept("sender").or(unknown).unwrap_or_else(|| role.to_owned()),
         time: message.told("created_at"),
         said: blocks(stored, message, pieces),
     }
@@ -208,6 +267,7 @@ fn blocks(stored: &Stored, message: &StoredMessage, mut pieces: Vec<&StoredMessa
             },
         }
     }
+    said.extend(texts.map(|text| ("text".to_owned(), text)));
     said
 }
 

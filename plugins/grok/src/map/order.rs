@@ -3,16 +3,24 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use satchel_importer::{
-    natural_key,
+    Role, natural_key,
+    order::sort_by_time,
     tree::{Link, Parent, Tree},
 };
 
+use super::message::role;
 use crate::raw::Response;
 
 /// A response and what it is called.
 pub(super) struct Node<'a> {
     pub(super) id: Cow<'a, str>,
     pub(super) raw: Response<'a>,
+}
+
+/// Puts responses that name no parents into the order of their times; true if the list has another.
+pub(super) fn put_in_order(responses: &mut Vec<Response<'_>>) -> bool {
+    let said = |response: &Response<'_>| (role(response.sender).unwrap_or(Role::Assistant), response.created);
+    responses.iter().all(|response| response.parent.is_none()) && sort_by_time(responses, said)
 }
 
 /// Names every response; the second list holds the places in the export's list of those whose id an earlier one has.

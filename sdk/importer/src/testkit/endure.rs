@@ -164,7 +164,7 @@ fn check_line(line: &Line) -> Result<(), Flaw> {
             .map_err(|problem| Flaw::Record { place: record.locator.clone(), problem }),
         Line::Skip(Skip { locator, reason, .. }) => wordless(locator, reason),
         Line::Warning(Warning { locator, message }) => wordless(locator, message),
-        Line::Evidence(_) | Line::Relation(_) | Line::Embedding(_) => Ok(()),
+        Line::Evidence(_) | Line::Relation(_) | Line::Embedding(_) | Line::Account(_) => Ok(()),
     }
 }
 

@@ -54,6 +54,13 @@ fn differences(any: bool) -> Vec<Difference> {
     if any { all } else { Vec::new() }
 }
 
+/// None, or one without a name and one with it.
+fn accounts(drawn: u64) -> Vec<Account> {
+    let named = (drawn % 3 > 1).then(|| "Ana Example".to_owned());
+    let all = [Account { id: "a".to_owned(), name: None }, Account { id: "b".to_owned(), name: named }];
+    if drawn.is_multiple_of(3) { Vec::new() } else { all.into() }
+}
+
 fn record() -> impl Strategy<Value = ImportRecord> {
     let texts = (vec(".{0,12}", 4), vec(option::of(".{1,12}"), 5));
     let times = (0..4_000_000_000_000_000_i64, option::of(0..4_000_000_000_000_000_i64));
@@ -92,6 +99,7 @@ fn record() -> impl Strategy<Value = ImportRecord> {
                 dry_run,
                 differences: differences(revisions.is_some()),
                 differences_found: elapsed_ms,
+                accounts: accounts(warnings_found),
             }
         },
     )
@@ -146,6 +154,7 @@ fn long_receipt() -> ImportRecord {
         dry_run: false,
         differences: vec![differences(true).remove(1); 1_000],
         differences_found: 2_000,
+        accounts: Vec::new(),
     }
 }
 

@@ -1,0 +1,27 @@
+//! Turns of Workspace and chunks of AI Studio keep the order of the file.
+
+use satchel_importer::{ImportError, order::KEPT, testkit::threads};
+use satchel_plugin_gemini::Gemini;
+
+#[test]
+fn turns_of_workspace_keep_their_order_with_one_warning() -> Result<(), ImportError> {
+    let text = r#"{"title":"Tea","conversation_turns":[
+        {"user_turn":{"prompt":"Which?","turn_last_modified":"2026-03-01T10:00:09Z"}},
+        {"system_turn":{"text":[{"data":"Green."}],"turn_last_modified":"2026-03-01T10:00:02Z"}}]}"#;
+    let name = "Takeout/Gemini in Workspace/Conversation History/conversation_1.txt";
+    let read = threads::<Gemini>(name, text)?;
+    assert_eq!(read.said, [["Which?", "Green."]]);
+    assert_eq!(read.warnings, [KEPT]);
+    Ok(())
+}
+
+#[test]
+fn chunks_of_ai_studio_keep_their_order_with_one_warning() -> Result<(), ImportError> {
+    let text = r#"{"runSettings":{"model":"models/gemini-2.5-pro"},"chunkedPrompt":{"chunks":[
+        {"text":"Which?","role":"user","createTime":"2026-03-01T10:00:09Z"},
+        {"text":"Green.","role":"model","createTime":"2026-03-01T10:00:02Z"}]}}"#;
+    let read = threads::<Gemini>("Tea", text)?;
+    assert_eq!(read.said, [["Which?", "Green."]]);
+    assert_eq!(read.warnings, [KEPT]);
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! The files of one export give the same store however they are packed: in one folder, in one archive, or one by one in any order.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use satchel_daemon::ingest::receipt::ImportStatus;
+use satchel_importer::testkit::first_difference;
+use satchel_tests::{
+    archive::{Archive, State, only},
+    exports::{Sample, copy, pack, sample, samples},
+    generate::Dice,
+};
+use serde_json::{Value, json};
+
+/// Orders in which files arrive one by one, beside that of their names and its reverse.
+const SHUFFLES: u64 = 1;
+
+/// Files that say nothing alone, by importer, parts of their path and parts that theirs has not, and why: whoever takes one away from the
+/// others takes away what it says of them. Each comes alone too, and beside each of the others. The importers' READMEs say the same.
+const COMPANIONS: [(&str, &[&str], &[&str], &str); 7] = [
+    (
+        "chatgpt",
+        &[".dat", ".webp", ".png", ".jpg", ".pdf", ".txt", "asset_file_names.json", "library_files.json"],
+        &[],
+        "bytes and names of attachments",
+    ),
+    (
+        "chatgpt",
+        &["user.json", "user_settings.json", "feedback.json", "comparisons.json", "shared_conversations.json"],
+        &[],
+        "the account, and remarks on messages: conversations do not name them",
+    ),
+    ("claude", &["artifacts/"], &["artifact.json"], "pages and comments, which do not say of what"),
+    ("deepseek", &["user.json"], &[], "the account, which conversations do not name"),
+    ("gemini", &[".png", ".jpg", ".wav", "tea list-77.txt"], &[], "bytes of attachments"),
+    ("grok", &["prod-mc-asset-server/"], &[], "bytes of attachments, without name or type"),
+    ("mistral", &["-files/"], &[], "bytes of attachments"),
+];
+
+/// Fields that only other files of an export tell, by importer and name, and why.
+const FIELDS: [(&str, &str, &str); 0] = [];
+
+fn companion(sample: &Sample, piece: &Path) -> bool {
+    let path = piece.to_string_lossy();
+    let any = |parts: &[&str]| parts.iter().any(|part| path.contains(part));
+    COMPANIONS.iter().any(|(provider, is, not, _)| *provider == sample.provider && any(is) && !any(not))
+}
+
+/// Files below a folder that are downloaded as one: archives, and everything else by itself.
+fn pieces(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next)? {
+            let path = entry?.path();
+            if path.is_dir() && path.extension().is_none_or(|ending| ending != "zip") {
+                folders.push(path);
+            } else {
+                found.push(path.strip_prefix(folder)?.to_owned());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Imports each of `sources` into a new data directory, and answers what it shows.
+fn store_of(sources: &[PathBuf]) -> Result<State> {
+    let dir = tempfile::tempdir()?;
+    let archive = Archive::open(&dir.path().join("data"))?;
+    for source in sources {
+        archive.import(source)?;
+    }
+    archive.state()
+}
+
+/// A folder for each piece, with it at its place and its companions at theirs.
+fn apart(sample: &Sample, pieces: &[PathBuf], to: &Path) -> Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for (number, piece) in pieces.iter().enumerate() {
+        let folder = to.join(number.to_string());
+        let alone = companion(sample, piece);
+        let with = pieces.iter().filter(|other| !alone && companion(sample, other));
+        for file in with.chain([piece]) {
+            let (from, place) = (sample.input.join(file), folder.join(file));
+            fs::create_dir_all(place.parent().context("a folder")?)?;
+            if from.is_dir() { pack(&from, &place)? } else { fs::copy(&from, &place).map(drop)? }
+        }
+        folders.push(folder);
+    }
+    Ok(folders)
+}
+
+fn shuffled(folders: &[PathBuf], seed: u64) -> Vec<PathBuf> {
+    let mut dice = Dice::new(seed);
+    let mut rest = folders.to_vec();
+    let mut order = Vec::with_capacity(rest.len());
+    while !rest.is_empty() {
+        let at = usize::try_from(dice.below(rest.len() as u64)).unwrap_or(0);
+        order.push(rest.swap_remove(at));
+    }
+    order
+}
+
+/// What a store shows, without the fields that only company tells.
+fn shown(state: &State, provider: &str) -> Value {
+    let mut value = json!([state.conversations, state.memories, state.relations]);
+    for (_, field, _) in FIELDS.iter().filter(|(exempt, _, _)| *exempt == provider) {
+        remove(&mut value, field);
+    }
+    value
+}
+
+fn remove(value: &mut Value, field: &str) {
+    match value {
+        Value::Object(members) => {
+            members.remove(field);
+            members.values_mut().for_each(|member| remove(member, field));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| remove(item, field)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Holds one export against itself in other packages; the first difference, if there is one.
+fn check(sample: &Sample, pieces: &[PathBuf]) -> Result<Option<String>> {
+    let dir = tempfile::tempdir()?;
+    let (folder, zip) = (dir.path().join("export"), dir.path().join("export.zip"));
+    copy(&sample.input, &folder)?;
+    pack(&sample.input, &zip)?;
+    let whole = store_of(&[folder])?;
+    let zipped = store_of(&[zip])?;
+    if let Some(found) = first_difference(&shown(&whole, ""), &shown(&zipped, "")) {
+        return Ok(Some(format!("as one archive: {found}")));
+    }
+    let forward = apart(sample, pieces, &dir.path().join("apart"))?;
+    let mut orders = vec![forward.clone(), forward.iter().rev().cloned().collect()];
+    orders.extend((0..SHUFFLES).map(|seed| shuffled(&forward, seed)));
+    let whole = shown(&whole, sample.provider);
+    for order in orders {
+        let came = shown(&store_of(&order)?, sample.provider);
+        if let Some(found) = first_difference(&whole, &came) {
+            return Ok(Some(format!("one by one: {found}")));
+        }
+    }
+    Ok(None)
+}
+
+#[test]
+fn an_export_is_the_same_in_every_package() -> Result<()> {
+    let mut faults = Vec::new();
+    let mut checked = 0;
+    for sample in samples()? {
+        let pieces = pieces(&sample.input)?;
+        if pieces.len() < 2 {
+            continue;
+        }
+        checked += 1;
+        if let Some(fault) = check(&sample, &pieces)? {
+            faults.push(format!("{}/{}: {fault}", sample.provider, sample.behaviour));
+        }
+    }
+    ensure!(checked > 60, "only {checked} exports of several files were found");
+    if !faults.is_empty() {
+        bail!("{} differ:\n{}", faults.len(), faults.join("\n"));
+    }
+    Ok(())
+}
+
+#[test]
+fn an_account_is_kept_with_its_import_and_is_no_record() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let archive = Archive::open(&dir.path().join("data"))?;
+    let before = archive.store.revision();
+    let source = sample("claude", "part-light-metadata");
+    let import = only(archive.import(&source)?)?;
+    assert_eq!(import.status, ImportStatus::Completed, "{import:#?}");
+    for counts in [import.conversations, import.messages, import.memories] {
+        assert_eq!(counts.found, 0, "{import:#?}");
+    }
+    ensure!(import.accounts.iter().any(|account| account.name.is_some()), "{import:#?}");
+    let text = serde_json::to_string(&import.accounts)?;
+    ensure!(!text.contains('@'), "mail addresses stay out: {text}");
+    assert_eq!((import.revisions, archive.store.revision()), (None, before));
+    let state = archive.state()?;
+    ensure!(state.conversations.is_empty() && state.memories.is_empty(), "{state:#?}");
+    let kept = archive.imports.get(&import.id)?.context("the ledger has it")?;
+    assert_eq!(kept.accounts, import.accounts);
+    let again = only(archive.import(&source)?)?;
+    assert_eq!((again.status, &again.accounts), (ImportStatus::Unchanged, &import.accounts));
+    Ok(())
+}
