@@ -17,11 +17,13 @@ mod difference;
 mod endure;
 mod fields;
 mod recall;
+mod renamed;
 pub mod round;
 
 pub use difference::first_difference;
 pub use endure::{BETWEEN_FILES, Flaw, endure, files, replay};
 pub use fields::{Emitted, FieldTable, Rule};
+pub use renamed::{renamed, renamed_samples};
 
 /// What an importer made of one fixture.
 #[derive(Clone, Debug, PartialEq)]

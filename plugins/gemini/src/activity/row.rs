@@ -9,6 +9,8 @@ use satchel_importer::{
 
 use crate::{layout::is_ours, markdown::Markdown, private};
 
+mod prompt;
+
 /// One row.
 #[derive(Debug, Default)]
 pub(crate) struct Row<'a> {
@@ -21,8 +23,10 @@ pub(crate) struct Row<'a> {
     /// The conversations to which it belongs: several, where one was branched off later.
     pub(crate) conversations: Vec<Cow<'a, str>>,
     pub(crate) answers: Vec<Answer<'a>>,
-    /// The prompt, where it does not stand in the title.
+    /// The prompt, where it does not stand in the title, or not all of it.
     pub(crate) prompt: Option<Cow<'a, str>>,
+    /// What stands beside the title and may be the prompt.
+    beside: prompt::Beside<'a>,
     pub(crate) uploads: Vec<Upload<'a>>,
     /// Remarks without an address; a canvas has its text there.
     pub(crate) remarks: Vec<&'a str>,
@@ -69,6 +73,7 @@ impl<'a> Row<'a> {
         while let Some(key) = json.key()? {
             match key {
                 "title" => row.title = Cow::Borrowed(row.rest.text(key, json)?.unwrap_or_default()),
+                "text" => row.beside.text = row.rest.text(key, json)?,
                 "time" => row.time = row.rest.time(key, json)?,
                 "header" => {
                     let header = row.kept(key, json, depth)?;
@@ -92,6 +97,7 @@ impl<'a> Row<'a> {
                 _ => private::keep(&mut row.rest, key, json)?,
             }
         }
+        row.take_prompt_beside();
         Ok(Some(row))
     }
 
@@ -171,7 +177,10 @@ impl<'a> Row<'a> {
             let subtitle = Object::parse(item, arena);
             let name = subtitle.text("name");
             match subtitle.text("url") {
-                None => self.remarks.extend(name),
+                None => {
+                    self.beside.value = self.beside.value.or(subtitle.text("value"));
+                    self.remarks.extend(name);
+                }
                 Some(address) if address.contains("://") => {
                     self.belongs_to(conversation_of(address).map(Cow::Borrowed));
                 }
