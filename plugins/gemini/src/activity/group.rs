@@ -107,7 +107,9 @@ fn join(rows: Vec<usize>, index: &Index, groups: &mut [Group]) -> Vec<usize> {
         let found = time(at).and_then(|now| {
             let behind = times.partition_point(|(time, _)| *time <= now);
             let before = behind.checked_sub(1);
-            let near = |place: &usize| times.get(*place).filter(|(time, _)| now.abs_diff(*time) <= GAP.unsigned_abs());
+            let near = |place: &usize| {
+                times.get(*place).filter(|(time, _)| now.abs_diff(*time) <= GAP.unsigned_abs())
+            };
             before.as_ref().and_then(near).or_else(|| near(&behind)).map(|(_, group)| *group)
         });
         match found.and_then(|number| groups.get_mut(number)) {
@@ -174,7 +176,10 @@ mod tests {
             entry(7, Some(40), Kind::Event, &[]),
             entry(8, None, Kind::Event, &[]),
         ]);
-        assert_eq!(groups, [(None, vec![0]), (Some(0), vec![2, 1]), (None, vec![5, 4, 3]), (Some(1), vec![6])]);
+        assert_eq!(
+            groups,
+            [(None, vec![0]), (Some(0), vec![2, 1]), (None, vec![5, 4, 3]), (Some(1), vec![6])]
+        );
         assert_eq!(alone, [7, 8]);
     }
 

@@ -94,7 +94,10 @@ impl<'a> Row<'a> {
                 "userInteractions" => row.take_interactions(key, json)?,
                 "attachedFiles" | "audioFiles" | "imageFile" => row.take_files(key, json)?,
                 _ if depth == Depth::Noted => json.skip_value()?,
-                _ => private::keep(&mut row.rest, key, json)?,
+                "activityControls" | "locationInfos" | "description" => {
+                    private::keep(&mut row.rest, key, json)?;
+                }
+                _ => private::keep_unknown(&mut row.rest, key, json)?,
             }
         }
         row.take_prompt_beside();
@@ -232,7 +235,11 @@ impl<'a> Row<'a> {
         if let Some(html) = html {
             self.push_answer(html);
         }
-        let beside = object.fields().any(|(key, _)| !matches!(key, "html" | "htmlValue"));
+        let mut beside = false;
+        for (key, value) in object.fields().filter(|(key, _)| !matches!(*key, "html" | "htmlValue")) {
+            beside = true;
+            self.rest.note_unknown(key, value);
+        }
         beside.then(|| without(&object, &["html", "htmlValue"], arena))
     }
 

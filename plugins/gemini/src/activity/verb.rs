@@ -68,7 +68,8 @@ pub(crate) enum Act<'t> {
 
 /// Reads a title; `english` says whether the row is written in English, `learned` how prompts begin in this export.
 pub(crate) fn read<'t>(title: &'t str, english: bool, learned: Option<&str>) -> Act<'t> {
-    if title.ends_with("Gemini Canvas を作成しました") || title.starts_with("Δημιουργήθηκε Gemini Canvas") {
+    if title.ends_with("Gemini Canvas を作成しました") || title.starts_with("Δημιουργήθηκε Gemini Canvas")
+    {
         return Act::Creation;
     }
     if english && let Some((verb, _)) = EVENTS.iter().find_map(|verb| after(title, verb)) {
@@ -178,12 +179,16 @@ mod tests {
             Act::Prompt { text, .. } => Some(text),
             Act::Creation | Act::Event | Act::Unknown => None,
         };
-        assert_eq!(text("Prompted Asked my boss for a rise, now what?"), Some("Asked my boss for a rise, now what?"));
+        assert_eq!(
+            text("Prompted Asked my boss for a rise, now what?"),
+            Some("Asked my boss for a rise, now what?")
+        );
         assert_eq!(text("Asked: Asked: who?"), Some("Asked: who?"));
         assert_eq!(text("Prompted Created a list. Is it good?"), Some("Created a list. Is it good?"));
         assert_eq!(text("Prompted :) hello"), Some(":) hello"));
         assert_eq!(text("Said submitted query is slow"), Some("submitted query is slow"));
-        for none in ["Askedo", "Submitted queryish things", "Has dicho hola", "プロンプト集をください"] {
+        for none in ["Askedo", "Submitted queryish things", "Has dicho hola", "プロンプト集をください"]
+        {
             assert_eq!(text(none), None, "{none}");
         }
     }

@@ -78,9 +78,7 @@ fn fuller<'b>(said: &Title<'_>, beside: &'b str) -> Option<&'b str> {
         _ if beside.is_empty() => None,
         Title::Silent => Some(beside),
         Title::Other => None,
-        Title::Says(_, Some(text)) => {
-            [beside, bare].into_iter().find(|beside| begins(beside, text))
-        }
+        Title::Says(_, Some(text)) => [beside, bare].into_iter().find(|beside| begins(beside, text)),
         Title::Says(title, None) => {
             let verb = verb::candidate(title).map_or(0, str::len);
             let behind = title.get(verb..).unwrap_or_default();
@@ -113,7 +111,9 @@ mod tests {
         let text = row.to_string();
         let mut json = Parser::new(&text, &arena);
         let row = Row::read(&mut json, Depth::Read).expect("it is JSON").expect("it is an object");
-        let noted = Row::read(&mut Parser::new(&text, &arena), Depth::Noted).expect("it is JSON").expect("it is an object");
+        let noted = Row::read(&mut Parser::new(&text, &arena), Depth::Noted)
+            .expect("it is JSON")
+            .expect("it is an object");
         assert_eq!(row.prompt, noted.prompt, "both walks find the same");
         (row.prompt.map(Cow::into_owned), row.rest.into_json().unwrap_or_default().into_owned())
     }
@@ -129,7 +129,10 @@ mod tests {
             ("", "How do I make tea?"),
             ("Used Gemini Apps", "How do I make tea?"),
         ] {
-            for row in [json!({"title": title, "text": beside}), json!({"title": title, "subtitles": [{"value": beside}]})] {
+            for row in [
+                json!({"title": title, "text": beside}),
+                json!({"title": title, "subtitles": [{"value": beside}]}),
+            ] {
                 assert_eq!(read(&row).0.as_deref(), Some("How do I make tea?"), "{row}");
             }
         }
@@ -148,16 +151,22 @@ mod tests {
             assert_eq!(prompt, None, "{row}");
             assert!(kept.contains("Boil some water"), "{kept}");
         }
-        assert_eq!(read(&json!({"title": "Asked: tea?", "text": "tea?"})).0, None, "it says no more than the title");
+        assert_eq!(
+            read(&json!({"title": "Asked: tea?", "text": "tea?"})).0,
+            None,
+            "it says no more than the title"
+        );
         let file = json!({"title": "Asked: tea?", "subtitles": [{"name": "a.png", "value": "1 file", "url": "a.png"}]});
         assert_eq!(read(&file).0, None);
     }
 
     #[test]
     fn values_and_names_of_subtitles_stand_in_for_a_title() {
-        let value = json!({"title": "Talked to Bard", "subtitles": [{"name": "x"}, {"value": "Tell me of tea"}]});
+        let value =
+            json!({"title": "Talked to Bard", "subtitles": [{"name": "x"}, {"value": "Tell me of tea"}]});
         assert_eq!(read(&value).0.as_deref(), Some("Tell me of tea"));
-        let name = json!({"subtitles": [{"name": "Tell me of tea"}], "safeHtmlItem": [{"html": "<p>Tea</p>"}]});
+        let name =
+            json!({"subtitles": [{"name": "Tell me of tea"}], "safeHtmlItem": [{"html": "<p>Tea</p>"}]});
         assert_eq!(read(&name).0.as_deref(), Some("Tell me of tea"));
         assert_eq!(read(&json!({"subtitles": [{"name": "Tell me of tea"}]})).0, None);
     }
