@@ -8,9 +8,12 @@ pub(crate) mod weight;
 
 use std::collections::BTreeMap;
 
-use satchel_pam::record::{
-    AccountRecord, ConversationRecord, EmbeddingRecord, Evidence, MessageRecord, RecordKind, RelationRecord,
-    Skip, Warning,
+use satchel_pam::{
+    record::{
+        AccountRecord, ConversationRecord, EmbeddingRecord, Evidence, MessageRecord, RecordKind,
+        RelationRecord, Skip, Warning,
+    },
+    unread,
 };
 
 pub(crate) use self::check::Notes;
@@ -94,6 +97,7 @@ impl<'a> Collector<'a> {
             return pending.drop_message();
         }
         let checked = check::message(&mut record, &self.paths, &mut notes);
+        unread::in_message(&record).into_iter().for_each(|note| notes.tell(note));
         if checked.is_ok() && notes.is_empty() {
             return pending.add(record, weight);
         }
@@ -119,6 +123,9 @@ impl<'a> Collector<'a> {
         let faults = structure::repair(&mut record);
         faults.skips.into_iter().for_each(|skip| self.skip(skip));
         faults.warnings.into_iter().for_each(|warning| self.warn(warning));
+        if let Some(message) = unread::in_conversation(&record) {
+            self.warn(Warning { locator: record.locator.clone(), message });
+        }
         self.summary.conversations += 1;
         self.summary.messages += record.messages.len() as u64;
         self.deliver(Emitted::Conversation(Box::new(record)));

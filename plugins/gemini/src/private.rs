@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use satchel_importer::{
     Arena, JsonError, Leftover, Parser,
-    json::{Kind, MAX_DEPTH},
+    json::{Kind, MAX_DEPTH, Value},
 };
 
 /// Names of fields that open an account to whoever reads them, or say how to reach the person.
@@ -62,6 +62,23 @@ pub(crate) fn keep<'a>(
         }
         Kind::Null | Kind::Bool | Kind::Number | Kind::String => rest.keep(key, json),
     }
+}
+
+/// As [`keep`], for a key that is not known: where it holds natural language, that is noted.
+pub(crate) fn keep_unknown<'a>(
+    rest: &mut Leftover<'a>,
+    key: &'a str,
+    json: &mut Parser<'a>,
+) -> Result<(), JsonError> {
+    let mut ahead = None;
+    json.attempt(|json| {
+        ahead = Some(json.raw_value()?);
+        Ok(None::<()>)
+    });
+    if let Some(raw) = ahead.filter(|_| !is_secret(key)) {
+        rest.note_unknown(key, Value::Raw(raw));
+    }
+    keep(rest, key, json)
 }
 
 fn holds(raw: &str, secret: &str) -> bool {

@@ -177,6 +177,7 @@ impl<'a> Turns<'_, 'a> {
             parent,
             attachments: speech.images,
             citations: speech.citations,
+            unread: speech.rest.unread().map(Cow::Borrowed),
             raw_metadata: speech.rest.into_json().map(unsigned_json),
             ..Message::default()
         });
@@ -233,8 +234,13 @@ impl<'a> Speech<'a> {
                 }
             }
             ("turn_deleted_time", _) => {}
-            _ => put(&mut self.rest, key, value, arena),
+            _ => self.put_unknown(key, value, arena),
         }
+    }
+
+    fn put_unknown(&mut self, key: &'a str, value: Value<'a>, arena: &'a Arena) {
+        self.rest.note_unknown(key, value);
+        put(&mut self.rest, key, value, arena);
     }
 
     /// Each block has a preamble, the answer itself and cards; what else it has is kept.
@@ -255,7 +261,10 @@ impl<'a> Speech<'a> {
                     ("cards", Value::Raw(raw)) if raw.starts_with('[') => {
                         self.take_cards(raw, &mut rest, arena);
                     }
-                    _ => put(&mut rest, key, value, arena),
+                    _ => {
+                        self.rest.note_unknown(key, value);
+                        put(&mut rest, key, value, arena);
+                    }
                 }
             }
             kept.extend(rest.into_json());
@@ -270,7 +279,10 @@ impl<'a> Speech<'a> {
         for item in items(raw, arena) {
             let card = item.raw().map(|raw| Object::parse(raw, arena)).unwrap_or_default();
             self.texts.extend(card.text("content").or(item.words()));
-            beside |= card.fields().any(|(key, _)| key != "content");
+            for (key, value) in card.fields().filter(|(key, _)| *key != "content") {
+                beside = true;
+                self.rest.note_unknown(key, value);
+            }
         }
         if beside {
             rest.add_json("cards", &private::clean(raw, arena));
@@ -287,8 +299,13 @@ impl<'a> Speech<'a> {
             ];
             let text = parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
             let text = if text.is_empty() { item.words().unwrap_or_default().to_owned() } else { text };
-            beside |= text.is_empty()
-                || thought.fields().any(|(key, _)| !matches!(key, "headline" | "description"));
+            beside |= text.is_empty();
+            for (key, value) in
+                thought.fields().filter(|(key, _)| !matches!(*key, "headline" | "description"))
+            {
+                beside = true;
+                self.rest.note_unknown(key, value);
+            }
             self.thoughts.extend((!text.is_empty()).then_some(text));
         }
         if beside {

@@ -241,6 +241,8 @@ pub struct Message<'a> {
     pub tool_calls: Vec<ToolCall<'a>>,
     /// The text of a JSON object with what has no place above ([`crate::Leftover`]).
     pub raw_metadata: Option<Cow<'a, str>>,
+    /// A field of its source that is not known and holds natural language; a warning names it ([`crate::Leftover::unread`]).
+    pub unread: Option<Cow<'a, str>>,
 }
 
 /// Someone who took part.

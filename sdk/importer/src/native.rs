@@ -11,7 +11,8 @@ use std::{
 
 use satchel_pam::{
     raw::RawObject,
-    record::{ConversationRecord, Line, Skip, Warning},
+    record::{ConversationRecord, Line, MessageRecord, Skip, Warning},
+    unread,
 };
 
 use crate::{
@@ -154,28 +155,29 @@ impl OpenFile {
 impl Sink {
     /// A sink that keeps everything in memory.
     pub fn collecting() -> Self {
-        Self::new(Target { lines: Vec::new(), calls_left: u64::MAX, memo: None })
+        Self::new(Target::new(u64::MAX, None))
     }
 
     /// A sink that keeps everything in memory, and takes the pieces in `memo` for read. It remembers what it can.
     pub fn recalling(memo: Memo) -> Self {
-        Self::new(Target { lines: Vec::new(), calls_left: u64::MAX, memo: Some(memo) })
+        Self::new(Target::new(u64::MAX, Some(memo)))
     }
 
     /// What was emitted, in order, and what was remembered, for another run of the same format.
     pub fn into_lines_and_memo(self) -> (Vec<Line>, Memo) {
-        let Target { lines, memo, .. } = self.into_target();
-        (lines, memo.unwrap_or_default())
+        let mut target = self.into_target();
+        target.complete();
+        (target.lines, target.memo.unwrap_or_default())
     }
 
     /// A sink that says `stop` from the call after `calls` calls on.
     pub fn stopping_after(calls: u64) -> Self {
-        Self::new(Target { lines: Vec::new(), calls_left: calls, memo: None })
+        Self::new(Target::new(calls, None))
     }
 
     /// What was emitted, in order.
     pub fn into_lines(self) -> Vec<Line> {
-        self.into_target().lines
+        self.into_lines_and_memo().0
     }
 }
 
@@ -194,24 +196,46 @@ pub(crate) struct Target {
     lines: Vec<Line>,
     calls_left: u64,
     memo: Option<Memo>,
+    /// A conversation to which messages may still come, by its place in `lines`.
+    open: Option<usize>,
 }
 
 impl Target {
+    fn new(calls_left: u64, memo: Option<Memo>) -> Self {
+        Self { lines: Vec::new(), calls_left, memo, open: None }
+    }
+
     pub(crate) fn conversation(&mut self, conversation: &Conversation, messages: &[Message]) -> Answer {
+        self.complete();
         let record = emit::conversation_to_record(conversation, messages)?;
         self.tell_of_repeats(&conversation.locator, &[("raw_metadata", conversation.raw_metadata.as_ref())]);
         self.tell_of_messages(&conversation.locator, messages);
+        self.lines.extend(unread_in(&conversation.locator, &record.messages));
+        self.open = Some(self.lines.len());
         self.take([Line::Conversation(Box::new(record))])
     }
 
     pub(crate) fn more_messages(&mut self, messages: &[Message]) -> Answer {
         let more = emit::messages_to_records(messages)?;
-        let open = self.lines.iter_mut().rev().find_map(open_conversation);
+        let open = self.open.and_then(|place| self.lines.get_mut(place)).and_then(open_conversation);
         let open = open.ok_or_else(|| ImportError::internal("more messages, but no conversation"))?;
-        open.messages.extend(more);
         let locator = open.locator.clone();
+        let unread = unread_in(&locator, &more);
+        open.messages.extend(more);
         self.tell_of_messages(&locator, messages);
+        self.lines.extend(unread);
         self.take([])
+    }
+
+    /// Ends the conversation to which messages could still come.
+    fn complete(&mut self) {
+        let open = self.open.take().and_then(|place| self.lines.get_mut(place)).and_then(open_conversation);
+        if let Some(record) = open
+            && let Some(message) = unread::in_conversation(record)
+        {
+            let locator = record.locator.clone();
+            self.warn(&locator, &message);
+        }
     }
 
     fn tell_of_messages(&mut self, locator: &str, messages: &[Message]) {
@@ -265,6 +289,7 @@ impl Target {
     }
 
     pub(crate) fn recall(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
+        self.complete();
         let memo = self.memo.as_mut()?;
         memo.piece = Some((piece.to_vec(), self.lines.len()));
         memo.known.get(piece).map(|(note, _)| note.clone())
@@ -272,6 +297,7 @@ impl Target {
 
     /// A run that knows a piece collects what it gave before, so that runs can be compared.
     pub(crate) fn again(&mut self) -> Answer {
+        self.complete();
         let memo = self.memo.as_mut();
         let piece = memo.and_then(|memo| memo.known.get(&memo.piece.take()?.0).cloned());
         let lines = piece.map(|(_, lines)| lines).unwrap_or_default();
@@ -279,6 +305,7 @@ impl Target {
     }
 
     pub(crate) fn note(&mut self, note: &[u8]) -> Answer {
+        self.complete();
         let Some(memo) = &mut self.memo else { return Ok(()) };
         if let Some((piece, from)) = memo.piece.take() {
             let lines = self.lines.get(from..).unwrap_or_default().to_vec();
@@ -297,6 +324,15 @@ impl Target {
         self.calls_left -= 1;
         Ok(())
     }
+}
+
+/// Warnings as the host gives them of messages whose words were not recognised.
+fn unread_in(locator: &str, messages: &[MessageRecord]) -> Vec<Line> {
+    let told = messages.iter().filter_map(|message| Some((message, unread::in_message(message)?)));
+    told.map(|(message, told)| {
+        Line::Warning(Warning { locator: format!("{locator}#{}", message.id), message: told })
+    })
+    .collect()
 }
 
 /// Whether a host remembers a piece that gave this line.

@@ -2,7 +2,7 @@
 
 use crate::{
     AccountRecord, Content, Conversation, EmbeddingRecord, Evidence, ImportError, Message, RecordKind,
-    RelationRecord, backend,
+    RelationRecord, backend, pam::unread,
 };
 
 /// Text and metadata of messages that cross the sandbox in one call, in bytes. The host takes 64 MiB a call; smaller
@@ -12,11 +12,13 @@ const BATCH: usize = 4 * 1024 * 1024;
 /// Takes what an importer finds. Each call may answer [`crate::ErrorKind::Cancelled`]: hand it on with `?`.
 pub struct Sink {
     target: backend::Target,
+    /// Where the conversation stood that was emitted last.
+    locator: String,
 }
 
 impl Sink {
     pub(crate) fn new(target: backend::Target) -> Self {
-        Self { target }
+        Self { target, locator: String::new() }
     }
 
     #[cfg(not(target_arch = "wasm32"))]
@@ -32,7 +34,10 @@ impl Sink {
         messages: &[Message],
     ) -> Result<(), ImportError> {
         let (first, rest) = messages.split_at(batch(messages));
+        self.locator.clear();
+        self.locator.push_str(&conversation.locator);
         self.target.conversation(conversation, first)?;
+        self.warn_of_unread(first);
         self.more_messages(rest)
     }
 
@@ -41,9 +46,18 @@ impl Sink {
         while !messages.is_empty() {
             let (next, rest) = messages.split_at(batch(messages));
             self.target.more_messages(next)?;
+            self.warn_of_unread(next);
             messages = rest;
         }
         Ok(())
+    }
+
+    fn warn_of_unread(&mut self, messages: &[Message]) {
+        for message in messages {
+            if let Some(field) = &message.unread {
+                self.target.warn(&format!("{}#{}", self.locator, message.id), &unread::in_field(field));
+            }
+        }
     }
 
     /// What the export says about memories.

@@ -17,12 +17,14 @@ mod difference;
 mod endure;
 mod fields;
 mod recall;
+mod renamed;
 pub mod round;
 mod threads;
 
 pub use difference::first_difference;
 pub use endure::{BETWEEN_FILES, Flaw, endure, files, replay};
 pub use fields::{Emitted, FieldTable, Rule};
+pub use renamed::{renamed, renamed_samples};
 pub use threads::{Threads, threads};
 
 /// What an importer made of one fixture.

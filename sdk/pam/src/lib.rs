@@ -20,6 +20,7 @@ mod ordered;
 pub mod parse;
 mod pretty;
 pub mod privacy;
+pub mod prose;
 pub mod raw;
 pub mod record;
 pub mod relation;
@@ -27,6 +28,7 @@ pub mod sign;
 pub mod store;
 pub mod text;
 pub mod time;
+pub mod unread;
 pub mod validate;
 
 /// The `schema_version` that we write.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::index::{Entry, Index};
+use super::index::{Entry, Index, Kind};
 
 /// After so long a silence another conversation begins, in microseconds.
 const GAP: i64 = 30 * 60 * 1_000_000;
@@ -51,51 +51,68 @@ fn place(entries: &[Entry], at: usize) -> Option<(u32, u64)> {
     entries.get(at).map(|row| (row.file, row.offset))
 }
 
-/// Groups rows without ids where somebody says something; events go to the conversation in whose time they fall.
+/// Groups rows without ids by the prompts in them. What Gemini made, and other events, go to the conversation that was going on
+/// then; what it made apart from any is a conversation of its own, for the work in it. Gives the events for which there is
+/// none.
 fn by_silence(loose: Vec<usize>, index: &Index, groups: &mut Vec<Group>) -> Vec<usize> {
-    let time = |at: usize| index.rows.get(at).and_then(|row| row.time);
     let speaker = index.speakers();
-    let speaks = |at: usize| index.rows.get(at).is_some_and(&speaker);
-    let mut spoken: Vec<Group> = Vec::new();
-    for at in loose.iter().copied().filter(|at| speaks(*at)) {
+    let kind = |at: &usize| index.rows.get(*at).map(|row| (row.kind, speaker(row)));
+    let (mut prompts, mut works, mut events) = (Vec::new(), Vec::new(), Vec::new());
+    for at in loose {
+        match kind(&at) {
+            Some((Kind::Creation, _)) => works.push(at),
+            Some((_, true)) => prompts.push(at),
+            Some((_, false)) | None => events.push(at),
+        }
+    }
+    groups.extend(runs(prompts, index));
+    let apart = join(works, index, groups);
+    groups.extend(runs(apart, index));
+    let alone = join(events, index, groups);
+    groups.iter_mut().for_each(|group| sort(&mut group.rows, &index.rows));
+    alone
+}
+
+/// Rows, oldest first, parted where there was silence.
+fn runs(rows: Vec<usize>, index: &Index) -> Vec<Group> {
+    let time = |at: usize| index.rows.get(at).and_then(|row| row.time);
+    let mut runs: Vec<Group> = Vec::new();
+    for at in rows {
         let goes_on = |group: &&mut Group| {
             let last = group.rows.last().and_then(|last| time(*last));
             last.zip(time(at)).is_some_and(|(last, now)| now - last <= GAP)
         };
-        match spoken.last_mut().filter(goes_on) {
+        match runs.last_mut().filter(goes_on) {
             Some(group) => group.rows.push(at),
-            None => spoken.push(Group { conversation: None, rows: vec![at] }),
+            None => runs.push(Group { conversation: None, rows: vec![at] }),
         }
     }
-    let alone = join_events(loose.into_iter().filter(|at| !speaks(*at)), &mut spoken, &time);
-    spoken.iter_mut().for_each(|group| sort(&mut group.rows, &index.rows));
-    groups.extend(spoken);
-    alone
+    runs
 }
 
-/// Puts each event to the conversation that was going on then; gives those for which there is none.
-fn join_events(
-    events: impl Iterator<Item = usize>,
-    spoken: &mut [Group],
-    time: &impl Fn(usize) -> Option<i64>,
-) -> Vec<usize> {
-    let spans: Vec<Option<(i64, i64)>> =
-        spoken.iter().map(|group| Some((time(*group.rows.first()?)?, time(*group.rows.last()?)?))).collect();
+/// Puts each of `rows` to the conversation with the row before it, else to that with the row behind, if that is not too long
+/// ago; gives those for which there is none.
+fn join(rows: Vec<usize>, index: &Index, groups: &mut [Group]) -> Vec<usize> {
+    if rows.is_empty() {
+        return rows;
+    }
+    let time = |at: usize| index.rows.get(at).and_then(|row| row.time);
+    let mut times: Vec<(i64, usize)> = Vec::new();
+    for (number, group) in groups.iter().enumerate() {
+        times.extend(group.rows.iter().filter_map(|at| Some((time(*at)?, number))));
+    }
+    times.sort_unstable();
     let mut alone = Vec::new();
-    for at in events {
+    for at in rows {
         let found = time(at).and_then(|now| {
-            // Rows without a time are last, and groups are in the order of their times.
-            let after = spans.partition_point(|span| span.is_some_and(|(first, _)| first <= now));
-            let near = |number: &usize| {
-                spans
-                    .get(*number)
-                    .copied()
-                    .flatten()
-                    .is_some_and(|(first, last)| now >= first - GAP && now <= last + GAP)
+            let behind = times.partition_point(|(time, _)| *time <= now);
+            let before = behind.checked_sub(1);
+            let near = |place: &usize| {
+                times.get(*place).filter(|(time, _)| now.abs_diff(*time) <= GAP.unsigned_abs())
             };
-            after.checked_sub(1).filter(near).or_else(|| Some(after).filter(near))
+            before.as_ref().and_then(near).or_else(|| near(&behind)).map(|(_, group)| *group)
         });
-        match found.and_then(|number| spoken.get_mut(number)) {
+        match found.and_then(|number| groups.get_mut(number)) {
             Some(group) => group.rows.push(at),
             None => alone.push(at),
         }
@@ -106,7 +123,6 @@ fn join_events(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::activity::index::Kind;
 
     fn entry(offset: u64, minute: Option<i64>, kind: Kind, conversations: &[u32]) -> Entry {
         Entry {
@@ -145,6 +161,26 @@ mod tests {
         ]);
         assert_eq!(groups, [(None, vec![0]), (None, vec![4, 3, 2, 1]), (None, vec![6])]);
         assert_eq!(alone, [5]);
+    }
+
+    #[test]
+    fn what_gemini_made_belongs_to_the_conversation_before_it() {
+        let (groups, alone) = grouped(vec![
+            entry(0, Some(1000), Kind::Creation, &[]),
+            entry(1, Some(505), Kind::Creation, &[]),
+            entry(2, Some(500), Kind::Prompt, &[0]),
+            entry(3, Some(103), Kind::Event, &[]),
+            entry(4, Some(102), Kind::Creation, &[]),
+            entry(5, Some(100), Kind::Prompt, &[]),
+            entry(6, Some(99), Kind::Prompt, &[1]),
+            entry(7, Some(40), Kind::Event, &[]),
+            entry(8, None, Kind::Event, &[]),
+        ]);
+        assert_eq!(
+            groups,
+            [(None, vec![0]), (Some(0), vec![2, 1]), (None, vec![5, 4, 3]), (Some(1), vec![6])]
+        );
+        assert_eq!(alone, [7, 8]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::{
 
 const CUT: &str = "the file ends inside this record";
 const CUT_BETWEEN: &str = "the file ends before its page does";
+const NO_TIME: &str = "no time that is understood stands in this row; it is imported without one";
 const REPEATED: &str = "the same row stands in another file of this export";
 
 /// How a file holds its rows.
@@ -62,7 +63,9 @@ pub(super) struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Prompt,
+    /// What Gemini made, with the work itself.
     Creation,
+    /// Something else, or a mere remark that Gemini made something.
     Event,
     Unknown,
 }
@@ -115,6 +118,9 @@ impl Index {
                 offset: element.offset(),
                 length: element.text().len(),
             };
+            if row.time.is_none() {
+                sink.warn(&element.locator(), NO_TIME);
+            }
             self.note(&row, place, here, || element.locator(), sink)
         })?;
         Ok(others)
@@ -195,8 +201,8 @@ impl Index {
                 self.spoken = true;
                 Kind::Prompt
             }
-            Act::Creation => Kind::Creation,
-            Act::Event => Kind::Event,
+            Act::Creation if !row.answers.is_empty() || !row.remarks.is_empty() => Kind::Creation,
+            Act::Creation | Act::Event => Kind::Event,
             Act::Unknown => Kind::Unknown,
         }
     }

@@ -74,6 +74,7 @@ fn conversation<'a>(
         created_at: row.time,
         parent: parent.map(Cow::Owned),
         attachments: uploads(&mut row, setting),
+        unread: row.rest.unread().map(Cow::Borrowed),
         raw_metadata: row.rest.into_json().map(unsigned_json),
         ..Message::default()
     };
@@ -123,6 +124,7 @@ fn event<'a>(
         created_at: row.time,
         parent: parent.map(Cow::Owned),
         attachments,
+        unread: row.rest.unread().map(Cow::Borrowed),
         raw_metadata: row.rest.into_json().map(unsigned_json),
         ..Message::default()
     }

@@ -9,6 +9,8 @@ use satchel_importer::{
 
 use crate::{layout::is_ours, markdown::Markdown, private};
 
+mod prompt;
+
 /// One row.
 #[derive(Debug, Default)]
 pub(crate) struct Row<'a> {
@@ -21,8 +23,10 @@ pub(crate) struct Row<'a> {
     /// The conversations to which it belongs: several, where one was branched off later.
     pub(crate) conversations: Vec<Cow<'a, str>>,
     pub(crate) answers: Vec<Answer<'a>>,
-    /// The prompt, where it does not stand in the title.
+    /// The prompt, where it does not stand in the title, or not all of it.
     pub(crate) prompt: Option<Cow<'a, str>>,
+    /// What stands beside the title and may be the prompt.
+    beside: prompt::Beside<'a>,
     pub(crate) uploads: Vec<Upload<'a>>,
     /// Remarks without an address; a canvas has its text there.
     pub(crate) remarks: Vec<&'a str>,
@@ -69,6 +73,7 @@ impl<'a> Row<'a> {
         while let Some(key) = json.key()? {
             match key {
                 "title" => row.title = Cow::Borrowed(row.rest.text(key, json)?.unwrap_or_default()),
+                "text" => row.beside.text = row.rest.text(key, json)?,
                 "time" => row.time = row.rest.time(key, json)?,
                 "header" => {
                     let header = row.kept(key, json, depth)?;
@@ -89,9 +94,13 @@ impl<'a> Row<'a> {
                 "userInteractions" => row.take_interactions(key, json)?,
                 "attachedFiles" | "audioFiles" | "imageFile" => row.take_files(key, json)?,
                 _ if depth == Depth::Noted => json.skip_value()?,
-                _ => private::keep(&mut row.rest, key, json)?,
+                "activityControls" | "locationInfos" | "description" => {
+                    private::keep(&mut row.rest, key, json)?;
+                }
+                _ => private::keep_unknown(&mut row.rest, key, json)?,
             }
         }
+        row.take_prompt_beside();
         Ok(Some(row))
     }
 
@@ -171,7 +180,10 @@ impl<'a> Row<'a> {
             let subtitle = Object::parse(item, arena);
             let name = subtitle.text("name");
             match subtitle.text("url") {
-                None => self.remarks.extend(name),
+                None => {
+                    self.beside.value = self.beside.value.or(subtitle.text("value"));
+                    self.remarks.extend(name);
+                }
                 Some(address) if address.contains("://") => {
                     self.belongs_to(conversation_of(address).map(Cow::Borrowed));
                 }
@@ -223,7 +235,11 @@ impl<'a> Row<'a> {
         if let Some(html) = html {
             self.push_answer(html);
         }
-        let beside = object.fields().any(|(key, _)| !matches!(key, "html" | "htmlValue"));
+        let mut beside = false;
+        for (key, value) in object.fields().filter(|(key, _)| !matches!(*key, "html" | "htmlValue")) {
+            beside = true;
+            self.rest.note_unknown(key, value);
+        }
         beside.then(|| without(&object, &["html", "htmlValue"], arena))
     }
 

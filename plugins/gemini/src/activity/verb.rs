@@ -1,21 +1,29 @@
 //! What a title says was done, in the languages that are known: asked something, or something else.
 
-/// Titles of prompts begin so. Their rest is the prompt.
-const PROMPTS: [&str; 14] = [
+/// Titles of prompts begin so. Their rest is the prompt, whatever it begins with: one verb is taken off, never two.
+const PROMPTS: [&str; 22] = [
     "Prompted with:",
     "Prompted",
     "Asked Bard:",
     "Asked Gemini:",
     "Asked",
     "Said",
+    "Submitted query",
+    "Query submitted",
     "Branched",
     "Answered",
     "Live Prompt",
     "Eingegebener Prompt:",
     "Gav instruktionen",
     "送信したメッセージ:",
+    "プロンプト:",
+    "已提示",
     "분기된",
     "Solicitou",
+    "Υποβλήθηκε το ερώτημα",
+    "Has dicho:",
+    "Hiciste la petición",
+    "Preguntado:",
 ];
 
 /// English titles of rows that are no prompts begin so.
@@ -60,7 +68,8 @@ pub(crate) enum Act<'t> {
 
 /// Reads a title; `english` says whether the row is written in English, `learned` how prompts begin in this export.
 pub(crate) fn read<'t>(title: &'t str, english: bool, learned: Option<&str>) -> Act<'t> {
-    if title.ends_with("Gemini Canvas を作成しました") {
+    if title.ends_with("Gemini Canvas を作成しました") || title.starts_with("Δημιουργήθηκε Gemini Canvas")
+    {
         return Act::Creation;
     }
     if english && let Some((verb, _)) = EVENTS.iter().find_map(|verb| after(title, verb)) {
@@ -86,7 +95,7 @@ pub(crate) fn candidate(title: &str) -> Option<&str> {
     (at > 0 && at <= LONGEST && !verb.contains('\n') && !verb.contains("http")).then_some(verb)
 }
 
-/// The title behind `verb`, if it begins so; white space of any kind is a space.
+/// The title behind `verb` and a colon right behind that, if it begins so; white space of any kind is a space.
 fn after<'t>(title: &'t str, verb: &str) -> Option<(&'t str, &'t str)> {
     // Nearly all titles begin otherwise.
     if title.as_bytes().first() != verb.as_bytes().first() && !verb.starts_with(' ') {
@@ -95,7 +104,9 @@ fn after<'t>(title: &'t str, verb: &str) -> Option<(&'t str, &'t str)> {
     let mut rest = title.chars();
     for expected in verb.chars() {
         let found = rest.next()?;
-        let same = found == expected || (expected == ' ' && found.is_whitespace());
+        let same = found == expected
+            || (expected == ' ' && found.is_whitespace())
+            || (expected == ':' && found == '：');
         if !same {
             return None;
         }
@@ -103,7 +114,9 @@ fn after<'t>(title: &'t str, verb: &str) -> Option<(&'t str, &'t str)> {
     let rest = rest.as_str();
     // A verb is a word: `Saidie` is none.
     let parted = verb.ends_with([':', '：']) || !rest.starts_with(char::is_alphanumeric);
-    let text = rest.trim_start();
+    // A colon with a space before it is the person's: `Prompted :)`.
+    let colon = if verb.ends_with(':') { None } else { rest.strip_prefix([':', '：']) };
+    let text = colon.unwrap_or(rest).trim_start();
     let start = title.len() - text.len();
     parted.then(|| (title.get(..start).unwrap_or_default(), text.trim_end()))
 }
@@ -148,6 +161,36 @@ mod tests {
         assert_eq!(prompt("送信したメッセージ: お茶"), Some(("送信したメッセージ: ", "お茶")));
         assert_eq!(prompt("Requête : du thé"), Some(("Requête : ", "du thé")));
         assert_eq!(prompt("Saidie who?"), None);
+        assert_eq!(prompt("Asked: What is tea?"), Some(("Asked: ", "What is tea?")));
+        assert_eq!(prompt("Asked:What is tea?"), Some(("Asked:", "What is tea?")));
+        assert_eq!(prompt("Submitted query What is tea?"), Some(("Submitted query ", "What is tea?")));
+        assert_eq!(prompt("Submitted query: What is tea?"), Some(("Submitted query: ", "What is tea?")));
+        assert_eq!(prompt("Said： 你好"), Some(("Said： ", "你好")));
+        assert_eq!(prompt("送信したメッセージ：お茶"), Some(("送信したメッセージ：", "お茶")));
+        assert_eq!(prompt("已提示：茶是什么"), Some(("已提示：", "茶是什么")));
+        assert_eq!(prompt("Υποβλήθηκε το ερώτημα Τι είναι;"), Some(("Υποβλήθηκε το ερώτημα ", "Τι είναι;")));
+        assert_eq!(prompt("Has dicho: hola"), Some(("Has dicho: ", "hola")));
+        assert_eq!(prompt("Hiciste la petición ¿Qué es?"), Some(("Hiciste la petición ", "¿Qué es?")));
+    }
+
+    #[test]
+    fn a_prompt_that_begins_like_a_verb_keeps_its_words() {
+        let text = |title| match read(title, true, None) {
+            Act::Prompt { text, .. } => Some(text),
+            Act::Creation | Act::Event | Act::Unknown => None,
+        };
+        assert_eq!(
+            text("Prompted Asked my boss for a rise, now what?"),
+            Some("Asked my boss for a rise, now what?")
+        );
+        assert_eq!(text("Asked: Asked: who?"), Some("Asked: who?"));
+        assert_eq!(text("Prompted Created a list. Is it good?"), Some("Created a list. Is it good?"));
+        assert_eq!(text("Prompted :) hello"), Some(":) hello"));
+        assert_eq!(text("Said submitted query is slow"), Some("submitted query is slow"));
+        for none in ["Askedo", "Submitted queryish things", "Has dicho hola", "プロンプト集をください"]
+        {
+            assert_eq!(text(none), None, "{none}");
+        }
     }
 
     #[test]
@@ -155,6 +198,7 @@ mod tests {
         for (title, act) in [
             ("Created Gemini Canvas titled Plan", Act::Creation),
             ("「表」というタイトルの Gemini Canvas を作成しました", Act::Creation),
+            ("Δημιουργήθηκε Gemini Canvas με τίτλο Σχέδιο", Act::Creation),
             ("Gave feedback: Good response", Act::Event),
             ("Answered survey question", Act::Event),
             ("Used Gemini Apps", Act::Event),

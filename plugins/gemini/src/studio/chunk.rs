@@ -268,6 +268,7 @@ impl<'a> Chunk<'a> {
             attachments,
             citations: self.citations,
             tool_calls: self.calls,
+            unread: self.rest.unread().map(Cow::Borrowed),
             raw_metadata: self.rest.into_json().map(unsigned_json),
         }
     }

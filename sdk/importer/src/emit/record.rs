@@ -75,6 +75,8 @@ fn message_to_record(message: &Message) -> Result<MessageRecord, ImportError> {
         citations,
         tool_calls,
         raw_metadata,
+        // The sink warns of it.
+        unread: _,
     } = message;
     Ok(MessageRecord {
         id: id.to_string(),

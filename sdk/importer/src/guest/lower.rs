@@ -65,6 +65,8 @@ fn message<'b>(message: &'b Message, arena: &'b Arena) -> wit::Message<'b> {
         citations,
         tool_calls,
         raw_metadata,
+        // The sink warns of it.
+        unread: _,
     } = message;
     wit::Message {
         id,

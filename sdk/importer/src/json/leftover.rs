@@ -6,7 +6,7 @@ use super::{
     JsonError, Kind, Number, Parser, Value,
     keys::{self, FEW},
 };
-use crate::Arena;
+use crate::{Arena, pam::prose};
 
 /// Collects the fields of one object that have no place elsewhere, in the order of the export.
 ///
@@ -24,6 +24,7 @@ pub struct Leftover<'a> {
     repeated: bool,
     /// Keys of which the first so many of `keys` are taken back.
     forgotten: Vec<(&'a str, usize)>,
+    unread: Option<&'a str>,
 }
 
 impl<'a> Leftover<'a> {
@@ -32,6 +33,31 @@ impl<'a> Leftover<'a> {
         let raw = json.raw_value()?;
         self.add_unless_nothing(key, raw);
         Ok(())
+    }
+
+    /// As [`Leftover::keep`], for a key that the importer does not know; notes the first one with natural language in it.
+    pub fn keep_unknown(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
+        let raw = json.raw_value()?;
+        self.note_unknown(key, Value::Raw(raw));
+        self.add_unless_nothing(key, raw);
+        Ok(())
+    }
+
+    /// Notes `key` if its value holds natural language; what is noted goes into [`crate::Message::unread`].
+    pub fn note_unknown(&mut self, key: &'a str, value: Value<'_>) {
+        let holds = || match value {
+            Value::Null => false,
+            Value::Text(text) => prose::is_prose(text),
+            Value::Raw(raw) => holds_prose(raw),
+        };
+        if self.unread.is_none() && holds() {
+            self.unread = Some(key);
+        }
+    }
+
+    /// The first key that was noted; [`Leftover::clear`] forgets it.
+    pub fn unread(&self) -> Option<&'a str> {
+        self.unread
     }
 
     /// Keeps the next value, and reads it too.
@@ -115,7 +141,7 @@ impl<'a> Leftover<'a> {
         self.text.clear();
         self.keys.clear();
         self.forgotten.clear();
-        (self.slots, self.repeated) = (0, false);
+        (self.slots, self.repeated, self.unread) = (0, false, None);
     }
 
     /// The text of a JSON object with all that was kept; none if nothing was.
@@ -232,6 +258,18 @@ impl<'a> Leftover<'a> {
             self.keep(key, json)?;
         }
         Ok(entered)
+    }
+}
+
+/// Whether a JSON value holds natural language.
+fn holds_prose(raw: &str) -> bool {
+    // Most values are flags, numbers and ids.
+    let short = raw.len() < 4 || !raw.starts_with(['"', '[', '{']);
+    let plain = raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"')).filter(|raw| !raw.contains('\\'));
+    match plain {
+        _ if short => false,
+        Some(text) => prose::is_prose(text),
+        None => prose::is_prose(&format!("[{raw}]")),
     }
 }
 

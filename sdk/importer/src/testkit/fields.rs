@@ -288,7 +288,7 @@ impl Row {
 }
 
 /// What a file holds; of one with a record on each line, the list of them.
-fn value_of(bytes: &[u8]) -> Option<Value> {
+pub(super) fn value_of(bytes: &[u8]) -> Option<Value> {
     let lines = || serde_json::Deserializer::from_slice(bytes).into_iter().collect::<Result<Vec<Value>, _>>();
     serde_json::from_slice(bytes).ok().or_else(|| lines().ok().map(Value::Array))
 }
