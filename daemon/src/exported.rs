@@ -53,11 +53,7 @@ impl About {
         }
         let created = [self.owner.created_at, later.owner.created_at].into_iter().flatten().min();
         Self {
-            owner: Owner {
-                id: later.owner.id,
-                did: later.owner.did.or(self.owner.did),
-                created_at: created,
-            },
+            owner: Owner { id: later.owner.id, did: later.owner.did.or(self.owner.did), created_at: created },
             spec_uri: later.spec_uri.or(self.spec_uri),
             type_registry: later.type_registry.or(self.type_registry),
             applied: later.applied,
@@ -239,7 +235,8 @@ pub fn put_owner(store: &Store, owner: &str, now: i64) -> Result<(), ExportedErr
 /// When the ledger cannot be read.
 pub fn about(store: &Store, owner: &str) -> Result<Option<About>, ExportedError> {
     let entry = store.ledger_get(Ledger::Setting, &format!("{ABOUT}{owner}"))?;
-    let read = |bytes: &[u8]| serde_json::from_slice(bytes).map_err(|_| ExportedError::Unencodable { what: ABOUT });
+    let read =
+        |bytes: &[u8]| serde_json::from_slice(bytes).map_err(|_| ExportedError::Unencodable { what: ABOUT });
     entry.map(|entry| read(&entry.value)).transpose()
 }
 

@@ -111,7 +111,11 @@ impl History {
             7 => {
                 let path = self.stranger(true)?;
                 self.told.push("a stranger's changes are applied".to_owned());
-                self.here.apply_by(&path, false, Apply { any_owner: true, force: true, ..Apply::default() })?;
+                self.here.apply_by(
+                    &path,
+                    false,
+                    Apply { any_owner: true, force: true, ..Apply::default() },
+                )?;
                 Ok(())
             }
             8 | 9 => self.purge(),
@@ -334,7 +338,8 @@ impl History {
             "provenance": {"platform": "elsewhere"},
         });
         if self.dice.chance(40) {
-            memory["provenance"]["conversation_ref"] = format!("c{}", self.dice.below(CONVERSATIONS + 2)).into();
+            memory["provenance"]["conversation_ref"] =
+                format!("c{}", self.dice.below(CONVERSATIONS + 2)).into();
         }
         if self.dice.chance(30) {
             memory["status"] = "superseded".into();

@@ -85,8 +85,7 @@ impl Body {
     pub fn hidden(&self) -> bool {
         self.raw_metadata.as_ref().is_some_and(|raw| {
             // The key stands in few messages; looking for its text first spares the parse in all others.
-            raw.as_str().contains("\"hidden\"")
-                && raw.to_map().get("hidden") == Some(&Value::Bool(true))
+            raw.as_str().contains("\"hidden\"") && raw.to_map().get("hidden") == Some(&Value::Bool(true))
         })
     }
 

@@ -30,11 +30,8 @@ pub fn with(raw: Option<RawObject>, notes: Map<String, Value>) -> Option<RawObje
         return raw;
     }
     let raw = raw.unwrap_or_default();
-    let mut all = if raw.as_str().contains(OWN) {
-        own(&raw.to_map()).cloned().unwrap_or_default()
-    } else {
-        Map::new()
-    };
+    let mut all =
+        if raw.as_str().contains(OWN) { own(&raw.to_map()).cloned().unwrap_or_default() } else { Map::new() };
     all.extend(notes);
     Some(raw.with(OWN, &Value::Object(all)))
 }

@@ -9,15 +9,19 @@ const HISTORIES: u64 = 4;
 const STEPS: usize = 20;
 
 /// How findings end that the official program refuses in every document; an incremental one has no base there.
-const LEADS_OUT: [&str; 5] =
-    ["is not in this document", "nor in its base", "there is no embeddings file", "which is not here", "is the memory itself"];
+const LEADS_OUT: [&str; 5] = [
+    "is not in this document",
+    "nor in its base",
+    "there is no embeddings file",
+    "which is not here",
+    "is the memory itself",
+];
 
 fn check(made: &Made) -> Result<()> {
     let options = Options { base: made.base.clone(), ..Options::default() };
     let report = verify::path(&made.path, &options)?;
     ensure!(report.valid && report.signature == Signed::Valid, "{:?} after {}", report.issues, made.told);
-    let leads_out =
-        |issue: &&verify::Finding| LEADS_OUT.iter().any(|words| issue.message.ends_with(words));
+    let leads_out = |issue: &&verify::Finding| LEADS_OUT.iter().any(|words| issue.message.ends_with(words));
     let dangling: Vec<_> = report.issues.iter().filter(leads_out).collect();
     ensure!(dangling.is_empty(), "{dangling:?} after {}", made.told);
     Ok(())

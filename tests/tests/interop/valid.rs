@@ -12,7 +12,7 @@ use satchel_tests::histories::History;
 use serde_json::Value;
 
 /// Histories, and what happens in each.
-const HISTORIES: u64 = 6;
+const HISTORIES: u64 = 2;
 const STEPS: usize = 20;
 
 /// One process for all bundles: to start Python takes longer than to validate one.
@@ -42,6 +42,6 @@ fn the_official_sdk_accepts_every_bundle_of_every_history() -> Result<()> {
     if let Some((path, problems)) = problems.iter().next() {
         anyhow::bail!("{problems} after {}", told[path]);
     }
-    ensure!(output.status.success() && told.len() >= 6 * STEPS, "{}", super::told(&output));
+    ensure!(output.status.success() && told.len() >= 2 * STEPS, "{}", super::told(&output));
     Ok(())
 }

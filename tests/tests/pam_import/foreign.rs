@@ -54,7 +54,11 @@ fn a_strangers_bundle_keeps_its_ids_times_edges_vectors_and_files() -> Result<()
         (2, 2, 0),
         "the one without its file is known by the index"
     );
-    assert!(warned(&import, "memory-store.json:$.conversations_index[1]", "not there"), "{:?}", import.warnings);
+    assert!(
+        warned(&import, "memory-store.json:$.conversations_index[1]", "not there"),
+        "{:?}",
+        import.warnings
+    );
     assert_eq!(import.reason.as_deref(), Some("there is no checksum; not signed"));
     let store = &place.archive.store;
     let stored = store.memory("note/1", None)?.context("the memory")?.memory;

@@ -4,7 +4,10 @@ use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::{
-    ingest::{Apply, undo::{Turn, TurnRequest}},
+    ingest::{
+        Apply,
+        undo::{Turn, TurnRequest},
+    },
     verify::{self, Options},
 };
 use satchel_host::CancelToken;
@@ -139,7 +142,8 @@ fn vectors_that_come_before_their_memories_are_joined_later() -> Result<()> {
 #[test]
 fn parents_by_the_providers_ids_are_followed_and_lost_ones_give_the_line() -> Result<()> {
     let place = Place::new()?;
-    let mut messages: Vec<Value> = (0..10).map(|at| message(&format!("m{at}"), &format!("Line {at}"))).collect();
+    let mut messages: Vec<Value> =
+        (0..10).map(|at| message(&format!("m{at}"), &format!("Line {at}"))).collect();
     for (at, message) in messages.iter_mut().enumerate() {
         message["provider_message_id"] = format!("p{at}").into();
         if at > 0 {
@@ -158,7 +162,10 @@ fn parents_by_the_providers_ids_are_followed_and_lost_ones_give_the_line() -> Re
         let head = talk.heads.iter().find(|head| head.id == id);
         head.and_then(|head| head.parent.clone()).unwrap_or_default()
     };
-    assert_eq!((parent("m0"), parent("m1"), parent("m4"), parent("m5")), (String::new(), "m0".into(), "m1".into(), "m4".into()));
+    assert_eq!(
+        (parent("m0"), parent("m1"), parent("m4"), parent("m5")),
+        (String::new(), "m0".into(), "m1".into(), "m4".into())
+    );
     assert_eq!(talk.heads.iter().filter(|head| head.parent.is_none()).count(), 1, "one root");
     assert_eq!(talk.heads[1].role, satchel_pam::conversation::Role::User);
     Ok(())
@@ -205,7 +212,8 @@ fn what_an_applied_document_says_of_its_owner_stands_in_our_exports() -> Result<
     document["export_id"] = "0b5e1a52-0000-4000-8000-000000000009".into();
     document["spec_uri"] = "https://example.org/pam/1.0".into();
     document["type_registry"] = "https://example.org/types".into();
-    document["owner"] = json!({"id": "someone", "did": "did:web:example.org", "created_at": "2020-01-01T00:00:00Z"});
+    document["owner"] =
+        json!({"id": "someone", "did": "did:web:example.org", "created_at": "2020-01-01T00:00:00Z"});
     let header = |place: &Place, name: &str| -> Result<Value> {
         place.archive.export(&place.path(name))?;
         Ok(serde_json::from_slice(&fs::read(place.path(name).join("memory-store.json"))?)?)
@@ -251,17 +259,24 @@ fn a_strangers_changed_text_drops_the_vector_of_the_old_one() -> Result<()> {
         }
         place.archive.export(&place.path("out"))?;
         let text = fs::read_to_string(place.path("out/memory-store.json"))?;
-        assert!(text.contains("Keeps wasps") && !text.contains("\"embedding_ref\": \"e1\",\n      \"metadata"));
+        assert!(
+            text.contains("Keeps wasps") && !text.contains("\"embedding_ref\": \"e1\",\n      \"metadata")
+        );
         let vectors = fs::read_to_string(place.path("out/embeddings.json")).unwrap_or_default();
         assert!(!vectors.contains("\"e1\""), "the vector is of another text: {vectors}");
         let report = verify::path(&place.path("out"), &Options::default())?;
-        ensure!(report.valid && !report.issues.iter().any(|one| one.check.starts_with("R-12")), "{:?}", report.issues);
+        ensure!(
+            report.valid && !report.issues.iter().any(|one| one.check.starts_with("R-12")),
+            "{:?}",
+            report.issues
+        );
     }
     Ok(())
 }
 
 #[test]
-fn verify_finds_a_memory_that_replaces_itself_and_what_is_no_language_and_an_import_puts_them_right() -> Result<()> {
+fn verify_finds_a_memory_that_replaces_itself_and_what_is_no_language_and_an_import_puts_them_right()
+-> Result<()> {
     let place = Place::new()?;
     let mut own = memory("own", "Keeps bees");
     own["status"] = "superseded".into();

@@ -33,8 +33,16 @@ impl Reading<'_, '_, '_> {
 
     /// Whether an entry says no more than the memories that name the conversation: it stands there for their sake alone.
     fn says_nothing(&self, entry: &IndexEntry) -> bool {
-        let IndexEntry { id, platform: _, title, message_count, temporal, tags, derived_memories: _, storage } =
-            entry;
+        let IndexEntry {
+            id,
+            platform: _,
+            title,
+            message_count,
+            temporal,
+            tags,
+            derived_memories: _,
+            storage,
+        } = entry;
         title.is_none()
             && message_count.is_none()
             && tags.is_empty()
@@ -59,7 +67,8 @@ impl Reading<'_, '_, '_> {
             } else {
                 "is not there"
             };
-            let message = format!("its file {file:?} {problem}; what the index says of the conversation is kept");
+            let message =
+                format!("its file {file:?} {problem}; what the index says of the conversation is kept");
             self.warn(locator.clone(), message);
         }
         if let Err(reason) = self.claim("conversation", &entry.id) {
@@ -77,8 +86,7 @@ impl Reading<'_, '_, '_> {
         let report = stub::report(entry, header.tags, header.raw_metadata);
         let platform = header.provider.name;
         let nodes = Vec::new();
-        let conversation =
-            Conversation { id, platform, import: None, foreign: true, report, nodes, weight };
+        let conversation = Conversation { id, platform, import: None, foreign: true, report, nodes, weight };
         self.writer.take(Normalised::Conversation(Box::new(conversation)), self.record)
     }
 }

@@ -47,14 +47,24 @@ fn a_link_that_one_end_knows_is_a_link() {
         message("d", &json!({"parent_id": "gone"})),
         message("e", &json!({"parent_id": ""})),
     ]);
-    let expected = [
-        pair("a", None),
-        pair("b", Some("a")),
-        pair("c", Some("a")),
-        pair("d", Some("gone")),
-        pair("e", None),
-    ];
+    let expected =
+        [pair("a", None), pair("b", Some("a")), pair("c", Some("a")), pair("d", Some("c")), pair("e", None)];
     assert_eq!(parents(&tree), expected);
+}
+
+/// Exports of ours put their notes under one key; older ones put them among the provider's own.
+#[test]
+fn notes_are_taken_off_their_own_key_and_what_stands_beside_it_is_the_providers() {
+    let noted = json!({"x": 1, "active_path": false, "satchel": {"active_path": true, "created_at_source": "parent"}});
+    let messages = json!([message("a", &json!({"raw_metadata": noted}))]);
+    let raw = json!({"current_message": "mine", "satchel": {"current_message": "a", "else": 1}});
+    let mapped = conversation(document(&messages, &raw));
+    let node = &mapped.nodes[0].body;
+    let text = |raw: &Option<RawObject>| raw.as_ref().map(|raw| raw.as_str().to_owned()).unwrap_or_default();
+    assert_eq!(text(&node.raw_metadata), r#"{"active_path":false,"x":1}"#);
+    assert_eq!(node.created_at, None);
+    assert_eq!(text(&mapped.report.raw_metadata), r#"{"current_message":"mine","satchel":{"else":1}}"#);
+    assert_eq!(mapped.report.current.as_deref(), Some("a"));
 }
 
 #[test]

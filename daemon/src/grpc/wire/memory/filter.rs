@@ -7,8 +7,8 @@ use super::{memory_type_from_wire, memory_type_to_wire, status_from_wire, status
 use crate::grpc::wire::{
     WireError,
     scalar::{
-        bounded_count, optional_time_from_wire, range_from_wire, range_to_wire, time_to_wire, value_from_wire,
-        values_from_wire,
+        bounded_count, optional_time_from_wire, range_from_wire, range_to_wire, time_to_wire,
+        value_from_wire, values_from_wire,
     },
 };
 
