@@ -17,6 +17,8 @@ use crate::map::{self, Context, Records};
 const TAG: &str = "codex-task";
 /// Keys of the lists in a turn.
 const LISTS: [&str; 2] = ["input_items", "output_items"];
+/// Fields of an item that are read.
+const ITEM: [&str; 7] = ["type", "content", "text", "pr_title", "pr_message", "output_diff", "diff"];
 
 /// One task.
 #[derive(Debug, Default)]
@@ -150,7 +152,7 @@ impl<'a> Turn<'a> {
                         it.add_item(item, json.arena());
                     }
                 }
-                _ => it.rest.keep(key, json)?,
+                _ => it.rest.keep_unknown(key, json)?,
             }
         }
         Ok(Some(it))
@@ -171,6 +173,9 @@ impl<'a> Turn<'a> {
             }
             Value::Null => {}
         }
+        item.fields()
+            .filter(|(key, _)| !ITEM.contains(key))
+            .for_each(|(key, value)| self.rest.note_unknown(key, value));
         self.add(PartKind::Text, item.text("text"));
         self.add(PartKind::Text, item.text("pr_title"));
         self.add(PartKind::Text, item.text("pr_message"));
@@ -228,6 +233,7 @@ impl<'a> Turn<'a> {
             created_at: self.created,
             parent,
             citations: self.citations,
+            unread: self.rest.unread().map(Cow::Borrowed),
             raw_metadata: self.rest.take_json(arena).map(unsigned_json),
             ..Message::default()
         }

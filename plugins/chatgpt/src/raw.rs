@@ -256,7 +256,8 @@ impl<'a> Message<'a> {
             "create_time" => self.time = rest.time(key, json)?,
             "recipient" => self.recipient = rest.keep_and_read(key, json)?.text(),
             "id" => self.id = rest.text(key, json)?,
-            _ => rest.keep(key, json)?,
+            "status" | "end_turn" | "weight" | "channel" | "update_time" => rest.keep(key, json)?,
+            _ => rest.keep_unknown(key, json)?,
         }
         Ok(())
     }

@@ -238,7 +238,8 @@ impl<'a> Message<'a> {
             "model" => self.model = rest.text(key, json)?,
             "attachments" => self.attachments = File::read_list(key, json, rest)?,
             "files" => self.files = File::read_list(key, json, rest)?,
-            _ => rest.keep(key, json)?,
+            "updated_at" => rest.keep(key, json)?,
+            _ => rest.keep_unknown(key, json)?,
         }
         Ok(())
     }

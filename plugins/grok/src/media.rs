@@ -68,6 +68,7 @@ pub(crate) fn read<'a>(
         parent: post.prompt.map(|_| asked),
         model: post.model.map(Cow::Borrowed),
         attachments,
+        unread: post.rest.unread().map(Cow::Borrowed),
         raw_metadata: post.rest.take_json(arena).map(unsigned_json),
         ..Message::default()
     });
@@ -102,7 +103,7 @@ impl<'a> Post<'a> {
                 "model" | "model_name" => it.model = rest.words(key, json)?,
                 "media_type" => it.kind = rest.keep_and_read(key, json)?.words(),
                 "link" => it.link = rest.keep_and_read(key, json)?,
-                _ => rest.keep(key, json)?,
+                _ => rest.keep_unknown(key, json)?,
             }
         }
         json.end()?;

@@ -16,7 +16,9 @@ fn no_renamed_field_of_a_fixture_takes_words_away_in_silence() -> Result<(), Fix
 #[test]
 fn no_renamed_field_of_a_sample_takes_words_away_in_silence() -> Result<(), FixtureError> {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures");
-    for folder in ["grok", "authored/grok"].map(|name| samples.join(name)).into_iter().filter(|folder| folder.is_dir()) {
+    for folder in
+        ["grok", "authored/grok"].map(|name| samples.join(name)).into_iter().filter(|folder| folder.is_dir())
+    {
         let faults = testkit::renamed_samples::<Grok>(&folder)?;
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     }

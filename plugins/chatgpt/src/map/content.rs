@@ -188,6 +188,10 @@ impl<'a> Said<'a> {
         };
         let item = Object::parse(raw, arena);
         let taken = self.first_of(&item, &["content", "summary"]);
+        let known = |key: &str| matches!(key, "content" | "summary" | "chunks");
+        item.fields()
+            .filter(|(key, _)| !known(key))
+            .for_each(|(key, value)| self.rest.note_unknown(key, value));
         let mut left = Leftover::default();
         keep_fields(&item, taken, &mut left);
         left.into_json().unwrap_or(if raw.starts_with('{') { "{}".into() } else { raw.into() })
@@ -251,7 +255,9 @@ impl<'a> Said<'a> {
                 self.add_pointer(pointer(&part, AttachmentKind::File));
             }
             _ => {
-                self.first_of(&part, &["text", "result", "output_str", "content", "summary"]);
+                if self.first_of(&part, &["text", "result", "output_str", "content", "summary"]).is_empty() {
+                    part.fields().for_each(|(key, value)| self.rest.note_unknown(key, value));
+                }
             }
         }
     }
@@ -297,6 +303,12 @@ impl<'a> Said<'a> {
             self.rest.add_text("content_type", kind);
         }
         keep_fields(&content.fields, taken, &mut self.rest);
+        if plain || matches!(content.kind, Some("multimodal_text" | "code" | "thoughts")) {
+            let known =
+                |key: &str| taken.contains(&key) || matches!(key, "language" | "response_format_name");
+            let unknown = content.fields.fields().filter(|(key, _)| !known(key));
+            unknown.for_each(|(key, value)| self.rest.note_unknown(key, value));
+        }
         let read = plain || content.kind == Some("multimodal_text");
         if !read && !content.parts.is_empty() {
             self.rest.add_json("parts", &verbatim(&content.parts.iter().collect::<Vec<_>>()));

@@ -60,6 +60,7 @@ impl<'a> Mapper<'a> {
         if let Some(feedback) = self.remarks.on_message(raw.id.unwrap_or(key)) {
             rest.add_json("feedback", &feedback);
         }
+        message.unread = message.unread.or(rest.unread().map(Cow::Borrowed));
         message.raw_metadata = rest.take_json(self.arena).map(unsigned_json);
         (message, plain.is_some())
     }
@@ -77,6 +78,7 @@ impl<'a> Mapper<'a> {
         message.tool_calls.extend(call.map(|name| tools::call(name, &mut said, self.arena)));
         let answer = message.role == Role::Assistant && call.is_none();
         message.citations = cite(&mut said, &raw.metadata, rest, answer, self.arena);
+        message.unread = said.rest.unread().map(Cow::Borrowed);
         if let Some(left) = said.rest.into_json() {
             rest.add_json("content", &left);
         }

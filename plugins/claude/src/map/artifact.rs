@@ -92,6 +92,7 @@ fn versions<'a>(versions: Vec<Version<'a>>, beside: &Beside) -> Vec<Message<'a>>
             content: version.description.map(|text| Content::Text(text.into())),
             created_at: version.created,
             parent,
+            unread: version.rest.unread().map(Cow::Borrowed),
             raw_metadata: version.rest.into_json().map(unsigned_json),
             ..Message::default()
         });
@@ -182,6 +183,7 @@ fn comments<'a>(
             content: text.map(|text| Content::Text(text.into())),
             created_at: created.or(thread.created),
             parent: parent.replace(id),
+            unread: rest.unread().map(Cow::Borrowed),
             raw_metadata: rest.into_json().map(unsigned_json),
             ..Message::default()
         });

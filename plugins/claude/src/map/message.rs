@@ -87,8 +87,11 @@ pub(super) fn map<'a>(
             raw.rest.add_text(key, unknown);
         }
     }
-    let blank = raw.blocks.is_empty();
+    let (blank, mut unread) = (raw.blocks.is_empty(), raw.rest.unread());
     for (index, block) in std::mem::take(&mut raw.blocks).into_iter().enumerate() {
+        // Words of a block whose type is not told are nobody's.
+        let untyped = block.kind.is_empty() && (block.text.is_some() || block.thinking.is_some());
+        unread = unread.or(block.rest.unread()).or(untyped.then_some("content"));
         speech.add(index, block, arena);
     }
     let flat = speech.take_flat_text(blank, &mut raw);
@@ -120,6 +123,7 @@ pub(super) fn map<'a>(
         attachments: files.attachments,
         citations: speech.citations,
         tool_calls,
+        unread: unread.map(Cow::Borrowed),
         raw_metadata: raw.rest.into_json().map(unsigned_json),
         ..Message::default()
     };

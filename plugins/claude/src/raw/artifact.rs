@@ -89,7 +89,7 @@ impl<'a> Version<'a> {
                 "title" => it.title = it.rest.words(key, json)?,
                 "description" => it.description = it.rest.words(key, json)?,
                 "created_at" => it.created = it.rest.time(key, json)?,
-                _ => it.rest.keep(key, json)?,
+                _ => it.rest.keep_unknown(key, json)?,
             }
         }
         Ok(it)
@@ -131,7 +131,7 @@ impl<'a> Comment<'a> {
             match key {
                 "body" | "text" => it.text = it.rest.words(key, json)?.or(it.text),
                 "created_at" => it.created = it.rest.time(key, json)?,
-                _ => it.rest.keep(key, json)?,
+                _ => it.rest.keep_unknown(key, json)?,
             }
         }
         Ok(it)

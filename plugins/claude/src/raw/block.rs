@@ -97,7 +97,11 @@ impl<'a> Block<'a> {
             "prompt" => self.prompt = rest.keep_and_read(key, json)?.text(),
             "injection_source" => self.injection_source = rest.keep_and_read(key, json)?.text(),
             "is_error" => self.error = rest.keep_and_read(key, json)?.is_true(),
-            _ => rest.keep(key, json)?,
+            "message" | "display_content" | "structured_content" | "meta" | "context"
+            | "integration_name" => {
+                rest.keep(key, json)?;
+            }
+            _ => rest.keep_unknown(key, json)?,
         }
         Ok(())
     }

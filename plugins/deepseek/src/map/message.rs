@@ -61,6 +61,7 @@ pub(super) fn map<'a>(
         attachments,
         citations: spoken.results.cited(&spoken.said),
         tool_calls: spoken.calls,
+        unread: raw.rest.unread().map(Cow::Borrowed),
         raw_metadata: raw.rest.into_json().map(unsigned_json),
         ..Message::default()
     };

@@ -51,7 +51,7 @@ impl<'a> Message<'a> {
                 "role" => it.role = rest.words(key, json)?,
                 "content" => it.content = rest.text(key, json)?,
                 "reasoning_content" => it.reasoning = rest.text(key, json)?,
-                _ => rest.keep(key, json)?,
+                _ => rest.keep_unknown(key, json)?,
             }
         }
         Ok(Some(it))

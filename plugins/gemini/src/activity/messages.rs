@@ -42,7 +42,9 @@ pub(super) fn messages<'a>(
     let answer = answer(std::mem::take(&mut row.answers), setting);
     let said = match (own, act) {
         (Some(prompt), _) => {
-            row.rest.add_text("title", &title);
+            if !title.is_empty() {
+                row.rest.add_text("title", &title);
+            }
             Some(prompt)
         }
         (None, Act::Prompt { verb, text }) => {

@@ -178,6 +178,9 @@ impl<'a> Row<'a> {
         self.rest.add_json(key, &private::clean(raw, arena));
         for item in items(raw, arena).into_iter().filter_map(Value::raw) {
             let subtitle = Object::parse(item, arena);
+            let known = |key: &str| matches!(key, "name" | "value" | "url");
+            let unknown = subtitle.fields().filter(|(key, _)| !known(key));
+            unknown.for_each(|(key, value)| self.rest.note_unknown(key, value));
             let name = subtitle.text("name");
             match subtitle.text("url") {
                 None => {

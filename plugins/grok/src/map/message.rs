@@ -57,6 +57,7 @@ pub(super) fn map<'a>(
         attachments: files.finish(),
         citations,
         tool_calls,
+        unread: raw.rest.unread().map(Cow::Borrowed),
         raw_metadata: raw.rest.into_json().map(unsigned_json),
         ..Message::default()
     });

@@ -34,7 +34,11 @@ pub(super) fn add<'a>(
             Some(agent) if Some(agent.words) != main => {
                 chain.think(&format!("agent:{index}"), agent.words, agent.rest);
             }
-            Some(_) | None => kept.push(agent),
+            Some(_) => kept.push(agent),
+            None => {
+                raw.rest.note_unknown("agent_thinking_traces", agent);
+                kept.push(agent);
+            }
         }
         index += 1;
     });

@@ -84,7 +84,7 @@ impl<'a> Response<'a> {
             "generated_image_urls" => self.generated = rest.keep_and_read(key, json)?,
             "image_edit_uri" => self.edited = rest.keep_and_read(key, json)?,
             "query" => self.query = rest.keep_and_read(key, json)?,
-            _ => rest.keep(key, json)?,
+            _ => rest.keep_unknown(key, json)?,
         }
         Ok(())
     }
