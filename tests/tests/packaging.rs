@@ -29,7 +29,13 @@ const COMPANIONS: [(&str, &[&str], &[&str], &str); 7] = [
     ),
     (
         "chatgpt",
-        &["user.json", "user_settings.json", "feedback.json", "comparisons.json", "shared_conversations.json"],
+        &[
+            "user.json",
+            "user_settings.json",
+            "feedback.json",
+            "comparisons.json",
+            "shared_conversations.json",
+        ],
         &[],
         "the account, and remarks on messages: conversations do not name them",
     ),

@@ -1,7 +1,31 @@
 //! Group chats and Codex tasks, which are lists, stand by time.
 
-use satchel_importer::{ImportError, order::SORTED, testkit::threads};
+use satchel_importer::{Bundle, ImportError, Line, order::SORTED, testkit::produce};
 use satchel_plugin_chatgpt::ChatGpt;
+
+/// Such files are known beside conversations.
+const CONVERSATIONS: &str = r#"[{"conversation_id":"c","title":"Tea","create_time":1772530000,"current_node":"m","mapping":{
+    "m":{"id":"m","parent":null,"children":[],"message":{"id":"m","author":{"role":"user"},"create_time":1772530001,
+        "content":{"content_type":"text","parts":["Which?"]}}}}}]"#;
+
+/// The ids of the messages of the conversation with this tag, each behind the one that it answers, and all warnings.
+fn read(name: &str, text: &str, tag: &str) -> Result<(Vec<String>, Vec<String>), ImportError> {
+    let bundle = Bundle::from_files([("conversations.json", CONVERSATIONS), (name, text)]);
+    let (mut ids, mut warnings) = (Vec::new(), Vec::new());
+    for line in produce::<ChatGpt>(&bundle)?.exports.into_iter().flat_map(|export| export.lines) {
+        match line {
+            Line::Conversation(chat) if chat.tags.iter().any(|own| own == tag) => {
+                for message in chat.messages {
+                    assert_eq!(message.parent.as_ref(), ids.last(), "{}", message.id);
+                    ids.push(message.id);
+                }
+            }
+            Line::Warning(warning) => warnings.push(warning.message),
+            _ => {}
+        }
+    }
+    Ok((ids, warnings))
+}
 
 #[test]
 fn messages_of_group_chats_stand_by_time_with_one_warning() -> Result<(), ImportError> {
@@ -9,19 +33,19 @@ fn messages_of_group_chats_stand_by_time_with_one_warning() -> Result<(), Import
         {"id":"3","role":"assistant","text":"By train.","created_at":"2026-03-01T10:00:03Z"},
         {"id":"2","role":"user","text":"How?","created_at":"2026-03-01T10:00:03Z"},
         {"id":"1","role":"user","text":"Let us go.","created_at":"2026-03-01T10:00:01Z"}]}]}"#;
-    let read = threads::<ChatGpt>("group_chats.json", text)?;
-    assert_eq!(read.said, [["Let us go.", "How?", "By train."]]);
-    assert_eq!(read.warnings, [SORTED]);
+    let (ids, warnings) = read("group_chats.json", text, "group-chat")?;
+    assert_eq!(ids, ["1", "2", "3"]);
+    assert_eq!(warnings, [SORTED]);
     Ok(())
 }
 
 #[test]
 fn turns_of_codex_tasks_stand_by_time_with_one_warning() -> Result<(), ImportError> {
     let text = r#"[{"id":"task_e_1","title":"Rename","turns":[
-        {"id":"task_e_1~assttrn","role":"assistant","created_at":1772530003,"output_items":["Done"]},
-        {"id":"task_e_1~usrtrn","role":"user","created_at":1772530001,"input_items":["Rename it"]}]}]"#;
-    let read = threads::<ChatGpt>("codex.json", text)?;
-    assert_eq!(read.said, [["Rename it", "Done"]]);
-    assert_eq!(read.warnings, [SORTED]);
+        {"id":"answer","role":"assistant","created_at":1772530003,"output_items":["Done"]},
+        {"id":"question","role":"user","created_at":1772530001,"input_items":["Rename it"]}]}]"#;
+    let (ids, warnings) = read("codex.json", text, "codex-task")?;
+    assert_eq!(ids, ["question", "answer"]);
+    assert_eq!(warnings, [SORTED]);
     Ok(())
 }

@@ -10,12 +10,18 @@ fn only_rows_in_neither_order_are_told_of() -> Result<(), ImportError> {
             format!("Tea,2026-03-01T10:00:0{second},{author},{text}\n")
         };
         let rows: String = rows.iter().map(row).collect();
-        threads::<Copilot>("copilot-activity-history.csv", &format!("Conversation,Time,Author,Message\n{rows}"))
+        threads::<Copilot>(
+            "copilot-activity-history.csv",
+            &format!("Conversation,Time,Author,Message\n{rows}"),
+        )
     };
     let (ask, answer, thank) = ((1, "Human", "Which?"), (2, "AI", "Green."), (3, "Human", "Thanks."));
     for rows in [[ask, answer, thank], [thank, answer, ask]] {
         let read = told(&rows)?;
-        assert_eq!((read.said, read.warnings.len()), (vec![["Which?", "Green.", "Thanks."].map(str::to_owned).to_vec()], 0));
+        assert_eq!(
+            (read.said, read.warnings.len()),
+            (vec![["Which?", "Green.", "Thanks."].map(str::to_owned).to_vec()], 0)
+        );
     }
     let read = told(&[answer, thank, ask])?;
     assert_eq!(read.said, [["Which?", "Green.", "Thanks."]]);

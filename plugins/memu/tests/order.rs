@@ -16,7 +16,10 @@ fn told(numbers: [&str; 2]) -> Result<satchel_importer::testkit::Threads, Import
 #[test]
 fn messages_without_numbers_stand_by_time_with_one_warning() -> Result<(), ImportError> {
     let read = told(["", ""])?;
-    assert_eq!((read.said, read.warnings), (vec![vec!["Which?".into(), "Green.".into()]], vec![SORTED.into()]));
+    assert_eq!(
+        (read.said, read.warnings),
+        (vec![vec!["Which?".into(), "Green.".into()]], vec![SORTED.into()])
+    );
     Ok(())
 }
 
@@ -24,7 +27,10 @@ fn messages_without_numbers_stand_by_time_with_one_warning() -> Result<(), Impor
 fn numbers_count_more_than_times() -> Result<(), ImportError> {
     let read = told([r#""message_index":0,"#, r#""message_index":1,"#])?;
     assert_eq!(read.said, [["Green.", "Which?"]]);
-    assert_eq!(read.warnings, ["the numbers of its messages contradict their times; they are read by number"]);
+    assert_eq!(
+        read.warnings,
+        ["the numbers of its messages contradict their times; they are read by number"]
+    );
     let read = told([r#""message_index":1,"#, r#""message_index":0,"#])?;
     assert_eq!((read.said.concat(), read.warnings.len()), (vec!["Which?".into(), "Green.".into()], 0));
     Ok(())

@@ -11,12 +11,17 @@ fn turns_stand_by_time_with_one_warning() -> Result<(), ImportError> {
     let at = |second: u8| format!(r#","timestamp":"2026-08-01T10:00:0{second}Z""#);
     let told = |turns: &[String]| {
         let turns = turns.join(",");
-        let text = format!(r#"{{"metadata":{{"thread_title":"Tea","context_uuid":"c"}},"conversations":[{turns}]}}"#);
+        let text = format!(
+            r#"{{"metadata":{{"thread_title":"Tea","context_uuid":"c"}},"conversations":[{turns}]}}"#
+        );
         threads::<Perplexity>("thread.json", &text)
     };
     let read = told(&[turn(2, &at(4)), turn(3, ""), turn(1, &at(2))])?;
     let expected = ["Question 1", "Answer 1", "Question 2", "Answer 2", "Question 3", "Answer 3"];
-    assert_eq!((read.said, read.warnings), (vec![expected.map(str::to_owned).to_vec()], vec![SORTED.to_owned()]));
+    assert_eq!(
+        (read.said, read.warnings),
+        (vec![expected.map(str::to_owned).to_vec()], vec![SORTED.to_owned()])
+    );
     assert!(told(&[turn(1, &at(2)), turn(2, &at(2))])?.warnings.is_empty());
     Ok(())
 }

@@ -31,7 +31,8 @@ fn told(file: &SourceFile<'_>) -> Vec<Chat> {
 
 /// The name of the list of messages.
 fn list_of(item: &Value) -> Option<&'static str> {
-    let other = || item["messages"].is_array().then_some("messages");
+    // Chats of the design tool name a project.
+    let other = || (item["messages"].is_array() && item.get("project").is_none()).then_some("messages");
     item.get("chat_messages").map(|_| "chat_messages").or_else(other)
 }
 
@@ -86,9 +87,7 @@ fn speaker(message: &Value) -> String {
 
 /// Messages in the order of their times, if some is earlier than one before it.
 fn by_time(messages: &mut Vec<&Value>) {
-    let time = |message: &Value| {
-        time_told(&message["created_at"]).and_then(|time| time.parse::<i64>().ok())
-    };
+    let time = |message: &Value| time_told(&message["created_at"]).and_then(|time| time.parse::<i64>().ok());
     if messages.iter().filter_map(|message| time(message)).is_sorted() {
         return;
     }
@@ -115,9 +114,8 @@ fn flat(message: &Value, blocks: &[Value]) -> Option<(usize, String)> {
             || *said == words
     });
     let wordless = ["token_budget", "injected_prompt_block", "image", "document", "tool_use", "tool_result"];
-    let silent = |one: &Value| {
-        block(one).is_empty() && !wordless.contains(&one["type"].as_str().unwrap_or_default())
-    };
+    let silent =
+        |one: &Value| block(one).is_empty() && !wordless.contains(&one["type"].as_str().unwrap_or_default());
     let missing = blocks.iter().position(|one| one["type"] == "text" && one["text"].is_null());
     let place = missing.unwrap_or(blocks.len());
     (!spoken && !words.is_empty() && blocks.iter().any(silent)).then_some((place, words))
