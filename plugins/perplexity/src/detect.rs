@@ -13,8 +13,11 @@ pub(crate) const ENTRIES: &str = "perplexity-importer/2026.02";
 /// The formats, oldest first.
 pub(crate) const FORMATS: [&str; 2] = [TURNS, ENTRIES];
 
-/// Bytes of a head that are looked at first, and where those do not decide. The host allows 16 MiB.
-const HEADS: [usize; 2] = [64 * 1024, 8 * 1024 * 1024];
+/// Bytes of a head that are looked at first, for each layout.
+const HEAD: usize = 64 * 1024;
+/// Bytes that are looked at where those do not decide: for the usual layout, and for each other. With what is read ahead they are less
+/// than the 16 MiB of a file that the host allows.
+const LONG_HEADS: [usize; 2] = [8 * 1024 * 1024, 512 * 1024];
 /// Threads of one file after which its head has said what it can.
 const MAX_ELEMENTS: u64 = 8;
 /// Turns of one thread that are looked at.
@@ -76,27 +79,37 @@ impl Layout {
 /// What a file is; none if it holds no threads.
 pub(crate) fn look(bundle: &Bundle, path: &str) -> Result<Option<Found>, ImportError> {
     let size = bundle.entry(path).map_or(0, |entry| entry.size);
-    for bytes in HEADS {
-        for layout in Layout::ALL {
-            let mut format = None;
-            let sampled = layout.threads(path).sample(bundle, bytes, |element| {
-                format = judge(&element, layout);
-                format.is_none() && element.index() + 1 < MAX_ELEMENTS
-            });
-            match sampled {
-                // There is nothing of that name.
-                Err(error) if error.kind == ErrorKind::NotThisFormat => {}
-                sampled => sampled?,
-            }
-            if let Some(format) = format {
-                return Ok(Some(Found { format, layout }));
-            }
+    for layout in Layout::ALL {
+        if let Some(found) = sample(bundle, path, layout, HEAD)? {
+            return Ok(Some(found));
         }
-        if size <= bytes as u64 {
-            break;
+    }
+    if size <= HEAD as u64 {
+        return Ok(None);
+    }
+    let [first, others] = LONG_HEADS;
+    for (at, layout) in Layout::ALL.into_iter().enumerate() {
+        let bytes = if at == 0 { first } else { others };
+        if let Some(found) = sample(bundle, path, layout, bytes)? {
+            return Ok(Some(found));
         }
     }
     Ok(None)
+}
+
+/// What the first `bytes` show if the threads stand so.
+fn sample(bundle: &Bundle, path: &str, layout: Layout, bytes: usize) -> Result<Option<Found>, ImportError> {
+    let mut format = None;
+    let sampled = layout.threads(path).sample(bundle, bytes, |element| {
+        format = judge(&element, layout);
+        format.is_none() && element.index() + 1 < MAX_ELEMENTS
+    });
+    match sampled {
+        // There is nothing of that name.
+        Err(error) if error.kind == ErrorKind::NotThisFormat => {}
+        sampled => sampled?,
+    }
+    Ok(format.map(|format| Found { format, layout }))
 }
 
 /// What one element shows.

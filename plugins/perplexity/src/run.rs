@@ -9,9 +9,9 @@ use crate::{
     raw::Thread,
 };
 
-/// The longest thread that is read, in bytes. It and what is made of it must fit into the sandbox's memory; saved
-/// threads have a few MiB.
-const MAX_THREAD: usize = 24 * 1024 * 1024;
+/// The longest thread that is read, in bytes. It and what is made of it, up to seven times as much where answers are JSON in
+/// strings, must fit into the sandbox's memory; saved threads have a few MiB.
+const MAX_THREAD: usize = 16 * 1024 * 1024;
 
 /// Reads all that detection claimed for `format`.
 pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {

@@ -69,7 +69,7 @@ pub(super) fn read<'a>(place: usize, fields: &Object<'a>, arena: &'a Arena) -> T
             }
             ("attachments", Value::Raw(raw)) if raw.starts_with('[') => attach(raw, &mut it, arena),
             ("blocks", Value::Raw(raw)) if raw.starts_with('[') => {
-                found.blocks = Some(block::read(raw, arena))
+                found.blocks = Some(block::read(raw, arena));
             }
             (key, value) => keep(&mut it.rest, key, value),
         }

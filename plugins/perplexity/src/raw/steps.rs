@@ -11,6 +11,8 @@ use super::{block, keep};
 
 /// How deep answers are looked for in answers.
 const MAX_DEPTH: usize = 3;
+/// Steps of one entry that are looked into; real ones have one or two that hold an answer.
+const MAX_SPOKEN: usize = 32;
 
 /// What a `text` comes to.
 #[derive(Default)]
@@ -63,7 +65,8 @@ impl<'a> Steps<'a> {
 
     fn of_list(list: Vec<Value<'a>>, arena: &'a Arena) -> Self {
         let (mut it, mut reports) = (Self::default(), Vec::new());
-        for step in list.iter().filter_map(|step| step.raw()).map(|raw| Object::parse(raw, arena)) {
+        let steps = list.iter().filter_map(|step| step.raw()).map(|raw| Object::parse(raw, arena));
+        for step in steps.filter(|step| speaks(kind(step))).take(MAX_SPOKEN) {
             let (_, content) = content(&step, arena);
             match kind(&step) {
                 "INITIAL_QUERY" => it.query = it.query.or(content.text("query")),
@@ -103,7 +106,9 @@ impl<'a> Steps<'a> {
             Shape::Answer(fields) => Some(said.answer(fields, arena)).filter(|left| left != "{}"),
             Shape::Other(value) => Some(value.json().into_owned()),
             Shape::List(list) => {
-                let steps: Vec<Cow<'_, str>> = list.iter().map(|step| said.step(*step, arena)).collect();
+                let mut looked = 0;
+                let steps = list.iter().map(|step| said.step(*step, &mut looked, arena));
+                let steps: Vec<Cow<'_, str>> = steps.collect();
                 Some(format!("[{}]", steps.join(",")))
             }
         }
@@ -152,14 +157,14 @@ impl Said<'_> {
         !text.is_empty() && self.answer.is_some_and(|answer| answer.contains(text))
     }
 
-    /// A step without what is said, as JSON text.
-    fn step<'a>(self, step: Value<'a>, arena: &'a Arena) -> Cow<'a, str> {
+    /// A step without what is said, as JSON text; `looked` counts those that were looked into.
+    fn step<'a>(self, step: Value<'a>, looked: &mut usize, arena: &'a Arena) -> Cow<'a, str> {
         let Some(raw) = step.raw().filter(|raw| raw.starts_with('{')) else { return step.json() };
         let fields = Object::parse(raw, arena);
-        let kind = kind(&fields);
-        if !matches!(kind, "FINAL" | "INITIAL_QUERY" | "RESEARCH_ANSWER") {
+        if !speaks(kind(&fields)) || *looked == MAX_SPOKEN {
             return raw.into();
         }
+        *looked += 1;
         let (name, content) = content(&fields, arena);
         let mut left = Leftover::default();
         for (key, value) in fields.fields() {
@@ -212,28 +217,37 @@ impl Said<'_> {
         left.into_json().unwrap_or("{}".into()).into_owned()
     }
 
-    /// The parts of an answer without their words.
+    /// The parts of an answer without their words, if those are what the message says.
     fn structured<'a>(self, fields: &Object<'a>, arena: &'a Arena) -> String {
-        let part = |(part, _): (Value<'a>, Option<&'a str>)| {
+        let all = structured(fields, arena);
+        let words =
+            |between: &str| all.iter().filter_map(|(_, text)| *text).collect::<Vec<_>>().join(between);
+        let told = self.answers(&words("\n\n")) || self.answers(&words(""));
+        let part = |(part, text): &(Value<'a>, Option<&'a str>)| {
             let Some(raw) = part.raw().filter(|raw| raw.starts_with('{')) else {
                 return part.json().into_owned();
             };
             let mut left = Leftover::default();
             for (key, value) in Object::parse(raw, arena).fields() {
-                let repeats = match (key, value) {
-                    ("text", Value::Text(text)) => self.answers(text),
-                    ("chunks", value) => joined(value, arena).is_some_and(|text| self.answers(&text)),
+                let repeats = match key {
+                    "text" => value.text() == *text,
+                    "chunks" => joined(value, arena).as_deref() == *text,
                     _ => false,
                 };
-                if !repeats {
+                if !(told && text.is_some() && repeats) {
                     keep(&mut left, key, value);
                 }
             }
             left.into_json().unwrap_or("{}".into()).into_owned()
         };
-        let parts: Vec<String> = structured(fields, arena).into_iter().map(part).collect();
+        let parts: Vec<String> = all.iter().map(part).collect();
         format!("[{}]", parts.join(","))
     }
+}
+
+/// Whether a step of this kind holds the question or the answer.
+fn speaks(kind: &str) -> bool {
+    matches!(kind, "FINAL" | "INITIAL_QUERY" | "RESEARCH_ANSWER")
 }
 
 /// The kind of a step.
