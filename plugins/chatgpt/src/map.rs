@@ -14,6 +14,7 @@ use crate::{
     remarks::Remarks,
 };
 
+mod arguments;
 mod attachments;
 mod blocks;
 mod canvas;
@@ -78,6 +79,9 @@ pub(crate) fn records<'a>(element: &Element<'a>, context: &Context<'a>) -> Resul
     for key in tree.cut().iter().filter_map(|at| read.key_at(*at)) {
         warnings.push((node_locator(&locator, key), "its parents lead back to it; it is read as a root"));
     }
+    if read.chained {
+        warnings.push((locator.clone(), CHAINED));
+    }
     let id = conversation_id(&raw, &read, context);
     files::join(&mut read, raw.address.or(raw.id).unwrap_or_default(), context.assets, element.arena());
     let at = memory::Place { conversation: &id, account: context.account, locator: &locator };
@@ -94,6 +98,10 @@ pub(crate) fn records<'a>(element: &Element<'a>, context: &Context<'a>) -> Resul
     let conversation = Conversation { locator: Cow::Owned(locator), ..conversation };
     Ok(Records { conversation, messages: read.all, evidence, skipped, warnings, named })
 }
+
+/// Said where no node names another.
+const CHAINED: &str =
+    "no message names the one that it answers; each is read as the answer to the one before";
 
 /// Whether there is anything to emit or to report.
 fn check(raw: &raw::Conversation<'_>, read: &Messages<'_>) -> Result<(), ImportError> {

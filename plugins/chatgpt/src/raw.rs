@@ -7,7 +7,7 @@ use satchel_importer::{Arena, Element, JsonError, Leftover, Parser, json::Kind};
 
 mod content;
 
-pub(crate) use content::{Content, Part};
+pub(crate) use content::{Content, Part, Parts};
 
 use crate::scan;
 

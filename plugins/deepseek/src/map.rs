@@ -9,7 +9,7 @@ use satchel_importer::{
     Arena, Conversation, Message, Participant, Role,
     address::unsigned_json,
     natural_key,
-    tree::{Link, Parent, SIBLING_NUMBER, Tree, ranks},
+    tree::{Link, Parent, SIBLING_NUMBER, Tree, chain, ranks},
 };
 
 use crate::raw::{self, Mapping, Node};
@@ -48,9 +48,12 @@ pub(crate) fn records<'a>(
 ) -> Result<Records<'a>, &'static str> {
     check(&raw)?;
     let place = |key: &str| format!("{locator}.mapping.{key}");
-    let nodes = std::mem::take(&mut raw.nodes);
-    let tree = link(&nodes);
+    let mut nodes = std::mem::take(&mut raw.nodes);
     let mut warnings = Vec::new();
+    if chain_up(&mut nodes) {
+        warnings.push((locator.to_owned(), CHAINED));
+    }
+    let tree = link(&nodes);
     for node in tree.cut().iter().filter_map(|at| nodes.get(*at)) {
         warnings.push((place(node.key), "its parents lead back to it; it is read as a root"));
     }
@@ -90,11 +93,30 @@ fn check(raw: &raw::Conversation<'_>) -> Result<(), &'static str> {
     }
 }
 
+/// Said where no node names another.
+const CHAINED: &str =
+    "no message names the one that it answers; each is read as the answer to the one before";
+
+/// Hangs each message on the one before where no node names another; whether that was so.
+fn chain_up(nodes: &mut [Node<'_>]) -> bool {
+    let said = |at: usize| {
+        let message = nodes.get(at).and_then(|node| node.message.as_ref());
+        let asks = message.is_some_and(message::asks);
+        (if asks { Role::User } else { Role::Assistant }, message.and_then(|message| message.created))
+    };
+    let names = |at: usize| nodes.get(at).is_some_and(|node| !node.children.is_empty());
+    let Some(parents) = chain(links(nodes), names, said) else { return false };
+    nodes.iter_mut().zip(parents).for_each(|(node, parent)| node.parent = parent);
+    true
+}
+
+fn links<'a>(nodes: &[Node<'a>]) -> impl Iterator<Item = Link<'a>> + Clone {
+    nodes.iter().map(|node| Link { key: node.key, parent: node.parent, kept: node.message.is_some() })
+}
+
 /// Hangs every message under its nearest ancestor with one.
 fn link<'a>(nodes: &[Node<'a>]) -> Tree<'a> {
-    let links =
-        nodes.iter().map(|node| Link { key: node.key, parent: node.parent, kept: node.message.is_some() });
-    Tree::link(links, |at| nodes.get(at).map(|node| node.children.clone()).unwrap_or_default())
+    Tree::link(links(nodes), |at| nodes.get(at).map(|node| node.children.clone()).unwrap_or_default())
 }
 
 /// The order of siblings by the lists of children, where times do not tell it.

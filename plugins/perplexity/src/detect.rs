@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_importer::{
-    Bundle, Detection, Element, ImportError, JsonArray, JsonError, Parser, json::Kind, names,
+    Bundle, Detection, Element, ErrorKind, ImportError, JsonArray, JsonError, Parser, json::Kind, names,
 };
 
 /// `{metadata, conversations: [{query, answer, …}]}`.
@@ -13,8 +13,11 @@ pub(crate) const ENTRIES: &str = "perplexity-importer/2026.02";
 /// The formats, oldest first.
 pub(crate) const FORMATS: [&str; 2] = [TURNS, ENTRIES];
 
-/// Bytes of a head that are looked at first, and where those do not decide. The host allows 16 MiB.
-const HEADS: [usize; 2] = [64 * 1024, 8 * 1024 * 1024];
+/// Bytes of a head that are looked at first, for each layout.
+const HEAD: usize = 64 * 1024;
+/// Bytes that are looked at where those do not decide: for the usual layout, and for each other. With what is read ahead they are less
+/// than the 16 MiB of a file that the host allows.
+const LONG_HEADS: [usize; 2] = [8 * 1024 * 1024, 512 * 1024];
 /// Threads of one file after which its head has said what it can.
 const MAX_ELEMENTS: u64 = 8;
 /// Turns of one thread that are looked at.
@@ -28,7 +31,7 @@ pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
         if !names::is_json(path) || names::is_junk(path) {
             continue;
         }
-        let Some(format) = look(bundle, path)? else { continue };
+        let Some(Found { format, layout: _ }) = look(bundle, path)? else { continue };
         let export = found.entry((names::split(path).0, format)).or_insert_with(|| Detection {
             format: format.to_owned(),
             confidence: 85,
@@ -39,20 +42,74 @@ pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
     Ok(found.into_values().collect())
 }
 
-/// The format of a file; none if it holds no threads.
-pub(crate) fn look(bundle: &Bundle, path: &str) -> Result<Option<&'static str>, ImportError> {
+/// What a file is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub(crate) format: &'static str,
+    pub(crate) layout: Layout,
+}
+
+/// Where the threads of a file stand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    /// An RFC 6901 pointer to what holds them.
+    pointer: &'static str,
+    /// They are members of an object, each under its name.
+    keyed: bool,
+}
+
+impl Layout {
+    /// In the order in which they are tried: a file that is a thread holds no others.
+    const ALL: [Self; 6] = [
+        Self { pointer: "", keyed: false },
+        Self { pointer: "/threads", keyed: false },
+        Self { pointer: "/conversations", keyed: false },
+        Self { pointer: "", keyed: true },
+        Self { pointer: "/threads", keyed: true },
+        Self { pointer: "/conversations", keyed: true },
+    ];
+
+    /// The threads of the file `path`.
+    pub(crate) fn threads(self, path: &str) -> JsonArray<'_> {
+        let threads = JsonArray::new(path).pointer(self.pointer);
+        if self.keyed { threads.members() } else { threads }
+    }
+}
+
+/// What a file is; none if it holds no threads.
+pub(crate) fn look(bundle: &Bundle, path: &str) -> Result<Option<Found>, ImportError> {
     let size = bundle.entry(path).map_or(0, |entry| entry.size);
-    let mut found = None;
-    for bytes in HEADS {
-        JsonArray::new(path).sample(bundle, bytes, |element| {
-            found = judge(&element);
-            found.is_none() && element.index() + 1 < MAX_ELEMENTS
-        })?;
-        if found.is_some() || size <= bytes as u64 {
-            break;
+    for layout in Layout::ALL {
+        if let Some(found) = sample(bundle, path, layout, HEAD)? {
+            return Ok(Some(found));
         }
     }
-    Ok(found)
+    if size <= HEAD as u64 {
+        return Ok(None);
+    }
+    let [first, others] = LONG_HEADS;
+    for (at, layout) in Layout::ALL.into_iter().enumerate() {
+        let bytes = if at == 0 { first } else { others };
+        if let Some(found) = sample(bundle, path, layout, bytes)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// What the first `bytes` show if the threads stand so.
+fn sample(bundle: &Bundle, path: &str, layout: Layout, bytes: usize) -> Result<Option<Found>, ImportError> {
+    let mut format = None;
+    let sampled = layout.threads(path).sample(bundle, bytes, |element| {
+        format = judge(&element, layout);
+        format.is_none() && element.index() + 1 < MAX_ELEMENTS
+    });
+    match sampled {
+        // There is nothing of that name.
+        Err(error) if error.kind == ErrorKind::NotThisFormat => {}
+        sampled => sampled?,
+    }
+    Ok(format.map(|format| Found { format, layout }))
 }
 
 /// What one element shows.
@@ -66,15 +123,17 @@ struct Seen<'a> {
     listed: bool,
 }
 
-fn judge(element: &Element<'_>) -> Option<&'static str> {
+fn judge(element: &Element<'_>, layout: Layout) -> Option<&'static str> {
     let mut seen = Seen::default();
     // A sample may break off inside the element; what was seen before counts.
-    let (Ok(()) | Err(_)) = seen.read(&mut element.parser());
+    let (Ok(()) | Err(_)) = seen.read(&mut element.parser(), layout);
     let turn = |keys: &BTreeSet<&str>| {
         keys.contains("query") && (keys.contains("answer") || keys.contains("sources"))
     };
     let entry = |keys: &BTreeSet<&str>| {
-        keys.contains("query_str") || (keys.contains("backend_uuid") && keys.contains("blocks"))
+        keys.contains("query_str")
+            || (keys.contains("backend_uuid") && (keys.contains("blocks") || keys.contains("text")))
+            || (keys.contains("query_status") && turn(keys))
     };
     let threaded = ["thread_id", "thread_title", "thread_url"].iter().any(|key| seen.metadata.contains(key));
     if seen.entries.iter().any(entry) {
@@ -87,7 +146,11 @@ fn judge(element: &Element<'_>) -> Option<&'static str> {
 }
 
 impl<'a> Seen<'a> {
-    fn read(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
+    fn read(&mut self, json: &mut Parser<'a>, layout: Layout) -> Result<(), JsonError> {
+        // A thread that is nothing but its entries has a name, or there would be no telling it from a list of something else.
+        if layout.keyed && json.kind()? == Kind::Array {
+            return lists(json, &mut self.entries);
+        }
         if !json.enter_object()? {
             return Ok(());
         }

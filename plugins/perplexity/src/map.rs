@@ -18,7 +18,7 @@ pub(crate) struct Records<'a> {
     /// What was left out: kind, place, reason.
     pub(crate) skipped: Vec<(RecordKind, String, &'static str)>,
     /// What was read otherwise than it stood: place, message.
-    pub(crate) warnings: Vec<(String, &'static str)>,
+    pub(crate) warnings: Vec<(String, String)>,
 }
 
 /// Maps one thread that stands at `locator`.
@@ -27,7 +27,8 @@ pub(crate) fn thread<'a>(mut thread: Thread<'a>, version: &'static str, locator:
     // A turn is a question with its answer, so those of one time keep the order of the file.
     let sorted = sort_by_time(&mut turns, |turn| (Role::User, turn.created));
 
-    let place = |at: usize| format!("{locator}.{}[{at}]", thread.list);
+    let dot = if thread.list.is_empty() { "" } else { "." };
+    let place = |at: usize| format!("{locator}{dot}{}[{at}]", thread.list);
     let mut records = Records {
         conversation: Conversation::default(),
         messages: Vec::new(),
@@ -36,7 +37,7 @@ pub(crate) fn thread<'a>(mut thread: Thread<'a>, version: &'static str, locator:
     };
     records.skipped.extend(thread.gaps.iter().map(|(at, reason)| (RecordKind::Message, place(*at), *reason)));
     if sorted {
-        records.warnings.push((locator.to_owned(), SORTED));
+        records.warnings.push((locator.to_owned(), SORTED.to_owned()));
     }
     let moments = || turns.iter().flat_map(|turn| [turn.created, turn.updated]).flatten();
     let (created, updated) = (thread.created.or(moments().min()), thread.updated.or(moments().max()));
@@ -53,6 +54,7 @@ pub(crate) fn thread<'a>(mut thread: Thread<'a>, version: &'static str, locator:
         } else if !seen.insert(id.clone()) {
             records.skipped.push((RecordKind::Message, place(at), "another turn has the same id"));
         } else {
+            records.warnings.extend(half(&turn).map(|message| (place(at), message)));
             add(turn, &id, &mut records.messages);
         }
     }
@@ -69,6 +71,28 @@ pub(crate) fn thread<'a>(mut thread: Thread<'a>, version: &'static str, locator:
         ..Conversation::default()
     };
     records
+}
+
+/// What is told of a turn in which no question, or no answer, was found, unless it says itself that there is no answer.
+fn half(turn: &Turn<'_>) -> Option<String> {
+    let (has, lacks) = match (blank(turn.query), blank(turn.answer.as_deref())) {
+        (false, true) if !turn.unanswered => ("question", "answer"),
+        (true, false) => ("answer", "question"),
+        _ => return None,
+    };
+    Some(if turn.hints.is_empty() {
+        format!("its {has} has no {lacks}")
+    } else {
+        let names: Vec<String> = turn.hints.iter().map(|name| format!("{name:?}")).collect();
+        format!(
+            "no {lacks} to its {has} was found; {} may hold it and stays in the metadata",
+            names.join(", ")
+        )
+    })
+}
+
+fn blank(text: Option<&str>) -> bool {
+    text.is_none_or(|text| text.trim().is_empty())
 }
 
 /// Adds the question and the answer of a turn; what is left of it stays with the answer.

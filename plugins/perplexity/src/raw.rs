@@ -2,16 +2,22 @@
 
 use satchel_importer::{
     Arena, Citation, JsonError, Leftover, Parser,
-    json::{Object, Value, time_of_text},
+    json::{Kind, Object, Value, time_of_text},
     pam::time::TimeNote,
 };
 
 mod block;
 mod entry;
+mod steps;
 mod turn;
 
 /// Turns of one thread; real ones have tens.
 const MAX_TURNS: usize = 20_000;
+
+/// Words of a text that may be an answer.
+const WORDS_OF_A_SENTENCE: usize = 3;
+/// Names of fields in one warning.
+const MAX_HINTS: usize = 8;
 
 /// Reads a turn at its place.
 type Read<'a> = fn(usize, &Object<'a>, &'a Arena) -> Turn<'a>;
@@ -27,9 +33,14 @@ pub(crate) struct Thread<'a> {
     pub(crate) turns: Vec<Turn<'a>>,
     /// Places in the list that hold no turn, and what they hold.
     pub(crate) gaps: Vec<(usize, &'static str)>,
-    /// The key of the list.
+    /// The key of the list; empty: the thread is nothing but a list.
     pub(crate) list: &'static str,
     pub(crate) rest: Leftover<'a>,
+    /// Its name in addresses, as it stands beside its turns.
+    slug: Option<&'a str>,
+    /// The key under which it stands among other threads.
+    name: Option<&'a str>,
+    listed: bool,
 }
 
 /// A question and its answer.
@@ -46,29 +57,64 @@ pub(crate) struct Turn<'a> {
     pub(crate) citations: Vec<Citation<'a>>,
     /// Addresses of files that the person gave.
     pub(crate) attachments: Vec<&'a str>,
+    /// Its state says that there is no answer, or none yet.
+    pub(crate) unanswered: bool,
+    /// Fields that hold sentences, if no question or no answer was found.
+    pub(crate) hints: Vec<&'a str>,
     pub(crate) rest: Leftover<'a>,
     thread: Option<&'a str>,
     slug: Option<&'a str>,
     title: Option<&'a str>,
 }
 
+impl<'a> Turn<'a> {
+    /// Notes which fields hold sentences, if question or answer was not found; what comes with the question is left aside.
+    fn set_hints(&mut self, fields: &Object<'a>) {
+        const ASIDE: [&str; 6] = [
+            "thread_title",
+            "context_title",
+            "related_queries",
+            "related_query_items",
+            "sources",
+            "attachments",
+        ];
+        let said = [("query", self.query), ("query_str", self.query), ("answer", self.answer.as_deref())];
+        let blank = |text: Option<&str>| text.is_none_or(|text| text.trim().is_empty());
+        if !blank(self.query) && !blank(self.answer.as_deref()) {
+            return;
+        }
+        let open = |key: &str| {
+            !ASIDE.contains(&key) && !said.iter().any(|(name, text)| *name == key && !blank(*text))
+        };
+        let sentence = |value: Value<'_>| {
+            let text = value.text().or(value.raw()).unwrap_or_default();
+            text.split('"').any(|part| part.split_whitespace().count() >= WORDS_OF_A_SENTENCE)
+        };
+        let told = fields.fields().filter(|(key, value)| open(key) && sentence(*value));
+        self.hints = told.map(|(key, _)| key).take(MAX_HINTS).collect();
+    }
+}
+
 impl<'a> Thread<'a> {
-    /// Reads one element; none if it is no object with turns.
-    pub(crate) fn read(json: &mut Parser<'a>) -> Result<Option<Self>, JsonError> {
-        let mut it = Self::default();
+    /// Reads one element; none if it is no object with turns, nor a list of them. `name` is that under which it stands.
+    pub(crate) fn read(json: &mut Parser<'a>, name: Option<&'a str>) -> Result<Option<Self>, JsonError> {
+        let mut it = Self { name, ..Self::default() };
         it.fill(json)?;
         json.end()?;
         Ok(it.settled())
     }
 
     /// Reads what stands whole in an element that breaks off; none if that is no turn.
-    pub(crate) fn read_head(json: &mut Parser<'a>) -> Option<Self> {
-        let mut it = Self::default();
+    pub(crate) fn read_head(json: &mut Parser<'a>, name: Option<&'a str>) -> Option<Self> {
+        let mut it = Self { name, ..Self::default() };
         let (Ok(()) | Err(_)) = it.fill(json);
         it.settled().filter(|thread| !thread.turns.is_empty())
     }
 
     fn fill(&mut self, json: &mut Parser<'a>) -> Result<(), JsonError> {
+        if self.name.is_some() && json.kind()? == Kind::Array && json.enter_array()? {
+            return self.turns("", json, entry::read);
+        }
         if !json.enter_object()? {
             return Ok(());
         }
@@ -81,6 +127,11 @@ impl<'a> Thread<'a> {
                 "entries" if self.rest.array(key, json)? => self.turns("entries", json, entry::read)?,
                 // What is no list was kept.
                 "conversations" | "entries" => {}
+                "slug" => self.slug = self.rest.words(key, json)?.or(self.slug),
+                "context_title" => self.title = self.rest.words(key, json)?.or(self.title),
+                "context_uuid" => self.id = self.rest.words(key, json)?.or(self.id),
+                "created_at" | "created_us" => self.created = self.rest.time(key, json)?.or(self.created),
+                "updated_at" | "updated_us" => self.updated = self.rest.time(key, json)?.or(self.updated),
                 "metadata" | "thread_metadata" => match Value::read(json)? {
                     Value::Raw(raw) if raw.starts_with('{') => self.metadata(key, &Object::parse(raw, arena)),
                     value => keep(&mut self.rest, key, value),
@@ -97,8 +148,12 @@ impl<'a> Thread<'a> {
             match (key, value) {
                 ("thread_id", Value::Text(text)) if !text.is_empty() => self.id = Some(text),
                 ("thread_title" | "title", Value::Text(text)) => self.title = Some(text),
-                ("thread_created_at" | "created_at", value) => self.created = time(&mut rest, key, value),
-                ("thread_updated_at" | "updated_at", value) => self.updated = time(&mut rest, key, value),
+                ("thread_created_at" | "created_at" | "created_us", value) => {
+                    self.created = time(&mut rest, key, value).or(self.created);
+                }
+                ("thread_updated_at" | "updated_at" | "updated_us", value) => {
+                    self.updated = time(&mut rest, key, value).or(self.updated);
+                }
                 (key, value) => keep(&mut rest, key, value),
             }
         }
@@ -112,7 +167,7 @@ impl<'a> Thread<'a> {
 
     /// Reads the items of a list that was entered.
     fn turns(&mut self, list: &'static str, json: &mut Parser<'a>, read: Read<'a>) -> Result<(), JsonError> {
-        (self.list, self.turns, self.gaps) = (list, Vec::new(), Vec::new());
+        (self.list, self.turns, self.gaps, self.listed) = (list, Vec::new(), Vec::new(), true);
         let arena = json.arena();
         for place in 0.. {
             if !json.item()? {
@@ -136,17 +191,20 @@ impl<'a> Thread<'a> {
     /// Itself, if it is a thread.
     fn settled(mut self) -> Option<Self> {
         self.settle();
-        (!self.list.is_empty()).then_some(self)
+        self.listed.then_some(self)
     }
 
     /// What entries say of their thread is the thread's; where one says something else, it keeps it.
     fn settle(&mut self) {
         let first = |of: fn(&Turn<'a>) -> Option<&'a str>| self.turns.iter().find_map(of);
         let (thread, slug) = (first(|turn| turn.thread), first(|turn| turn.slug));
+        let slug = self.slug.or(slug).or(self.name.filter(|name| !name.is_empty()));
         self.id = self.id.or(thread).or(slug).or_else(|| self.turns.first().and_then(|turn| turn.uuid));
         self.title = self.title.filter(|title| !title.trim().is_empty()).or(first(|turn| turn.title));
-        if slug.is_some() && slug != self.id {
-            self.rest.add_text("thread_url_slug", slug.unwrap_or_default());
+        for (key, name) in [("thread_url_slug", slug), ("key", self.name.filter(|_| self.name != slug))] {
+            if let Some(name) = name.filter(|name| Some(*name) != self.id) {
+                self.rest.add_text(key, name);
+            }
         }
         for turn in &mut self.turns {
             for (key, value, known) in [

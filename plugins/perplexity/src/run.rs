@@ -2,19 +2,24 @@
 
 use satchel_importer::{Bundle, Element, ImportError, Importer as _, JsonArray, Sink, Summary};
 
-use crate::{Perplexity, detect, map, raw::Thread};
+use crate::{
+    Perplexity,
+    detect::{self, Found},
+    map,
+    raw::Thread,
+};
 
-/// The longest thread that is read, in bytes. It and what is made of it must fit into the sandbox's memory; saved
-/// threads have a few MiB.
-const MAX_THREAD: usize = 24 * 1024 * 1024;
+/// The longest thread that is read, in bytes. It and what is made of it, up to seven times as much where answers are JSON in
+/// strings, must fit into the sandbox's memory; saved threads have a few MiB.
+const MAX_THREAD: usize = 16 * 1024 * 1024;
 
 /// Reads all that detection claimed for `format`.
 pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
     let version = Perplexity::describe().version_of(format)?;
     let mut read = false;
     for entry in bundle.entries() {
-        if detect::look(bundle, &entry.path)?.is_some() {
-            let file = JsonArray::new(&entry.path).limit(MAX_THREAD);
+        if let Some(Found { format: _, layout }) = detect::look(bundle, &entry.path)? {
+            let file = layout.threads(&entry.path).limit(MAX_THREAD);
             let outcome = file.each(bundle, sink, |element, sink| emit(&element, version, sink))?;
             if outcome.cut.is_some() {
                 salvage(&file, bundle, version, sink)?;
@@ -26,7 +31,7 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
 }
 
 fn emit(element: &Element<'_>, version: &'static str, sink: &mut Sink) -> Result<(), ImportError> {
-    let thread = Thread::read(&mut element.parser())?;
+    let thread = Thread::read(&mut element.parser(), element.key())?;
     let thread = thread.ok_or_else(|| ImportError::malformed("it holds no list of turns"))?;
     hand_over(thread, version, &element.locator(), sink)
 }
@@ -41,7 +46,7 @@ fn salvage(
     let mut result = Ok(());
     file.sample(bundle, MAX_THREAD, |element| {
         if !element.whole()
-            && let Some(thread) = Thread::read_head(&mut element.parser())
+            && let Some(thread) = Thread::read_head(&mut element.parser(), element.key())
         {
             result = hand_over(thread, version, &element.locator(), sink);
         }
@@ -63,6 +68,9 @@ fn hand_over(
     sink.conversation(&records.conversation, &records.messages)?;
     for (kind, locator, reason) in &records.skipped {
         sink.skip(*kind, locator, reason)?;
+    }
+    for (locator, message) in &records.warnings {
+        sink.warn(locator, message);
     }
     Ok(())
 }

@@ -30,6 +30,7 @@ pub struct JsonArray<'p> {
     kind: RecordKind,
     limit: usize,
     start: Option<u64>,
+    keyed: bool,
 }
 
 /// What a walk over the elements came to.
@@ -48,6 +49,7 @@ pub struct Element<'a> {
     arena: &'a Arena,
     repeated: &'a Repeated,
     path: &'a str,
+    key: Option<&'a str>,
     index: u64,
     offset: u64,
     whole: bool,
@@ -103,16 +105,28 @@ impl<'a> Element<'a> {
         self.whole
     }
 
-    /// Where it stands, for receipts: `conversations.json[17]`.
+    /// The name of the member that it is ([`JsonArray::members`]).
+    pub fn key(&self) -> Option<&'a str> {
+        self.key
+    }
+
+    /// Where it stands, for receipts: `conversations.json[17]`; of a member, `threads.json.its-name`.
     pub fn locator(&self) -> String {
-        format!("{}[{}]", self.path, self.index)
+        locator(self.path, self.key, self.index)
     }
 }
 
 impl<'p> JsonArray<'p> {
     /// The elements of the root of the file `path`; each is a conversation.
     pub fn new(path: &'p str) -> Self {
-        Self { path, pointer: "", kind: RecordKind::Conversation, limit: ELEMENT_LIMIT, start: None }
+        Self {
+            path,
+            pointer: "",
+            kind: RecordKind::Conversation,
+            limit: ELEMENT_LIMIT,
+            start: None,
+            keyed: false,
+        }
     }
 
     /// An RFC 6901 pointer to the array, object members only: `/conversations`.
@@ -126,6 +140,12 @@ impl<'p> JsonArray<'p> {
     #[must_use]
     pub fn embedded_at(self, offset: u64) -> Self {
         Self { start: Some(offset), ..self }
+    }
+
+    /// The elements are the members of an object, such as `{"<id>": {…}, …}`; any other value has none.
+    #[must_use]
+    pub fn members(self) -> Self {
+        Self { keyed: true, ..self }
     }
 
     /// What a skipped element counts as.
@@ -154,26 +174,29 @@ impl<'p> JsonArray<'p> {
     ) -> Result<Outcome, ImportError> {
         let mut reader = self.open(bundle)?;
         let total = reader.size();
-        let mut walk = Walk::new(&mut reader, self.pointer, self.limit).embedded(self.start.is_some());
+        let mut walk =
+            Walk::new(&mut reader, self.pointer, self.limit).embedded(self.start.is_some()).keyed(self.keyed);
         let mut outcome = Outcome::default();
         let (mut arena, repeated) = (Arena::new(), Repeated::default());
         let mut reported = 0;
         loop {
             let (path, index) = (self.path, outcome.elements);
             match walk.next().map_err(|error| error.at(path))? {
-                Found::Element { bytes, offset } => {
-                    let text = utf8(bytes);
-                    if let Cow::Owned(_) = text {
-                        sink.warn(&self.locator(index), "invalid UTF-8 was replaced by U+FFFD");
-                    }
+                Found::Element { bytes, offset, key } => {
+                    let (text, key) = (utf8(bytes), self.keyed.then_some(key));
                     let (arena, repeated) = (&arena, &repeated);
-                    let element = Element { text: &text, arena, repeated, path, index, offset, whole: true };
-                    self.settle(each(element, sink), index, repeated, sink)?;
+                    let element =
+                        Element { text: &text, arena, repeated, path, key, index, offset, whole: true };
+                    if let Cow::Owned(_) = text {
+                        sink.warn(&element.locator(), "invalid UTF-8 was replaced by U+FFFD");
+                    }
+                    self.settle(each(element, sink), &element, sink)?;
                     outcome.elements += 1;
                 }
-                Found::TooLong { .. } => {
+                Found::TooLong { key, .. } => {
                     let reason = format!("it is longer than {} bytes", self.limit);
-                    sink.skip(self.kind, &self.locator(index), &reason)?;
+                    let place = locator(path, self.keyed.then_some(key), index);
+                    sink.skip(self.kind, &place, &reason)?;
                     outcome.elements += 1;
                 }
                 Found::Cut { offset, problem } => {
@@ -201,14 +224,15 @@ impl<'p> JsonArray<'p> {
         mut look: impl FnMut(Element<'_>) -> bool,
     ) -> Result<(), ImportError> {
         let mut reader = self.open(bundle)?;
-        let mut walk = Walk::sampling(&mut reader, self.pointer, bytes).embedded(self.start.is_some());
+        let mut walk =
+            Walk::sampling(&mut reader, self.pointer, bytes).embedded(self.start.is_some()).keyed(self.keyed);
         let (mut arena, repeated) = (Arena::new(), Repeated::default());
         let mut index = 0;
         loop {
             let found = walk.next().map_err(|error| error.at(self.path))?;
-            let (bytes, offset, whole) = match found {
-                Found::Element { bytes, offset } => (bytes, offset, true),
-                Found::TooLong { head, offset } => (head, offset, false),
+            let (bytes, offset, key, whole) = match found {
+                Found::Element { bytes, offset, key } => (bytes, offset, key, true),
+                Found::TooLong { head, offset, key } => (head, offset, key, false),
                 Found::Cut { .. } | Found::End => return Ok(()),
             };
             let text = utf8(bytes);
@@ -217,6 +241,7 @@ impl<'p> JsonArray<'p> {
                 arena: &arena,
                 repeated: &repeated,
                 path: self.path,
+                key: self.keyed.then_some(key),
                 index,
                 offset,
                 whole,
@@ -237,16 +262,18 @@ impl<'p> JsonArray<'p> {
         mut look: impl FnMut(Element<'_>) -> Result<bool, ImportError>,
     ) -> Result<(), ImportError> {
         let mut reader = self.open(bundle)?;
-        let mut walk = Walk::new(&mut reader, self.pointer, self.limit).embedded(self.start.is_some());
+        let mut walk =
+            Walk::new(&mut reader, self.pointer, self.limit).embedded(self.start.is_some()).keyed(self.keyed);
         let (mut arena, repeated) = (Arena::new(), Repeated::default());
         let mut index = 0;
         loop {
             let found = walk.next().map_err(|error| error.at(self.path))?;
             match found {
-                Found::Element { bytes, offset } => {
-                    let text = utf8(bytes);
+                Found::Element { bytes, offset, key } => {
+                    let (text, key) = (utf8(bytes), self.keyed.then_some(key));
                     let (arena, repeated, path) = (&arena, &repeated, self.path);
-                    let element = Element { text: &text, arena, repeated, path, index, offset, whole: true };
+                    let element =
+                        Element { text: &text, arena, repeated, path, key, index, offset, whole: true };
                     if !look(element)? {
                         return Ok(());
                     }
@@ -272,30 +299,31 @@ impl<'p> JsonArray<'p> {
     fn settle(
         &self,
         result: Result<(), ImportError>,
-        index: u64,
-        repeated: &Repeated,
+        element: &Element<'_>,
         sink: &mut Sink,
     ) -> Result<(), ImportError> {
+        let repeated = element.repeated;
         let keys = if repeated.is_empty() { Vec::new() } else { repeated.take() };
         match result {
             Err(error) if error.kind == ErrorKind::Malformed => {
-                let place = error.locator.unwrap_or_else(|| self.locator(index));
+                let place = error.locator.unwrap_or_else(|| element.locator());
                 sink.skip(self.kind, &place, &error.message)
             }
-            Err(error) => Err(error.at(self.locator(index))),
+            Err(error) => Err(error.at(element.locator())),
             Ok(()) => {
                 for key in keys {
                     let message = format!("an object gives the key {key:?} twice; the last value is read");
-                    sink.warn(&self.locator(index), &message);
+                    sink.warn(&element.locator(), &message);
                 }
                 Ok(())
             }
         }
     }
+}
 
-    fn locator(&self, index: u64) -> String {
-        format!("{}[{index}]", self.path)
-    }
+/// Where an element stands: by the name of the member that it is, else by its number.
+fn locator(path: &str, key: Option<&str>, index: u64) -> String {
+    key.map_or_else(|| format!("{path}[{index}]"), |key| format!("{path}.{key}"))
 }
 
 /// The bytes as text, checked once for the whole element.

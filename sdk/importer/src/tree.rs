@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+mod chain;
 mod siblings;
 
+pub use chain::chain;
 pub use siblings::{SIBLING_NUMBER, ranks};
 
 /// A node by its links.

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Arena, Citation, Content, Leftover, Message, Part, PartKind, Role, address::unsigned_json,
+    Arena, Citation, Content, Leftover, Message, Part, PartKind, Role, ToolInput, address::unsigned_json,
 };
 
 use super::{
-    attachments, blocks,
+    arguments, attachments, blocks,
     citations::{Collector, References},
     content::{self, Said},
     marks::{self, Mark},
@@ -72,10 +72,16 @@ impl<'a> Mapper<'a> {
         rest: &mut Leftover<'a>,
         message: &mut Message<'a>,
     ) -> Vec<content::Pointer<'a>> {
-        let mut said = content::said(&raw.content, &raw.metadata, self.arena);
+        let to = called(raw, message.role);
+        let given = to.and_then(|name| arguments::given(name, &raw.content, self.arena));
+        let content = given.as_ref().map_or(&raw.content, |given| &given.content);
+        let mut said = content::said(content, &raw.metadata, self.arena);
         message.is_thought = said.thought;
-        let call = called(raw, message.role).filter(|_| !said.thought);
+        let call = to.filter(|_| !said.thought);
         message.tool_calls.extend(call.map(|name| tools::call(name, &mut said, self.arena)));
+        if let (Some(call), Some(given)) = (message.tool_calls.first_mut(), given) {
+            call.input = Some(ToolInput::Object(given.object));
+        }
         let answer = message.role == Role::Assistant && call.is_none();
         message.citations = cite(&mut said, &raw.metadata, rest, answer, self.arena);
         message.unread = said.rest.unread().map(Cow::Borrowed);

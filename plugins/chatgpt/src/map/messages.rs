@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use satchel_importer::{
     Arena, Leftover, Message, Role,
     json::texts,
-    tree::{Link, Parent, Tree, named},
+    tree::{Link, Parent, Tree, chain, named},
 };
 
 use super::{canvas, files, message::Mapper, tools};
@@ -31,6 +31,8 @@ pub(crate) struct Messages<'a> {
     pub(crate) tasks: BTreeSet<(Option<&'a str>, Option<&'a str>)>,
     /// Whether any message calls the canvas.
     canvas: bool,
+    /// No node named another: each message answers the one before.
+    pub(crate) chained: bool,
 }
 
 /// A node that holds something else than a message.
@@ -86,6 +88,7 @@ impl<'a> Nodes<'a> for Messages<'a> {
         self.linked.clear();
         self.tasks.clear();
         self.canvas = false;
+        self.chained = false;
     }
 
     fn node(&mut self, node: Node<'a>, rest: &mut Leftover<'a>) {
@@ -135,6 +138,7 @@ impl<'a> Messages<'a> {
             linked: Vec::new(),
             tasks: BTreeSet::new(),
             canvas: false,
+            chained: false,
         }
     }
 
@@ -167,6 +171,7 @@ impl<'a> Messages<'a> {
 
     /// Hangs every message under its nearest ancestor with a message, and tools' answers on the calls they answer.
     pub(crate) fn link(&mut self) -> Tree<'a> {
+        self.chain();
         let children = |at: usize| self.nodes.get(at).map(|node| node.children(self.mapper.arena));
         let links = self.nodes.iter().map(Place::link);
         let tree = Tree::link(links, |at| children(at).unwrap_or_default());
@@ -186,6 +191,20 @@ impl<'a> Messages<'a> {
             self.replay_canvas(&tree);
         }
         tree
+    }
+
+    /// Hangs each message on the one before where no node names another.
+    fn chain(&mut self) {
+        let names =
+            |at: usize| self.nodes.get(at).is_some_and(|node| !node.children(self.mapper.arena).is_empty());
+        let said = |at: usize| {
+            let message = self.at(at).and_then(|at| self.all.get(at));
+            message.map_or((Role::Assistant, None), |message| (message.role, message.created_at))
+        };
+        if let Some(parents) = chain(self.nodes.iter().map(Place::link), names, said) {
+            self.chained = true;
+            self.nodes.iter_mut().zip(parents).for_each(|(node, parent)| node.parent = parent);
+        }
     }
 
     /// Shows what stood on the canvas after each call that changed it.

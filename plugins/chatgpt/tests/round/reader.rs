@@ -76,8 +76,30 @@ fn said(message: &Value, role: &str) -> Vec<(String, String)> {
     let called =
         text_of(&message["recipient"]).filter(|to| !matches!(to.as_str(), "all" | "user" | "assistant"));
     let to_tool = called.is_some() && role.eq_ignore_ascii_case("assistant");
+    if let Some(arguments) = called.as_deref().filter(|_| to_tool).and_then(|tool| arguments(&content, tool))
+    {
+        return vec![(kind.to_owned(), arguments.to_string())];
+    }
     let texts = if to_tool && !texts.is_empty() { vec![canonical(&texts.join("\n"))] } else { texts };
     texts.into_iter().map(|text| (kind.to_owned(), text)).collect()
+}
+
+/// Arguments of a tool that stand as an object: as the only part, in a field, or as the fields of a canvas call.
+fn arguments(content: &Value, tool: &str) -> Option<Value> {
+    let parts = content["parts"].as_array().cloned().unwrap_or_default();
+    if let [part] = parts.as_slice() {
+        return (part.is_object() && part["content_type"].is_null()).then(|| part.clone());
+    }
+    let held = ["text", "arguments", "input", "content"]
+        .into_iter()
+        .map(|key| &content[key])
+        .find(|held| held.is_object());
+    if held.is_some() || !tool.starts_with("canmore.") {
+        return held.cloned();
+    }
+    let mut fields = content.as_object()?.clone();
+    fields.retain(|key, _| matches!(key.as_str(), "name" | "type" | "content" | "updates"));
+    (fields.contains_key("content") || fields.contains_key("updates")).then(|| Value::from(fields))
 }
 
 /// The words of a content.

@@ -42,17 +42,22 @@ fn file<'a>(json: &mut Parser<'a>, room: bool) -> Result<(Option<Attachment<'a>>
     if json.kind()? != Kind::Object || !room {
         return Ok((None, written(Value::read(json)?)));
     }
-    let (mut id, mut name, mut size, mut rest) = (None, None, None, Leftover::default());
+    let (mut id, mut file, mut name, mut size, mut rest) = (None, None, None, None, Leftover::default());
     if json.enter_object()? {
         while let Some(key) = json.key()? {
             match key {
                 "id" => id = rest.words(key, json)?,
+                "file_id" => file = rest.words(key, json)?,
                 "file_name" => name = rest.words(key, json)?,
                 "file_size" => size = rest.count(key, json)?,
                 _ => rest.keep(key, json)?,
             }
         }
     }
+    if let Some(other) = file.filter(|file| id.is_some_and(|id| id != *file)) {
+        rest.add_text("file_id", other);
+    }
+    let id = id.or(file);
     let attachment = (id.is_some() || name.is_some()).then(|| Attachment {
         kind: AttachmentKind::of(None, name),
         name: name.map(Cow::Borrowed),

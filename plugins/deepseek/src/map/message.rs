@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use satchel_importer::{
-    Arena, Content, Message, Part, Role, ToolCall, ToolInput, address::unsigned_json, json::Value,
+    Arena, Attachment, Content, Message, Part, Role, ToolCall, ToolInput, address::unsigned_json, json::Value,
 };
 
 use super::{citations::Results, files};
@@ -28,7 +28,8 @@ pub(super) fn map<'a>(
     let (role, known) = role(&spoken, &raw);
     let blank = spoken.blank();
     spoken.take_plain(blank, role, &mut raw);
-    let (attachments, kept_files) = files::read(raw.files, arena);
+    let (mut attachments, kept_files) = files::read(raw.files, arena);
+    std::mem::take(&mut spoken.files).into_iter().for_each(|file| unite(&mut attachments, file));
     for (key, kept) in [("fragments", spoken.kept()), ("files", kept_files)] {
         if let Some(kept) = kept {
             raw.rest.add_json(key, &kept);
@@ -42,9 +43,9 @@ pub(super) fn map<'a>(
     }
     let mut chain =
         Chain { key: node.key, created: raw.created, parent: parent.map(Cow::Borrowed), messages };
-    let both = role == Role::Assistant && !spoken.asked.is_empty();
-    if both {
-        chain.ask(content(&spoken.asked));
+    // What the person asked and sent in the node of the answer is a message of its own.
+    if role == Role::Assistant && (!spoken.asked.is_empty() || spoken.sent) {
+        chain.ask(content(&spoken.asked), std::mem::take(&mut attachments));
     }
     for (name, words, rest) in std::mem::take(&mut spoken.thoughts) {
         chain.think(&name, words, rest);
@@ -72,6 +73,28 @@ pub(super) fn map<'a>(
 /// The first words of a message, for a key.
 pub(super) fn first_words<'a>(message: &raw::Message<'a>) -> Option<&'a str> {
     message.content.or_else(|| message.fragments.iter().find_map(|fragment| fragment.content.text()))
+}
+
+/// Adds a file that may be listed already.
+fn unite<'a>(attachments: &mut Vec<Attachment<'a>>, file: Attachment<'a>) {
+    let same = |known: &&mut Attachment<'a>| {
+        let named = known.name.is_none() || file.name.is_none() || known.name == file.name;
+        named && file.provider_id.is_some() && known.provider_id == file.provider_id
+    };
+    match attachments.iter_mut().find(same) {
+        Some(known) => {
+            known.name = known.name.take().or(file.name);
+            known.size_bytes = known.size_bytes.or(file.size_bytes);
+        }
+        None => attachments.push(file),
+    }
+}
+
+/// Whether the person says or sends something in it.
+pub(super) fn asks(message: &raw::Message<'_>) -> bool {
+    let is_user = |role: &str| role.eq_ignore_ascii_case("user") || role.eq_ignore_ascii_case("human");
+    message.fragments.iter().any(|fragment| matches!(fragment.kind, "REQUEST" | "FILE"))
+        || message.role.is_some_and(is_user)
 }
 
 /// Who speaks, by the kinds of fragments or by the role that older exports name; and whether that is known.
@@ -103,6 +126,9 @@ struct Spoken<'a> {
     any: bool,
     /// There was a request, even one without words.
     requested: bool,
+    /// Files that the person sent.
+    files: Vec<Attachment<'a>>,
+    sent: bool,
     /// What is left of each fragment, in order, as JSON text.
     left: Vec<Cow<'a, str>>,
 }
@@ -110,8 +136,9 @@ struct Spoken<'a> {
 impl<'a> Spoken<'a> {
     fn take(&mut self, index: usize, mut fragment: Fragment<'a>, arena: &'a Arena) {
         self.any |= fragment.odd.is_none();
+        self.take_files(&mut fragment, arena);
         match fragment.kind {
-            "REQUEST" => {
+            "REQUEST" | "FILE" => {
                 self.requested = true;
                 self.asked.extend(words(&mut fragment));
             }
@@ -128,6 +155,16 @@ impl<'a> Spoken<'a> {
             _ => self.said.extend(words(&mut fragment)),
         }
         self.left.push(fragment.put_back());
+    }
+
+    /// Files of a fragment; only what has no place in an attachment stays with it.
+    fn take_files(&mut self, fragment: &mut Fragment<'a>, arena: &'a Arena) {
+        let (files, left) = files::read(std::mem::take(&mut fragment.files), arena);
+        self.sent |= !files.is_empty() && matches!(fragment.kind, "REQUEST" | "FILE");
+        self.files.extend(files);
+        if let Some(left) = left {
+            fragment.rest.add_json("files", &left);
+        }
     }
 
     fn call(&mut self, fragment: &mut Fragment<'a>, arena: &'a Arena) {
@@ -196,8 +233,8 @@ struct Chain<'a, 'm> {
 }
 
 impl<'a> Chain<'a, '_> {
-    fn ask(&mut self, content: Option<Content<'a>>) {
-        let message = Message { role: Role::User, content, ..Message::default() };
+    fn ask(&mut self, content: Option<Content<'a>>, attachments: Vec<Attachment<'a>>) {
+        let message = Message { role: Role::User, content, attachments, ..Message::default() };
         self.push("request", message);
     }
 

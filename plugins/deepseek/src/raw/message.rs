@@ -29,6 +29,8 @@ pub(crate) struct Fragment<'a> {
     pub(crate) kind: &'a str,
     pub(crate) content: Value<'a>,
     pub(crate) results: Value<'a>,
+    /// A list of files.
+    pub(crate) files: Value<'a>,
     /// The whole of an item that is no object.
     pub(crate) odd: Option<Value<'a>>,
     pub(crate) rest: Leftover<'a>,
@@ -81,6 +83,7 @@ impl<'a> Fragment<'a> {
                     "type" => it.kind = it.rest.text(key, json)?.unwrap_or_default(),
                     "content" => it.content = Value::read(json)?,
                     "results" => it.results = Value::read(json)?,
+                    "files" => it.files = Value::read(json)?,
                     _ => it.rest.keep(key, json)?,
                 }
             }
@@ -96,7 +99,7 @@ impl<'a> Fragment<'a> {
         if !self.kind.is_empty() {
             self.rest.add_text("type", self.kind);
         }
-        for (key, value) in [("content", self.content), ("results", self.results)] {
+        for (key, value) in [("content", self.content), ("results", self.results), ("files", self.files)] {
             if value != Value::Null {
                 self.rest.add_json(key, &written(value));
             }

@@ -51,6 +51,9 @@ fn told_turn(key: &str, node: &Value, parent: Option<&str>) -> Turn {
     {
         said.insert(0, ("reasoning".to_owned(), thought));
     }
+    let files = std::iter::once(message).chain(&fragments).map(|holder| &holder["files"]);
+    let names = files.filter_map(Value::as_array).flatten().filter_map(|file| text_of(&file["file_name"]));
+    said.extend(named_files(names));
     Turn {
         id: key.to_owned(),
         parent: parent.map(ToOwned::to_owned),
@@ -60,8 +63,14 @@ fn told_turn(key: &str, node: &Value, parent: Option<&str>) -> Turn {
     }
 }
 
+/// The names of files, in no order, each once.
+fn named_files(names: impl Iterator<Item = String>) -> impl Iterator<Item = (String, String)> {
+    let names: std::collections::BTreeSet<String> = names.collect();
+    names.into_iter().map(|name| ("file".to_owned(), name))
+}
+
 fn spoken(kind: &str) -> bool {
-    kind != "THINK" && kind != "results" && !is_call(kind)
+    kind != "THINK" && kind != "results" && kind != "file" && !is_call(kind)
 }
 
 fn is_call(kind: &str) -> bool {
@@ -109,24 +118,28 @@ fn rebuilt_turn(stored: &Stored, at: usize) -> Turn {
     let message = &stored.messages[at];
     // Questions and thoughts of the same node stand above, without an id of the provider.
     let (mut above, mut thoughts, mut asked) = (message.parent, Vec::new(), Vec::new());
+    let mut files = message.attachments.clone();
     while let Some(piece) = above.filter(|above| stored.messages[*above].id.is_none()) {
         let piece = &stored.messages[piece];
         if piece.thought {
             thoughts.extend(piece.texts());
         } else {
             asked = piece.texts();
+            files.extend(piece.attachments.clone());
         }
         above = piece.parent;
     }
     thoughts.reverse();
     let role = message.kept("role").unwrap_or_default();
+    let mut said = said(message, thoughts, asked, &role);
+    said.extend(named_files(files.iter().filter_map(|file| text_of(&file["name"]))));
     Turn {
         id: message.id.clone().unwrap_or_default(),
         parent: message
             .kept("node_parent")
             .or_else(|| above.and_then(|above| stored.messages[above].id.clone())),
         time: message.told("inserted_at"),
-        said: said(message, thoughts, asked, &role),
+        said,
         role,
     }
 }
@@ -157,6 +170,7 @@ fn said(message: &StoredMessage, thoughts: Vec<String>, asked: Vec<String>, role
         } else if !blank {
             let words = match kind {
                 "THINK" => thoughts.next(),
+                "FILE" => None,
                 "REQUEST" => asked.next().or_else(|| texts.next()),
                 _ => texts.next(),
             };

@@ -10,9 +10,12 @@ use satchel_importer::{
 use super::keep;
 
 /// What the blocks of an entry come to.
+#[derive(Default)]
 pub(super) struct Blocks<'a> {
     pub(super) answer: Option<Cow<'a, str>>,
     pub(super) citations: Vec<Citation<'a>>,
+    /// The question, as a step of the plan has it.
+    pub(super) query: Option<&'a str>,
     /// The blocks without the words of the answer, as JSON text.
     pub(super) kept: Option<String>,
 }
@@ -41,7 +44,30 @@ pub(super) fn read<'a>(raw: &'a str, arena: &'a Arena) -> Blocks<'a> {
             Some(Cow::Owned(first.into_iter().chain(second).chain(words).collect::<Vec<_>>().concat()))
         }
     };
-    Blocks { answer, citations, kept: (!kept.is_empty()).then(|| format!("[{}]", kept.join(","))) }
+    let answer = answer.or_else(|| workflow(&blocks, arena).map(Cow::Owned));
+    let query = blocks.iter().find_map(|block| block.query(arena));
+    Blocks { answer, citations, query, kept: (!kept.is_empty()).then(|| format!("[{}]", kept.join(","))) }
+}
+
+/// The answer in the steps of a workflow: its items that are marked as such, else all that hold words. It stays in the blocks too.
+fn workflow(blocks: &[Block<'_>], arena: &Arena) -> Option<String> {
+    let (mut answers, mut others) = (Vec::new(), Vec::new());
+    for block in blocks {
+        for step in block.fields.object("workflow_block", arena).objects("steps", arena) {
+            for item in step.objects("items", arena) {
+                let payload = item.object("payload", arena).object("text_payload", arena);
+                let chunks = || texts(payload.get("chunks").raw().unwrap_or_default(), arena).concat();
+                let text = payload.text("text").map_or_else(chunks, ToOwned::to_owned);
+                if text.trim().is_empty() {
+                    continue;
+                }
+                let answer = payload.text("variant").is_some_and(|kind| kind.eq_ignore_ascii_case("answer"));
+                if answer { &mut answers } else { &mut others }.push(text);
+            }
+        }
+    }
+    let said = if answers.is_empty() { others } else { answers };
+    (!said.is_empty()).then(|| said.join("\n\n"))
 }
 
 /// Which blocks are the answer: the one that holds all of it, else those that each hold a piece, else the first with
@@ -69,6 +95,12 @@ impl<'a> Block<'a> {
         let words = words(&fields.object("markdown_block", arena), arena);
         let usage = fields.text("intended_usage").unwrap_or_default();
         Self { fields, odd: raw.is_none().then_some(item), usage, words }
+    }
+
+    /// The question, where the block is the plan that it led to.
+    fn query(&self, arena: &'a Arena) -> Option<&'a str> {
+        let steps = self.fields.object("plan_block", arena).objects("steps", arena);
+        steps.iter().find_map(|step| step.object("initial_query_content", arena).text("query"))
     }
 
     /// Its JSON text; of the answer's blocks without the words, which the message says.

@@ -30,5 +30,6 @@ pub(super) fn read<'a>(place: usize, fields: &Object<'a>, arena: &'a Arena) -> T
             (key, value) => keep(&mut it.rest, key, value),
         }
     }
+    it.set_hints(fields);
     it
 }

@@ -5,7 +5,8 @@
 //! - times that a thread lacks are the oldest and the newest of its turns, and a turn without a time has that of its last change;
 //! - turns that the receipt names as skipped are passed over;
 //! - of a file that breaks off, the turns before are told;
-//! - the answer is the block `ask_text`, else all `ask_text_…`, else the first with words.
+//! - the answer is the block `ask_text`, else all `ask_text_…`, else the first with words, else a workflow's, else `answer`, else what the
+//!   steps in `text` say.
 
 use satchel_importer::testkit::round::{Chat, Round, SourceFile, Stored, Turn, text_of, time_told};
 use serde_json::Value;
@@ -18,16 +19,52 @@ fn told(file: &SourceFile<'_>) -> Vec<Chat> {
     if threads.is_empty() {
         threads.extend(file.before_the_cut().map(|thread| (format!("{}[0]", file.name), thread)));
     }
-    threads.iter().filter_map(|(place, item)| chat(place, item, file)).collect()
+    let whole = |(place, item): &(String, Value)| -> Vec<Chat> {
+        if let Some(inner) =
+            item["conversations"].as_array().filter(|inner| inner.iter().any(|one| one["entries"].is_array()))
+        {
+            let inner = inner.iter().enumerate();
+            return inner
+                .filter_map(|(at, one)| chat(&format!("{}.conversations[{at}]", file.name), one, file))
+                .collect();
+        }
+        match (chat(place, item, file), item.as_object()) {
+            (Some(chat), _) => vec![chat],
+            (None, Some(members)) => {
+                members.iter().filter_map(|(name, one)| named(name, one, file)).collect()
+            }
+            (None, None) => Vec::new(),
+        }
+    };
+    threads.iter().flat_map(whole).collect()
+}
+
+/// A thread that stands under its name, whole or nothing but its entries.
+fn named(name: &str, item: &Value, file: &SourceFile<'_>) -> Option<Chat> {
+    let alone = item.is_array().then(|| serde_json::json!({ "entries": item }));
+    let mut chat = chat(&format!("{}.{name}", file.name), alone.as_ref().unwrap_or(item), file)?;
+    if !item["entries"]
+        .as_array()
+        .or(item.as_array())?
+        .iter()
+        .any(|entry| text_of(&entry["context_uuid"]).is_some())
+    {
+        chat.key = text_of(&item["slug"]).unwrap_or_else(|| name.to_owned());
+    }
+    Some(chat)
 }
 
 fn chat(place: &str, item: &Value, file: &SourceFile<'_>) -> Option<Chat> {
     let list = ["conversations", "entries"].into_iter().find(|list| item[*list].is_array())?;
     let all = item[list].as_array()?;
-    let kept = |at: usize| all[at].is_object() && !file.skips(&format!("{place}.{list}[{at}]"));
+    let kept = |at: usize| {
+        all[at].is_object()
+            && !file.skips(&format!("{place}.{list}[{at}]"))
+            && !file.skips(&format!("{place}[{at}]"))
+    };
     let turns = in_time((0..all.len()).filter(|at| kept(*at)).map(|at| &all[at]));
     let heads = [&item["metadata"], &item["thread_metadata"]];
-    let head = heads.into_iter().find(|head| head.is_object()).unwrap_or(&Value::Null);
+    let head = heads.into_iter().find(|head| head.is_object()).unwrap_or(item);
     let times = || {
         let of = |turn: &&Value| [time(turn), time_told(&turn["entry_updated_datetime"])];
         turns.iter().flat_map(of).filter_map(micros)
@@ -41,13 +78,16 @@ fn chat(place: &str, item: &Value, file: &SourceFile<'_>) -> Option<Chat> {
         time: time(turns[at]),
         said: said(turns[at]),
     };
-    let own_title = first(head, &["thread_title", "title"]).filter(|title| !title.trim().is_empty());
+    let own_title =
+        first(head, &["thread_title", "title", "context_title"]).filter(|title| !title.trim().is_empty());
     let title = own_title.or_else(|| all.iter().find_map(|turn| text_of(&turn["thread_title"])));
     Some(Chat {
         key: thread_id(head, all).unwrap_or_else(|| format!("{title:?}")),
         title,
-        created: given(head, &["thread_created_at", "created_at"]).or(oldest.map(|time| time.to_string())),
-        updated: given(head, &["thread_updated_at", "updated_at"]).or(newest.map(|time| time.to_string())),
+        created: given(head, &["thread_created_at", "created_at", "created_us"])
+            .or(oldest.map(|time| time.to_string())),
+        updated: given(head, &["thread_updated_at", "updated_at", "updated_us"])
+            .or(newest.map(|time| time.to_string())),
         current: turns.len().checked_sub(1).map(id),
         turns: (0..turns.len()).map(turn).collect(),
     })
@@ -68,7 +108,10 @@ fn in_time<'v>(turns: impl Iterator<Item = &'v Value>) -> Vec<&'v Value> {
 fn thread_id(head: &Value, turns: &[Value]) -> Option<String> {
     let of_turns = |key: &str| turns.iter().find_map(|turn| text_of(&turn[key]));
     let address = text_of(&head["thread_url"]).and_then(|url| url.rsplit('/').next().map(ToOwned::to_owned));
-    let known = text_of(&head["thread_id"]).or(address).or_else(|| of_turns("context_uuid"));
+    let known = text_of(&head["thread_id"])
+        .or(text_of(&head["context_uuid"]))
+        .or(address)
+        .or_else(|| of_turns("context_uuid"));
     let known = known.or_else(|| of_turns("thread_url_slug"));
     known.or_else(|| first(turns.iter().find(|turn| turn.is_object())?, &["uuid", "backend_uuid"]))
 }
@@ -90,16 +133,70 @@ fn micros(time: Option<String>) -> Option<i64> {
 }
 
 fn time(turn: &Value) -> Option<String> {
-    ["timestamp", "entry_created_datetime", "entry_updated_datetime", "updated_datetime"]
-        .iter()
-        .find_map(|key| time_told(&turn[*key]))
+    [
+        "timestamp",
+        "entry_created_datetime",
+        "created_us",
+        "created_at",
+        "entry_updated_datetime",
+        "updated_datetime",
+    ]
+    .iter()
+    .find_map(|key| time_told(&turn[*key]))
 }
 
 fn said(turn: &Value) -> Vec<(String, String)> {
-    let query = first(turn, &["query", "query_str"]);
-    let answer = text_of(&turn["answer"]).or_else(|| blocks(turn["blocks"].as_array()?));
+    let steps = steps(turn);
+    let asked = || steps.iter().find(|(kind, _)| kind == "INITIAL_QUERY").map(|(_, text)| text.clone());
+    let query = first(turn, &["query_str", "query"]).or_else(asked);
+    let of_steps = || {
+        let final_words = steps.iter().rev().find(|(kind, _)| kind == "FINAL").map(|(_, text)| text.clone());
+        let reports =
+            steps.iter().filter(|(kind, _)| kind == "RESEARCH_ANSWER").map(|(_, text)| text.clone());
+        let all: Vec<String> = final_words.into_iter().chain(reports).collect();
+        (!all.is_empty()).then(|| all.join("\n\n"))
+    };
+    let of_blocks = || turn["blocks"].as_array().and_then(|list| blocks(list).or_else(|| workflow(list)));
+    let answer = of_blocks().or_else(|| text_of(&turn["answer"])).or_else(of_steps);
     let pieces = [("query", query), ("answer", answer)];
     pieces.into_iter().filter_map(|(kind, text)| Some((kind.to_owned(), text?))).collect()
+}
+
+/// What the steps in `text` say, by their kinds; a `text` without steps is the last of them.
+fn steps(turn: &Value) -> Vec<(String, String)> {
+    let Some(text) = text_of(&turn["text"]) else { return Vec::new() };
+    let Ok(Value::Array(steps)) = serde_json::from_str(&text) else {
+        return vec![("FINAL".to_owned(), unwrapped(&text))];
+    };
+    let words = |step: &Value| {
+        let content = &step["content"];
+        let report = text_of(&step["assets"][0]["research_report"]["source_content"]);
+        let said = text_of(&content["query"])
+            .or(report)
+            .or_else(|| text_of(&content["answer"]).map(|text| unwrapped(&text)));
+        Some((text_of(&step["step_type"])?, said?))
+    };
+    steps.iter().filter_map(words).collect()
+}
+
+/// The words of an answer that is JSON in a string.
+fn unwrapped(text: &str) -> String {
+    let Ok(Value::Object(answer)) = serde_json::from_str(text) else { return text.to_owned() };
+    let parts = answer.get("structured_answer").and_then(Value::as_array);
+    let parts = parts
+        .map(|parts| parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n\n"));
+    answer.get("answer").and_then(Value::as_str).map_or_else(|| parts.unwrap_or_default(), ToOwned::to_owned)
+}
+
+/// The items of workflows that are answers.
+fn workflow(blocks: &[Value]) -> Option<String> {
+    let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
+    let steps = blocks.iter().flat_map(|block| list(&block["workflow_block"], "steps"));
+    let payloads =
+        steps.flat_map(|step| list(&step, "items")).map(|item| item["payload"]["text_payload"].clone());
+    let answers = payloads.filter(|payload| payload["variant"] == "ANSWER");
+    let text = |payload: Value| list(&payload, "chunks").iter().filter_map(Value::as_str).collect::<String>();
+    Some(answers.map(text).collect::<Vec<_>>().join("\n\n")).filter(|text| !text.is_empty())
 }
 
 fn blocks(blocks: &[Value]) -> Option<String> {

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, io::BufRead};
 
 use super::{
-    ELEMENT_LIMIT, Element, JsonArray, PROGRESS_STEP, utf8,
+    ELEMENT_LIMIT, Element, JsonArray, PROGRESS_STEP, locator, utf8,
     walk::{Found, Member, Walk},
 };
 use crate::{Arena, Bundle, ImportError, RecordKind, Sink, json::Repeated};
@@ -112,19 +112,20 @@ impl List<'_> {
         loop {
             let (path, index) = (self.list.path, self.count);
             match walk.next().map_err(|error| error.at(self.file))? {
-                Found::Element { bytes, offset } => {
+                Found::Element { bytes, offset, .. } => {
                     let text = utf8(bytes);
+                    let (arena, repeated, key) = (&arena, &repeated, None);
+                    let element =
+                        Element { text: &text, arena, repeated, path, key, index, offset, whole: true };
                     if let Cow::Owned(_) = text {
-                        sink.warn(&self.list.locator(index), "invalid UTF-8 was replaced by U+FFFD");
+                        sink.warn(&element.locator(), "invalid UTF-8 was replaced by U+FFFD");
                     }
-                    let (arena, repeated) = (&arena, &repeated);
-                    let element = Element { text: &text, arena, repeated, path, index, offset, whole: true };
-                    self.list.settle(each(element, sink), index, repeated, sink)?;
+                    self.list.settle(each(element, sink), &element, sink)?;
                     self.count += 1;
                 }
                 Found::TooLong { .. } => {
                     let reason = format!("it is longer than {ELEMENT_LIMIT} bytes");
-                    sink.skip(self.list.kind, &self.list.locator(index), &reason)?;
+                    sink.skip(self.list.kind, &locator(path, None, index), &reason)?;
                     self.count += 1;
                 }
                 Found::Cut { offset, problem } => {

@@ -18,12 +18,28 @@ fn walk(bytes: &[u8], chunk: usize, pointer: &str, limit: usize) -> Result<Walke
     let (mut elements, mut cut) = (Vec::new(), None);
     loop {
         match walk.next()? {
-            Found::Element { bytes, offset } => {
+            Found::Element { bytes, offset, .. } => {
                 elements.push((String::from_utf8_lossy(bytes).into_owned(), offset));
             }
             Found::TooLong { offset, .. } => elements.push(("too long".to_owned(), offset)),
             Found::Cut { offset, .. } => cut = Some(offset),
             Found::End => return Ok((elements, cut)),
+        }
+    }
+}
+
+/// The members of the object `threads` in the root, and whether it breaks off.
+fn members(bytes: &[u8], chunk: usize) -> (Vec<(String, Value)>, bool) {
+    let mut walk = Walk::new(BufReader::with_capacity(chunk, bytes), "/threads", usize::MAX).keyed(true);
+    let mut members = Vec::new();
+    loop {
+        match walk.next().unwrap() {
+            Found::Element { bytes, key, .. } => {
+                members.push((key.to_owned(), serde_json::from_slice(bytes).unwrap()));
+            }
+            Found::TooLong { .. } => unreachable!("there is no limit"),
+            Found::Cut { .. } => return (members, true),
+            Found::End => return (members, false),
         }
     }
 }
@@ -65,6 +81,17 @@ proptest! {
         let (elements, cut) = walk(text.as_bytes(), chunk, "/a~1b/za", usize::MAX).unwrap();
         let elements: Vec<Value> = elements.iter().map(|(text, _)| serde_json::from_str(text).unwrap()).collect();
         prop_assert_eq!((elements, cut), (values, None));
+    }
+
+    #[test]
+    fn members_of_an_object_are_elements(pairs in prop::collection::vec(("[a\\\\\"é:{]{0,6}", any_json()), 0..8), chunk in 1usize..300, pretty: bool, at: prop::sample::Index) {
+        let pairs: serde_json::Map<String, Value> = pairs.into_iter().collect();
+        let root = json!({ "before": [1], "threads": pairs });
+        let text = if pretty { serde_json::to_string_pretty(&root).unwrap() } else { root.to_string() };
+        let whole: Vec<(String, Value)> = pairs.into_iter().collect();
+        prop_assert_eq!(members(text.as_bytes(), chunk), (whole.clone(), false));
+        let (found, _) = members(&text.as_bytes()[..at.index(text.len())], chunk);
+        prop_assert!(whole.starts_with(&found));
     }
 
     #[test]

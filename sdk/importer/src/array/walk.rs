@@ -13,10 +13,10 @@ const NO_VALUE: &str = "expected a value; the rest of the file cannot be read";
 
 /// What comes next.
 pub(super) enum Found<'w> {
-    /// An element, valid up to the next call.
-    Element { bytes: &'w [u8], offset: u64 },
+    /// An element, valid up to the next call; `key` is its name, empty where elements have none.
+    Element { bytes: &'w [u8], offset: u64, key: &'w str },
     /// An element beyond the limit. A sample gives its head, a full walk passes over it.
-    TooLong { head: &'w [u8], offset: u64 },
+    TooLong { head: &'w [u8], offset: u64, key: &'w str },
     /// The file cannot be read from here on.
     Cut { offset: u64, problem: &'static str },
     /// Nothing more.
@@ -34,6 +34,10 @@ pub(super) struct Walk<'p, R> {
     sampling: bool,
     /// Something else follows the list.
     embedded: bool,
+    /// The elements are the members of an object.
+    keyed: bool,
+    /// The name of the member given last.
+    key: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,6 +46,8 @@ enum State {
     Start,
     /// Inside the array.
     Array,
+    /// Inside the object whose members are the elements.
+    Members,
     /// Behind the array that is the root.
     Behind,
     /// One value to a line.
@@ -75,7 +81,17 @@ enum Extent {
 impl<'p, R: BufRead> Walk<'p, R> {
     pub(super) fn new(reader: R, pointer: &'p str, limit: usize) -> Self {
         let stream = Stream::new(reader, usize::MAX);
-        Self { stream, pointer, state: State::Start, given: 0, limit, sampling: false, embedded: false }
+        Self {
+            stream,
+            pointer,
+            state: State::Start,
+            given: 0,
+            limit,
+            sampling: false,
+            embedded: false,
+            keyed: false,
+            key: String::new(),
+        }
     }
 
     /// A walk over the first `budget` bytes.
@@ -89,12 +105,19 @@ impl<'p, R: BufRead> Walk<'p, R> {
             limit: budget,
             sampling: true,
             embedded: false,
+            keyed: false,
+            key: String::new(),
         }
     }
 
     /// Whether the list stands inside another format: what follows it is no part of the walk.
     pub(super) fn embedded(self, embedded: bool) -> Self {
         Self { embedded, ..self }
+    }
+
+    /// Whether the elements are the members of an object.
+    pub(super) fn keyed(self, keyed: bool) -> Self {
+        Self { keyed, ..self }
     }
 
     /// Bytes of the file that were walked over.
@@ -127,7 +150,18 @@ impl<'p, R: BufRead> Walk<'p, R> {
                     self.state = State::Array;
                 }
                 (State::Behind, Some(_)) => return Ok(self.cut(MORE_BEHIND)),
-                (State::Array, Some(b',')) => self.stream.take(1),
+                (State::Array | State::Members, Some(b',')) => self.stream.take(1),
+                (State::Members, None) => return Ok(self.cut(ENDS_EARLY)),
+                (State::Members, Some(b'}')) => {
+                    self.stream.take(1);
+                    self.state = State::Done;
+                }
+                (State::Members, Some(_)) => {
+                    return match self.member_name()? {
+                        Some(problem) => Ok(self.cut(problem)),
+                        None => self.element(),
+                    };
+                }
                 (State::Lines, Some(_)) => return self.line(),
                 (_, Some(b',' | b':' | b']' | b'}')) => return Ok(self.cut(NO_VALUE)),
                 (_, Some(_)) => return self.element(),
@@ -198,6 +232,25 @@ impl<'p, R: BufRead> Walk<'p, R> {
         }
     }
 
+    /// Takes the name of the member at the front, up to its value; what is wrong, if there is none.
+    fn member_name(&mut self) -> Result<Option<&'static str>, ImportError> {
+        if self.stream.first()? != Some(b'"') {
+            return Ok(Some(NO_VALUE));
+        }
+        let Extent::Whole(length) = self.extent()? else { return Ok(Some(ENDS_EARLY)) };
+        self.key = key_of(self.stream.bytes().get(..length).unwrap_or_default());
+        self.stream.take(length);
+        if self.stream.first_solid()? != Some(b':') {
+            return Ok(Some(NO_VALUE));
+        }
+        self.stream.take(1);
+        Ok(match self.stream.first_solid()? {
+            None => Some(ENDS_EARLY),
+            Some(b',' | b':' | b']' | b'}') => Some(NO_VALUE),
+            Some(_) => None,
+        })
+    }
+
     fn cut(&mut self, problem: &'static str) -> Found<'_> {
         self.state = State::Done;
         Found::Cut { offset: self.stream.offset(), problem }
@@ -212,17 +265,17 @@ impl<'p, R: BufRead> Walk<'p, R> {
                     self.state = State::Done;
                 }
                 let bytes = self.stream.bytes().get(..length).unwrap_or_default();
-                Ok(Found::Element { bytes, offset })
+                Ok(Found::Element { bytes, offset, key: &self.key })
             }
             Extent::Broken if self.sampling => {
                 self.state = State::Done;
-                Ok(Found::TooLong { head: self.stream.bytes(), offset })
+                Ok(Found::TooLong { head: self.stream.bytes(), offset, key: &self.key })
             }
             Extent::Broken => {
                 self.state = State::Done;
                 Ok(Found::Cut { offset, problem: ENDS_INSIDE })
             }
-            Extent::Long { offset } => Ok(Found::TooLong { head: &[], offset }),
+            Extent::Long { offset } => Ok(Found::TooLong { head: &[], offset, key: &self.key }),
         }
     }
 
@@ -231,7 +284,8 @@ impl<'p, R: BufRead> Walk<'p, R> {
         let offset = self.stream.offset();
         let first = self.stream.first()?.unwrap_or_default();
         // A word at the end of the file is whole only if nothing has to follow it.
-        let open_end = matches!(first, b'{' | b'[' | b'"') || self.state != State::Array;
+        let inside = matches!(self.state, State::Array | State::Members);
+        let open_end = matches!(first, b'{' | b'[' | b'"') || !inside;
         let mut scan = Scan::new(first);
         loop {
             let last = self.stream.ended();
@@ -271,14 +325,14 @@ impl<'p, R: BufRead> Walk<'p, R> {
         let offset = self.stream.offset();
         let Some((length, whole)) = self.end_of_lines()? else {
             self.pass_line()?;
-            return Ok(Found::TooLong { head: &[], offset });
+            return Ok(Found::TooLong { head: &[], offset, key: "" });
         };
         self.given = length;
         let bytes = self.stream.bytes().get(..length).unwrap_or_default().trim_ascii_end();
         // A record that is broken in itself is given: the parser says what is wrong.
         Ok(match whole || length < self.stream.bytes().len() {
-            true => Found::Element { bytes, offset },
-            false if self.sampling => Found::TooLong { head: bytes, offset },
+            true => Found::Element { bytes, offset, key: "" },
+            false if self.sampling => Found::TooLong { head: bytes, offset, key: "" },
             false => Found::Cut { offset, problem: ENDS_INSIDE },
         })
     }
@@ -343,6 +397,11 @@ impl<'p, R: BufRead> Walk<'p, R> {
             }
         }
         self.state = match self.stream.first_solid()? {
+            Some(b'{') if self.keyed => {
+                self.stream.take(1);
+                State::Members
+            }
+            Some(_) if self.keyed => State::Done,
             Some(b'[') => {
                 self.stream.take(1);
                 State::Array

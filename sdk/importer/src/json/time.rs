@@ -8,13 +8,15 @@ use super::{JsonError, Kind, Leftover, Object, Parser, Value};
 
 /// A number beyond this counts milliseconds, not seconds; as seconds it would be the year 2603.
 const MILLISECONDS_ABOVE: f64 = 2e10;
+/// A number beyond this counts microseconds: as milliseconds it would be the year 2603.
+const MICROSECONDS_ABOVE: f64 = 2e13;
 
 /// A time in microseconds, and what had to be assumed.
 type Time = (i64, Option<TimeNote>);
 
 impl<'a> Leftover<'a> {
-    /// Takes a time: a date-time with or without its offset, seconds or milliseconds as a number or in quotes, or
-    /// the `{"$date": …}` of BSON. Null and 0 are no time. What is no time, or not in full (without an offset it is taken
+    /// Takes a time: a date-time with or without its offset, seconds, milliseconds or microseconds as a number or in
+    /// quotes, or the `{"$date": …}` of BSON. Null and 0 are no time. What is no time, or not in full (without an offset it is taken
     /// for UTC), is kept as it stands.
     pub fn time(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<Option<i64>, JsonError> {
         let (time, raw) = match json.kind()? {
@@ -43,8 +45,8 @@ impl<'a> Leftover<'a> {
     }
 }
 
-/// The time that a text names, in microseconds, and what had to be assumed: a date-time, or seconds or milliseconds.
-/// 0 is none.
+/// The time that a text names, in microseconds, and what had to be assumed: a date-time, or seconds, milliseconds
+/// or microseconds. 0 is none.
 pub fn time_of_text(text: &str) -> Option<Time> {
     if text.parse::<f64>().is_ok() {
         return of_number(text).map(|micros| (micros, None));
@@ -60,8 +62,12 @@ pub fn day(date: &str) -> Option<i64> {
 /// Rounded as Python rounds, so that other readers of the export get the same microsecond.
 fn of_number(text: &str) -> Option<i64> {
     let number: f64 = text.parse().ok()?;
-    let seconds = if number.abs() > MILLISECONDS_ABOVE { number / 1e3 } else { number };
-    of_seconds(seconds)
+    let parts = match number.abs() {
+        size if size > MICROSECONDS_ABOVE => 1e6,
+        size if size > MILLISECONDS_ABOVE => 1e3,
+        _ => 1.0,
+    };
+    of_seconds(number / parts)
 }
 
 fn of_seconds(seconds: f64) -> Option<i64> {
@@ -96,6 +102,7 @@ mod tests {
         assert_eq!(text("1750537483.023421"), Some(1_750_537_483_023_421));
         assert_eq!(text("1750537484500"), Some(1_750_537_484_500_000));
         assert_eq!(text("1750537484123.5"), Some(1_750_537_484_123_500));
+        assert_eq!(text("1750537484500001"), Some(1_750_537_484_500_001));
         assert_eq!(text("2025-06-21T20:24:44.5Z"), Some(1_750_537_484_500_000));
         assert_eq!(text("2025-06-21T22:24:44.500000+02:00"), Some(1_750_537_484_500_000));
         assert_eq!(time_of_text("2025-06-21T20:24:44"), Some((1_750_537_484_000_000, Some(TimeNote::Naive))));

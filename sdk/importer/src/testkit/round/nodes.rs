@@ -27,7 +27,16 @@ impl<'a> Nodes<'a> {
                 nodes.parents.entry(child).or_insert(key);
             }
         }
+        if nodes.parents.is_empty() {
+            nodes.chain();
+        }
         nodes
+    }
+
+    /// Where no node names another, each answers the one before; here members stand in the order of their keys.
+    fn chain(&mut self) {
+        let keys: Vec<&'a str> = self.kept.iter().copied().collect();
+        self.parents.extend(keys.windows(2).map(|pair| (pair[1], pair[0])));
     }
 
     fn children(&self, key: &str) -> impl Iterator<Item = &'a str> + use<'a> {

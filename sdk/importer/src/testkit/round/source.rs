@@ -137,7 +137,7 @@ fn strict(text: &str) -> String {
 }
 
 /// A time of a raw file as both sides write it: microseconds; what is no time, as it stands. Nothing is no time. Numbers, in texts too,
-/// are seconds, and from 1e11 on milliseconds.
+/// are seconds, from 1e11 on milliseconds, from 1e14 on microseconds.
 pub fn time_told(raw: &Value) -> Option<String> {
     match raw {
         Value::Null => None,
@@ -158,7 +158,13 @@ pub fn time_told(raw: &Value) -> Option<String> {
 fn time_of_number(number: f64) -> Option<String> {
     /// Seconds of so long a time would be those of the year 5138.
     const MILLISECONDS: f64 = 1e11;
-    let text = if number.abs() < MILLISECONDS { format!("{number:.6}") } else { format!("{number:.3}") };
+    /// As milliseconds they would be those of the same year.
+    const MICROSECONDS: f64 = 1e14;
+    let text = match number.abs() {
+        size if size < MILLISECONDS => format!("{number:.6}"),
+        size if size < MICROSECONDS => format!("{number:.3}"),
+        _ => format!("{number:.0}"),
+    };
     let text = text.replace('.', "");
     let (sign, digits) = text.strip_prefix('-').map_or(("", &*text), |digits| ("-", digits));
     let digits = digits.trim_start_matches('0');
