@@ -18,10 +18,7 @@ use crate::{
         pages,
         target::Target,
     },
-    plan::{
-        assemble::{Places, shown_header},
-        body,
-    },
+    plan::{assemble::Places, body},
 };
 
 /// The conversations that were written, in the order of their ids. What the index says of them is read again when it is written:
@@ -67,7 +64,7 @@ impl Job<'_> {
     fn conversation(&self, record: &ConversationRecord, out: &mut dyn Write) -> Result<(), ExportError> {
         let failed = ExportError::write(&self.request.output);
         let places = Places::of(record);
-        let header = self.leaving_header(shown_header(record))?;
+        let header = self.header_of(record)?;
         let mut writer = conversation::Writer::new(out, &header).map_err(&failed)?;
         for (head, body) in record.heads.iter().zip(self.store.all_bodies(record)) {
             let (_, bytes) = body?;
@@ -89,7 +86,7 @@ impl Job<'_> {
         for id in &written.0 {
             id.text(|id| {
                 let Some(record) = self.store.conversation(id, Some(self.revision))? else { return Ok(()) };
-                let header = self.leaving_header(shown_header(&record))?;
+                let header = self.header_of(&record)?;
                 see(&index_entry(header, record.heads.len() as u64, path(id), self.derived(id)?))
             })?;
         }
