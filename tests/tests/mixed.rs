@@ -16,7 +16,7 @@ use satchel_daemon::{
     },
     intake::{Limits, Source},
 };
-use satchel_host::{Files as _, Host, HostOptions, Plugin};
+use satchel_host::{Host, HostOptions, Plugin};
 use satchel_plugins::{BUILT_IN, BuiltIn};
 use satchel_tests::{
     archive::{Archive, cache, only},
@@ -129,7 +129,7 @@ fn a_folder_of_downloads_is_taken_apart() -> Result<()> {
         }
     }
     let providers: BTreeSet<&str> = read.iter().filter_map(|import| import.provider.as_deref()).collect();
-    assert_eq!(providers.len(), satchel_plugins::BUILT_IN.len(), "{providers:?}");
+    assert_eq!(providers.len(), BUILT_IN.len(), "{providers:?}");
     let (whole, apart) = (whole.state()?, apart.state()?);
     assert_eq!(whole.memories, apart.memories);
     let names = |state: &BTreeMap<String, Value>| state.keys().cloned().collect::<Vec<_>>();

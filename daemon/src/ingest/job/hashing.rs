@@ -103,6 +103,8 @@ impl Task {
         outcome: Result<Ended, IngestError>,
         record: &mut ImportRecord,
     ) -> Result<Ended, IngestError> {
+        // Whoever ends the job while its source hangs has all that was read.
+        self.replace_last(record.clone());
         let Beside { thread, state } = beside;
         let wanted = matches!(outcome, Ok(Ended::Done(_)));
         if !wanted {
