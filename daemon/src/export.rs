@@ -40,7 +40,7 @@ use crate::{
     clock::Clock,
     envelope::{EnvelopeError, Lock},
     exported::{self, ExportedError},
-    lineage::LineageError,
+    lineage::{Digests, LineageError},
     schedule::Renewal,
 };
 
@@ -274,6 +274,7 @@ impl Exports {
             scheduled,
             told,
             private,
+            digests: Digests::default(),
             type_registry,
         };
         let record = match request.format {

@@ -245,7 +245,7 @@ impl Imports {
     ///
     /// # Errors
     /// When one of them does not load.
-    pub fn plugins(&self) -> Result<&[Plugin], PluginsError> {
+    pub fn plugins(&self) -> Result<Vec<Plugin>, PluginsError> {
         self.0.plugins.all()
     }
 
@@ -495,8 +495,9 @@ impl Inner {
         if providers.iter().all(|provider| ours(provider)) {
             return Ok(());
         }
-        let plugins = self.plugins.all()?.iter().map(|plugin| plugin.info().platform.as_str());
-        let known: Vec<&str> = plugins.chain([pam::PLATFORM]).collect();
+        let plugins = self.plugins.all()?;
+        let platforms = plugins.iter().map(|plugin| plugin.info().platform.as_str());
+        let known: Vec<&str> = platforms.chain([pam::PLATFORM]).collect();
         match providers.iter().find(|provider| !known.contains(&provider.as_str())) {
             None => Ok(()),
             Some(provider) => {

@@ -5,6 +5,7 @@
 //! brought. So an import can be taken back, and come again, whatever was imported before and after it; and one that says what
 //! another has said costs sixteen bytes for each conversation.
 
+mod digests;
 mod evidence;
 mod packed;
 mod pages;
@@ -25,6 +26,7 @@ use uuid::Uuid;
 
 use crate::plan::groups::Titled;
 
+pub use digests::Digests;
 pub use evidence::{Counted, Report, moved, replay, replay_until};
 pub use packed::Packed;
 pub use pages::{Brought, Key, Pages, brought, left_out, newest};

@@ -1,4 +1,4 @@
-//! The importers that came with the program, compiled when the first of them is needed.
+//! The importers that came with the program, each compiled when it is needed.
 //!
 //! **Invariant:** a command that needs no importer loads none; `only_commands_that_need_importers_load_them` holds it.
 
@@ -25,7 +25,9 @@ pub(crate) const LOOK: Duration = Duration::from_millis(100);
 pub struct Plugins {
     cache: Option<PathBuf>,
     pace: Pace,
-    loaded: OnceLock<Result<Vec<Plugin>, PluginsError>>,
+    host: OnceLock<Result<Host, PluginsError>>,
+    /// In the order of [`BUILT_IN`].
+    loaded: Vec<OnceLock<Result<Plugin, PluginsError>>>,
     fingerprint: OnceLock<String>,
 }
 
@@ -42,7 +44,8 @@ pub struct PluginsError {
 impl Plugins {
     /// The importers of this program; `cache` keeps their compiled code between starts.
     pub fn built_in(cache: Option<PathBuf>) -> Self {
-        Self { cache, pace: Pace::default(), loaded: OnceLock::new(), fingerprint: OnceLock::new() }
+        let loaded = BUILT_IN.iter().map(|_| OnceLock::new()).collect();
+        Self { cache, pace: Pace::default(), host: OnceLock::new(), loaded, fingerprint: OnceLock::new() }
     }
 
     /// Whether one that came with this program is for `platform`, after which each of those is named. None is compiled for it.
@@ -50,19 +53,52 @@ impl Plugins {
         BUILT_IN.iter().any(|built_in| built_in.name == platform)
     }
 
-    /// Whether they have been compiled, or read from the cache.
+    /// Whether any has been compiled, or read from the cache.
     #[cfg(test)]
     pub(crate) fn compiled(&self) -> bool {
-        self.loaded.get().is_some()
+        self.loaded.iter().any(|loaded| loaded.get().is_some())
     }
 
     /// All of them, compiled or read from the cache at the first call.
     ///
     /// # Errors
     /// When one of them does not load.
-    pub fn all(&self) -> Result<&[Plugin], PluginsError> {
-        let loaded = self.loaded.get_or_init(|| load(self.cache.clone(), self.pace.clone()));
-        loaded.as_deref().map_err(Clone::clone)
+    pub fn all(&self) -> Result<Vec<Plugin>, PluginsError> {
+        self.some(&(0..BUILT_IN.len()).collect::<Vec<_>>())
+    }
+
+    /// Those at these places of [`BUILT_IN`].
+    fn some(&self, places: &[usize]) -> Result<Vec<Plugin>, PluginsError> {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let Some(at) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
+                self.loaded[*at].get_or_init(|| self.load(*at));
+            }
+        };
+        let missing = places.iter().filter(|at| self.loaded[**at].get().is_none()).count();
+        thread::scope(|scope| {
+            for _ in 1..AT_ONCE.min(missing) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        places.iter().map(|at| self.loaded[*at].get_or_init(|| self.load(*at)).clone()).collect()
+    }
+
+    fn load(&self, at: usize) -> Result<Plugin, PluginsError> {
+        let failed = |name: &str, error: &HostError| PluginsError {
+            name: name.to_owned(),
+            problem: crate::chain(error),
+        };
+        let host = self.host.get_or_init(|| {
+            let options = HostOptions { cache_dir: self.cache.clone(), pace: self.pace.clone() };
+            Host::new(options).map_err(|error| failed("host", &error))
+        });
+        let built_in = &BUILT_IN[at];
+        host.as_ref()
+            .map_err(Clone::clone)?
+            .load(built_in.wasm)
+            .map_err(|error| failed(built_in.name, &error))
     }
 
     /// What makes room for questions while they run.
@@ -70,24 +106,24 @@ impl Plugins {
         &self.pace
     }
 
-    /// As [`Plugins::all`]; none once `stop` says so. To compile all of them takes longer than a cancel may.
+    /// Those at these places of [`BUILT_IN`], compiled or read from the cache at the first call; none once `stop` says so. To
+    /// compile one of them takes longer than a cancel may.
     ///
     /// # Errors
     /// When one of them does not load.
-    pub fn all_until(self: &Arc<Self>, stop: &dyn Fn() -> bool) -> Result<Option<&[Plugin]>, PluginsError> {
-        if self.loaded.get().is_none() {
-            let plugins = Arc::clone(self);
-            let loaded = until(
-                move || {
-                    plugins.loaded.get_or_init(|| load(plugins.cache.clone(), plugins.pace.clone())).is_ok()
-                },
-                stop,
-            );
+    pub fn some_until(
+        self: &Arc<Self>,
+        places: &[usize],
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<Vec<Plugin>>, PluginsError> {
+        if places.iter().any(|at| self.loaded[*at].get().is_none()) {
+            let (plugins, places) = (Arc::clone(self), places.to_owned());
+            let loaded = until(move || plugins.some(&places).is_ok(), stop);
             if loaded.is_none() && stop() {
                 return Ok(None);
             }
         }
-        self.all().map(Some)
+        self.some(places).map(Some)
     }
 
     /// Tells this set of importers from any other, without compiling them.
@@ -114,29 +150,6 @@ fn until<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static, stop: &dy
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
         }
     }
-}
-
-fn load(cache_dir: Option<PathBuf>, pace: Pace) -> Result<Vec<Plugin>, PluginsError> {
-    let failed =
-        |name: &str, error: &HostError| PluginsError { name: name.to_owned(), problem: crate::chain(error) };
-    let host = Host::new(HostOptions { cache_dir, pace }).map_err(|error| failed("host", &error))?;
-    let places = BUILT_IN.iter().map(|_| OnceLock::new()).collect::<Vec<OnceLock<_>>>();
-    let next = AtomicUsize::new(0);
-    let work = || {
-        while let Some((place, built_in)) = {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            places.get(at).zip(BUILT_IN.get(at))
-        } {
-            place.get_or_init(|| host.load(built_in.wasm).map_err(|error| failed(built_in.name, &error)));
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 1..AT_ONCE {
-            scope.spawn(work);
-        }
-        work();
-    });
-    places.into_iter().filter_map(OnceLock::into_inner).collect()
 }
 
 #[cfg(test)]

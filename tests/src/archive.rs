@@ -16,7 +16,7 @@ use satchel_daemon::{
     intake::Limits,
     plugins::Plugins,
 };
-use satchel_store::{OpenOptions, Store};
+use satchel_store::{Durability, Ledger, LedgerWrite, OpenOptions, Store};
 use serde_json::Value;
 
 /// No import takes that long to stop.
@@ -187,6 +187,33 @@ impl Archive {
         let bundle = dir.path().join("bundle");
         self.export(&bundle)?;
         State::of(&bundle)
+    }
+
+    /// Notes, as the ledger does when one ends, that an export of so many bytes was imported: another of that size is hashed before
+    /// it is read.
+    ///
+    /// # Errors
+    /// When the store does not take it.
+    pub fn note_size(&self, bytes: u64) -> Result<()> {
+        self.note(["sizes".to_owned(), format!("bytes:{bytes}")], b"1")
+    }
+
+    /// Takes all notes on sizes away, as if a program that made none had imported these.
+    ///
+    /// # Errors
+    /// When the store does not take it.
+    pub fn forget_sizes(&self, bytes: &[u64]) -> Result<()> {
+        let sizes = bytes.iter().map(|bytes| format!("bytes:{bytes}"));
+        self.note(sizes.chain(["sizes".to_owned()]), b"")
+    }
+
+    fn note(&self, ids: impl IntoIterator<Item = String>, value: &[u8]) -> Result<()> {
+        for id in ids {
+            let (ledger, value) = (Ledger::Source, value.to_vec());
+            let write = LedgerWrite::Entry { ledger, id, at_micros: 0, value };
+            self.store.put_ledger(write, Durability::WithNextCommit)?;
+        }
+        Ok(())
     }
 
     /// Closes the store in order.

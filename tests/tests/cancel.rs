@@ -49,8 +49,12 @@ fn exports(folder: &Path) -> Result<Vec<(PathBuf, Vec<Phase>)>> {
 
 /// Imports `path` and asks the job to stop once it is seen in `phase`; none if it was never seen there.
 fn stopped(archive: &Archive, path: &Path, phase: Phase) -> Result<Option<Vec<ImportRecord>>> {
-    let request =
-        ImportRequest { path: path.to_owned(), provider: None, again: true, dry_run: false, apply: None };
+    // Only what may be known is hashed before it is read.
+    let again = phase != Phase::Hashing;
+    if !again {
+        archive.note_size(fs::metadata(path)?.len())?;
+    }
+    let request = ImportRequest { path: path.to_owned(), provider: None, again, dry_run: false, apply: None };
     let job = archive.imports.start(request)?;
     let mut view = archive.imports.subscribe(job).context("the job")?;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;

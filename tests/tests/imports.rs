@@ -74,6 +74,7 @@ async fn a_long_file_shows_how_much_of_it_is_hashed_and_can_be_cancelled_meanwhi
     let dir = tempfile::tempdir()?;
     let archive = Archive::open(&dir.path().join("data"))?;
     let path = endless(dir.path())?;
+    archive.note_size(fs::metadata(&path)?.len())?;
     let request = ImportRequest { path, provider: None, again: false, dry_run: false, apply: None };
     let job = archive.imports.start(request)?;
     let mut view = archive.imports.subscribe(job).context("a job")?;

@@ -1,16 +1,26 @@
 //! A folder as people have it: exports of several providers, two of one, and photos and bills between them.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::receipt::{ImportRecord, ImportStatus};
+use satchel_daemon::{
+    ingest::{
+        ImportRequest,
+        receipt::{ImportRecord, ImportStatus},
+    },
+    intake::{Limits, Source},
+};
+use satchel_host::{Host, HostOptions, Plugin};
+use satchel_plugins::{BUILT_IN, BuiltIn};
 use satchel_tests::{
-    archive::{Archive, only},
-    exports::{copy, pack, sample},
+    archive::{Archive, cache, only},
+    exports::{copy, pack, sample, samples},
 };
 use serde_json::Value;
 
@@ -119,7 +129,7 @@ fn a_folder_of_downloads_is_taken_apart() -> Result<()> {
         }
     }
     let providers: BTreeSet<&str> = read.iter().filter_map(|import| import.provider.as_deref()).collect();
-    assert_eq!(providers.len(), satchel_plugins::BUILT_IN.len(), "{providers:?}");
+    assert_eq!(providers.len(), BUILT_IN.len(), "{providers:?}");
     let (whole, apart) = (whole.state()?, apart.state()?);
     assert_eq!(whole.memories, apart.memories);
     let names = |state: &BTreeMap<String, Value>| state.keys().cloned().collect::<Vec<_>>();
@@ -174,4 +184,62 @@ fn a_folder_without_any_export_says_what_is_in_it() -> Result<()> {
         ensure!(reason.contains(word), "{reason}");
     }
     Ok(())
+}
+
+/// Who gets which format when every importer is asked about all files: the surer one, then the first by name.
+fn by_all(plugins: &[Plugin], folder: &Path) -> Result<Vec<(String, String, u64)>> {
+    let bundle = Source::at(folder)?.open(&Limits::default())?;
+    let mut claims = Vec::new();
+    for plugin in plugins {
+        let name = format!("{}/{}", plugin.info().name, plugin.info().version);
+        claims
+            .extend(plugin.detect(Arc::new(bundle.clone()))?.into_iter().map(|claim| (name.clone(), claim)));
+    }
+    claims.sort_by_cached_key(|(name, claim)| (Reverse(claim.confidence), name.clone()));
+    let mut taken = BTreeSet::new();
+    let mut all = Vec::new();
+    for (name, mut claim) in claims {
+        claim.files.retain(|file| taken.insert(file.clone()));
+        if !claim.files.is_empty() {
+            all.push((name, claim.format, bundle.subset(&claim.files).bytes()));
+        }
+    }
+    all.sort();
+    Ok(all)
+}
+
+/// In each sample, and in two of different providers side by side.
+#[test]
+fn who_is_asked_first_takes_nothing_from_others() -> Result<()> {
+    let host = Host::new(HostOptions { cache_dir: Some(cache()), ..HostOptions::default() })?;
+    let load = |built_in: &BuiltIn| host.load(built_in.wasm);
+    let plugins: Vec<Plugin> = BUILT_IN.iter().map(load).collect::<Result<_, _>>()?;
+    let (samples, dir) = (samples()?, tempfile::tempdir()?);
+    let archive = Archive::open(&dir.path().join("data"))?;
+    let half = samples.len() / 2;
+    for (at, sample) in samples.iter().enumerate() {
+        let other = &samples[(at + half) % samples.len()];
+        let (alone, together) = (dir.path().join(format!("{at}")), dir.path().join(format!("{at}-mixed")));
+        copy(&sample.input, &alone)?;
+        copy(&sample.input, &together)?;
+        copy(&other.input, &together.join("other"))?;
+        for folder in [alone, together] {
+            let path = folder.clone();
+            let request = ImportRequest { path, provider: None, again: false, dry_run: true, apply: None };
+            let imports = archive.run(request)?;
+            let ours = imports
+                .into_iter()
+                .filter(|import| import.provider.as_deref().is_some_and(|one| one != "pam"));
+            let mut read: Vec<(String, String, u64)> = ours
+                .map(|import| {
+                    let (plugin, format) =
+                        (import.plugin.unwrap_or_default(), import.importer.unwrap_or_default());
+                    (plugin, format, import.bytes)
+                })
+                .collect();
+            read.sort();
+            ensure!(read == by_all(&plugins, &folder)?, "{sample:?} and {other:?}: {read:?}");
+        }
+    }
+    archive.close()
 }

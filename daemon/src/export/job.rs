@@ -9,7 +9,7 @@ use super::{
     ExportError, ExportRecord, ExportRequest, FULL, Progress, delta::Delta, keys::Signer, pages,
     target::Target, withheld::Texts,
 };
-use crate::envelope::Lock;
+use crate::{envelope::Lock, lineage::Digests};
 
 /// Rows that are read at once.
 pub(super) const PAGE: usize = 500;
@@ -35,6 +35,7 @@ pub(super) struct Job<'a> {
     pub(super) told: Told<'a>,
     /// What must not leave, once something asked for it.
     pub(super) private: OnceCell<Texts>,
+    pub(super) digests: Digests,
     /// Where the types of the person's own are written down.
     pub(super) type_registry: Option<&'a str>,
 }

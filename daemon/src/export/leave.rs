@@ -5,11 +5,11 @@ use satchel_pam::{
     memory::Memory,
     privacy,
 };
-use satchel_store::{ConversationQuery, MemoryQuery};
+use satchel_store::{ConversationQuery, ConversationRecord, MemoryQuery};
 use serde_json::Value;
 
 use super::{ExportError, job::Job, memu, withheld::Texts};
-use crate::plan::dangling::Dangling;
+use crate::plan::{assemble::shown_header, dangling::Dangling};
 
 impl Job<'_> {
     /// Whether a memory of this id is in the export.
@@ -76,6 +76,11 @@ impl Job<'_> {
             privacy::strip_memory(&mut memory);
         }
         Ok(memory)
+    }
+
+    /// The header of a stored conversation as it leaves.
+    pub(super) fn header_of(&self, record: &ConversationRecord) -> Result<ConversationHeader, ExportError> {
+        self.leaving_header(self.digests.complete(self.store, &record.origin, shown_header(record))?)
     }
 
     /// The header of a conversation as it leaves.

@@ -23,7 +23,6 @@ use super::{
     pages,
     target::Target,
 };
-use crate::plan::assemble::shown_header;
 
 /// What other files of the export refer to.
 #[derive(Default)]

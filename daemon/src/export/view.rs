@@ -15,7 +15,7 @@ use super::{
 use crate::{
     lineage::{self, Counted},
     plan::{
-        assemble::{Places, shown_header},
+        assemble::Places,
         evidence::{Witness, items_of, memory_id},
     },
 };
@@ -142,7 +142,7 @@ fn conversation(job: &Job<'_>, record: &ConversationRecord) -> Result<Object, Ex
         let message = places.message(head, &bytes);
         messages.push(message.map_err(|_| ExportError::Unencodable { what: "a stored message" })?);
     }
-    Ok(memu::conversation(&job.leaving_header(shown_header(record))?, &messages, &job.signer.owner))
+    Ok(memu::conversation(&job.header_of(record)?, &messages, &job.signer.owner))
 }
 
 fn file(job: &Job<'_>, target: &mut Target, name: &str, objects: &[Object]) -> Result<(), ExportError> {

@@ -15,7 +15,10 @@ use super::{
         message::message_to_wire,
     },
 };
-use crate::plan::assemble::{Places, branch, leaf, shown_header};
+use crate::{
+    lineage::Digests,
+    plan::assemble::{Places, branch, leaf, shown_header},
+};
 
 /// Bytes of message bodies that are held at once; a single message may be larger.
 const BODY_BYTES: u64 = 4 << 20;
@@ -59,6 +62,7 @@ fn get(core: &Core, request: &v1::GetConversationRequest) -> Result<v1::GetConve
     let v1::GetConversationRequest { id } = request;
     let revision = core.store.revision();
     let record = find(core, "id", id, revision)?;
+    let header = Digests::default().complete(&core.store, &record.origin, shown_header(&record))?;
     let standing = Standing {
         messages: record.heads.len() as u64,
         active_leaf: leaf(&record).map(str::to_owned),
@@ -66,7 +70,7 @@ fn get(core: &Core, request: &v1::GetConversationRequest) -> Result<v1::GetConve
         withdrawn: record.withdrawn,
     };
     Ok(v1::GetConversationResponse {
-        conversation: Some(conversation_to_wire(shown_header(&record), standing)),
+        conversation: Some(conversation_to_wire(header, standing)),
         header: Some(core.header_at(revision)),
     })
 }

@@ -7,7 +7,7 @@ use super::{
     IngestError,
     receipt::{Counts, ImportRecord, ImportStatus},
 };
-use crate::{chain, intake::Source};
+use crate::{chain, intake::IntakeError};
 
 /// How a run ended.
 pub(super) enum Ended {
@@ -49,14 +49,14 @@ pub(super) fn unchanged(record: ImportRecord, earlier: &ImportRecord) -> ImportR
     }
 }
 
-/// Puts how the run ended into the receipt; `changes`: it held what changed, which may be nothing.
+/// Puts how the run ended into the receipt; `changed`: why its bytes may not be those that were read; `changes`: it held what
+/// changed, which may be nothing.
 pub(super) fn conclude(
     record: &mut ImportRecord,
     outcome: Result<Ended, IngestError>,
-    source: &Source,
+    changed: Option<IntakeError>,
     changes: bool,
 ) {
-    let changed = source.unchanged().err();
     match outcome {
         Ok(Ended::Done(summary)) => {
             add_uncounted(record, &summary);

@@ -1,9 +1,12 @@
 //! Finds the exports in a source, and who reads each.
 
+mod likely;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use satchel_host::{Files as _, Plugin};
 use satchel_pam::record::Warning;
+use satchel_plugins::BUILT_IN;
 
 use super::pam;
 use crate::{
@@ -54,8 +57,8 @@ struct Claim {
     confidence: u8,
 }
 
-/// Takes PAM documents for what they say they are, and asks every importer about the rest; where two claim a file, the surer
-/// one gets it. `only`: nobody but the importers of these platforms; empty: all.
+/// Takes PAM documents for what they say they are, and asks the importers about the rest until all of it is claimed for sure;
+/// where two claim a file, the surer one gets it. `only`: nobody but the importers of these platforms; empty: all.
 ///
 /// # Errors
 /// When the importers do not load.
@@ -79,11 +82,8 @@ pub(super) fn detect(
     let mut notes = Vec::new();
     let rest =
         if all.is_empty() { Some(bundle.clone()) } else { (!rest.is_empty()).then(|| bundle.subset(&rest)) };
-    // Where nobody waits for the importers any more, nobody waits for an answer either.
-    if let Some(rest) = rest
-        && let Some(plugins) = plugins.all_until(&|| bundle.stopped())?
-    {
-        all.extend(ask(plugins, &rest, only, &mut notes));
+    if let Some(rest) = rest {
+        all.extend(shared_out(claims(plugins, &rest, only, &mut notes)?));
     }
     all.sort_by(|one, other| one.files.cmp(&other.files));
     Ok((all, notes))
@@ -93,15 +93,35 @@ fn wanted(only: &[String], platform: &str) -> bool {
     only.is_empty() || only.iter().any(|one| one == platform)
 }
 
-fn ask(plugins: &[Plugin], bundle: &Bundle, only: &[String], notes: &mut Vec<Warning>) -> Vec<Found> {
+/// What the importers claim: those who are likely to are asked first, and the rest only if that leaves something.
+fn claims(
+    plugins: &Arc<Plugins>,
+    bundle: &Bundle,
+    only: &[String],
+    notes: &mut Vec<Warning>,
+) -> Result<Vec<Claim>, PluginsError> {
+    let names = likely::names(bundle);
+    let wanted = (0..BUILT_IN.len()).filter(|at| wanted(only, BUILT_IN[*at].name));
+    let (first, others): (Vec<usize>, Vec<usize>) =
+        wanted.partition(|at| names.contains(&BUILT_IN[*at].name));
+    let mut claims = Vec::new();
+    for places in [first, others] {
+        if places.is_empty() || (!claims.is_empty() && likely::settled(bundle, &claims)) {
+            continue;
+        }
+        // Where nobody waits for the importers any more, nobody waits for an answer either.
+        let Some(plugins) = plugins.some_until(&places, &|| bundle.stopped())? else { break };
+        claims.extend(ask(&plugins, bundle, notes));
+    }
+    Ok(claims)
+}
+
+fn ask(plugins: &[Plugin], bundle: &Bundle, notes: &mut Vec<Warning>) -> Vec<Claim> {
     let mut claims = Vec::new();
     for plugin in plugins {
         let info = plugin.info();
         if bundle.stopped() {
             break;
-        }
-        if !wanted(only, &info.platform) {
-            continue;
         }
         match plugin.detect(Arc::new(bundle.clone())) {
             Ok(found) => claims.extend(found.into_iter().map(|detection| Claim {
@@ -118,6 +138,11 @@ fn ask(plugins: &[Plugin], bundle: &Bundle, only: &[String], notes: &mut Vec<War
             }
         }
     }
+    claims
+}
+
+/// Gives each file to the surest of those who claim it.
+fn shared_out(mut claims: Vec<Claim>) -> Vec<Found> {
     claims.sort_by_cached_key(|claim| (std::cmp::Reverse(claim.confidence), claim.found.reader.software()));
     let mut taken = BTreeSet::new();
     let mut all: Vec<Found> = claims.into_iter().map(|claim| claim.found).collect();

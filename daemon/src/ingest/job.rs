@@ -1,5 +1,6 @@
 //! One job: open the source, find the exports in it, import each.
 
+mod hashing;
 mod told;
 
 use std::{
@@ -8,15 +9,16 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicI64, Ordering},
     },
+    thread,
 };
 
 use satchel_host::{CancelToken, Files as _};
-use satchel_pam::record::Warning;
+use satchel_pam::{conversation::ImportMetadata, record::Warning};
 use satchel_store::{Durability, Origin, points};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use self::told::{CHANGED, SHOW_EVERY};
+use self::told::CHANGED;
 use super::{
     ImportRequest, IngestError, Inner, JobView, OnEnd, Phase, REASON, WatchedImport,
     conclude::{Ended, conclude, unchanged},
@@ -109,9 +111,9 @@ impl Task {
         let claimed: BTreeSet<&str> =
             found.iter().flat_map(|found| found.files.iter().map(String::as_str)).collect();
         notes.extend(leftover::warnings(&bundle, |path| claimed.contains(path)));
-        let whole = if source.folder() { None } else { self.hash_file(&source)? };
+        let mut whole = None;
         for one in found {
-            self.import_one(&source, &bundle, one, whole.as_deref(), std::mem::take(&mut notes))?;
+            self.import_one(&source, &bundle, one, &mut whole, std::mem::take(&mut notes))?;
         }
         Ok(())
     }
@@ -129,79 +131,49 @@ impl Task {
         self.request.path.file_name().map_or_else(|| "?".into(), |name| name.to_string_lossy().into_owned())
     }
 
-    fn hash_file(&self, source: &Source) -> Result<Option<String>, IngestError> {
-        let total = std::fs::metadata(&source.path).map_or(0, |metadata| metadata.len());
-        let digest = source.checksum(self.hashing(total))?;
-        Ok(digest.map(|digest| digest.to_string()))
-    }
-
-    /// Shows from now on how much is hashed, and says after each chunk whether to go on.
-    fn hashing(&self, total: u64) -> impl FnMut(u64) -> bool {
-        self.show(|view| (view.phase, view.done, view.total) = (Phase::Hashing, 0, total));
-        let mut shown = self.inner.clock.now_micros();
-        move |bytes| {
-            let now = self.inner.clock.now_micros();
-            let due = now - shown >= SHOW_EVERY;
-            if due {
-                shown = now;
-            }
-            self.view.send_if_modified(|view| {
-                view.done += bytes;
-                due
-            });
-            points::reached("bytes hashed");
-            !self.cancel.cancelled()
-        }
-    }
-
+    /// Imports one of the exports in the source; `whole` is the digest of a source that is one file, once it is known.
     fn import_one(
         &self,
         source: &Source,
         bundle: &Bundle,
         found: Found,
-        whole: Option<&str>,
+        whole: &mut Option<String>,
         notes: Vec<Warning>,
     ) -> Result<(), IngestError> {
         let files = bundle.subset(&found.files);
         let mut record = self.describe(source, &found, files.bytes());
         notes.into_iter().for_each(|note| record.warn(note));
-        let checksum = match whole {
-            Some(checksum) => Some(checksum.to_owned()),
-            None if source.folder() => {
-                files.checksum(self.hashing(files.bytes()))?.map(|digest| digest.to_string())
-            }
-            None => None,
-        };
-        let Some(checksum) = checksum.filter(|_| !self.cancel.cancelled()) else {
-            self.end(ImportRecord { status: ImportStatus::Cancelled, ..record });
-            return Ok(());
-        };
-        // Whatever a single file is called, its bytes are what was imported.
-        let lone = !source.folder() && found.files == [source.name.as_str()];
-        let names = if lone { &[] } else { found.files.as_slice() };
-        let identity = ledger::identity(&checksum, record.plugin.as_deref().unwrap_or_default(), names);
-        record.source_checksum = Some(checksum);
+        record.source_checksum = whole.clone();
+        if record.source_checksum.is_none() && self.hashed_first(&record)? {
+            let Some(digest) = self.hash(source, &files)?.filter(|_| !self.cancel.cancelled()) else {
+                self.end(ImportRecord { status: ImportStatus::Cancelled, ..record });
+                return Ok(());
+            };
+            record.source_checksum = Some(digest.to_string());
+        }
         // What is applied is merged again: its base may have come since, or it may have been read by an older version.
         if !self.request.again
             && self.request.apply.is_none()
+            && let Some(identity) = identity(source, &found, &record)
             && let Some(earlier) = ledger::earlier(&self.inner.store, &identity)?
             && earlier.status != ImportStatus::Undone
         {
+            *whole = of_the_whole(source, &record);
             self.end(unchanged(record, &earlier));
             return Ok(());
         }
-        self.read(&found, (bundle, files), record, &identity, source)
+        *whole = self.read(&found, (bundle, files), record, source)?;
+        Ok(())
     }
 
-    /// Reads an export: `files` are the whole source, and what belongs to it.
+    /// Reads an export: `files` are the whole source, and what belongs to it. Answers the digest of a source that is one file.
     fn read(
         &self,
         found: &Found,
         files: (&Bundle, Bundle),
         mut record: ImportRecord,
-        identity: &str,
         source: &Source,
-    ) -> Result<(), IngestError> {
+    ) -> Result<Option<String>, IngestError> {
         if !self.request.dry_run {
             ledger::put(&self.inner.store, &record, Durability::WithNextCommit)?;
         }
@@ -210,36 +182,31 @@ impl Task {
             (view.phase, view.done, view.total) = (Phase::Reading, 0, record.bytes);
             view.imports.push(record.clone());
         });
-        let mut writer = self.writer(&record);
         let mut applied = None;
-        let outcome = self.run(found, files, &mut writer, &mut record).and_then(|(mut tail, ended)| {
-            applied = tail.applied.take();
-            self.show(|view| view.phase = Phase::Settling);
-            points::reached("import read");
-            memories::settle(&self.inner.store, &mut writer, tail, &mut record)?;
-            points::reached("memories settled");
-            writer.remember_late(&mut record)?;
-            Ok(ended)
+        let (bundle, own) = (files.0, files.0.subset(&found.files));
+        let state = hashing::State::of(source, &own);
+        let outcome = thread::scope(|scope| {
+            let unknown = record.source_checksum.is_none();
+            let beside =
+                unknown.then(|| self.hash_beside(scope, (source, bundle.subset(&found.files)), &state));
+            let outcome = self.read_all(found, files, &mut record, &mut applied);
+            match beside {
+                Some(beside) => self.hashed(beside, outcome, &mut record),
+                None => outcome,
+            }
         });
-        // What was left out is listed, however the import ended.
-        let spilled = writer.spill_page(&mut record);
-        let outcome = outcome.and_then(|ended| spilled.map(|()| ended));
-        let outcome = match outcome {
-            Err(IngestError::Cancelled) => Ok(Ended::Cancelled),
-            outcome => outcome,
-        };
-        drop(writer);
         let document = applied.as_ref().and_then(|applied| applied.record.as_ref());
         let changes = document.is_some_and(|document| document.export_type == INCREMENTAL);
-        self.changed.store(source.unchanged().is_err(), Ordering::Relaxed);
-        conclude(&mut record, outcome, source, changes);
+        let changed = source.unchanged().and_then(|()| own.unchanged()).err();
+        self.changed.store(changed.is_some(), Ordering::Relaxed);
+        conclude(&mut record, outcome, changed, changes);
         if self.will_come_again() && record.status == ImportStatus::Failed {
             record.status = ImportStatus::Cancelled;
             record.reason = Some(CHANGED.to_owned());
         }
         let left = self.left();
         if *left {
-            return Ok(());
+            return Ok(None);
         }
         let done = matches!(record.status, ImportStatus::Completed | ImportStatus::CompletedWithSkips);
         self.replace_last(record.clone());
@@ -248,13 +215,39 @@ impl Task {
             points::reached("import concluded");
             ledger::put(&self.inner.store, &record, Durability::Now)?;
             points::reached("receipt stored");
-            if done {
-                ledger::put_source(&self.inner.store, identity, &record)?;
+            if let Some(identity) = identity(source, found, &record).filter(|_| done) {
+                ledger::put_source(&self.inner.store, &identity, &record)?;
                 points::reached("source remembered");
                 applied.map_or(Ok(()), |applied| self.remember(*applied, &record))?;
             }
         }
-        Ok(())
+        Ok(of_the_whole(source, &record))
+    }
+
+    /// Reads its records, and derives what follows from all of them.
+    fn read_all(
+        &self,
+        found: &Found,
+        files: (&Bundle, Bundle),
+        record: &mut ImportRecord,
+        applied: &mut Option<Box<Applied>>,
+    ) -> Result<Ended, IngestError> {
+        let mut writer = self.writer(record);
+        let outcome = self.run(found, files, &mut writer, record).and_then(|(mut tail, ended)| {
+            *applied = tail.applied.take();
+            self.show(|view| view.phase = Phase::Settling);
+            points::reached("import read");
+            memories::settle(&self.inner.store, &mut writer, tail, record)?;
+            points::reached("memories settled");
+            writer.remember_late(record)?;
+            Ok(ended)
+        });
+        // What was left out is listed, however the import ended.
+        let spilled = writer.spill_page(record);
+        match outcome.and_then(|ended| spilled.map(|()| ended)) {
+            Err(IngestError::Cancelled) => Ok(Ended::Cancelled),
+            outcome => outcome,
+        }
     }
 
     /// Puts a document that was merged into the ledger of exports, so that others may build on it.
@@ -308,8 +301,22 @@ impl Task {
             reason: REASON.to_owned(),
             at_micros: record.started_at,
         };
-        let import = import_of(record);
+        // The digest may not be known yet: the receipt has it, and whoever shows a conversation takes it from there.
+        let import = ImportMetadata { source_checksum: None, ..import_of(record) };
         let pen = (&self.inner.pen, self.cancel.clone(), self.inner.plugins.pace().clone());
         Writer::new(&self.inner.store, pen, origin, import, self.request.dry_run)
     }
+}
+
+/// Who it is, once its digest is known. Whatever a single file is called, its bytes are what was imported.
+fn identity(source: &Source, found: &Found, record: &ImportRecord) -> Option<String> {
+    let lone = !source.folder() && found.files == [source.name.as_str()];
+    let names = if lone { &[] } else { found.files.as_slice() };
+    let plugin = record.plugin.as_deref().unwrap_or_default();
+    Some(ledger::identity(record.source_checksum.as_deref()?, plugin, names))
+}
+
+/// The digest of a source that is one file: all exports in it share it.
+fn of_the_whole(source: &Source, record: &ImportRecord) -> Option<String> {
+    record.source_checksum.clone().filter(|_| !source.folder())
 }

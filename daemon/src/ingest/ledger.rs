@@ -14,6 +14,9 @@ use crate::lineage::UndoRecord;
 /// Issues of one page: at most about 100 bytes each, so that a page stays under the store's 64 KiB.
 pub(super) const ISSUES_PER_PAGE: usize = 100;
 
+/// In the ledger of sources: the sizes of all that was imported are noted.
+const SIZES: &str = "sizes";
+
 /// Writes an import as it stands.
 pub(super) fn put(store: &Store, record: &ImportRecord, durability: Durability) -> Result<(), IngestError> {
     let value = serde_json::to_vec(record).map_err(|_| IngestError::Unencodable { what: "a receipt" })?;
@@ -28,14 +31,50 @@ pub(super) fn put(store: &Store, record: &ImportRecord, durability: Durability) 
 
 /// Remembers that these bytes were imported, so that they need not be parsed again.
 pub(super) fn put_source(store: &Store, identity: &str, record: &ImportRecord) -> Result<(), IngestError> {
-    let value = record.id.clone().into_bytes();
+    put_note(store, size_id(record.bytes), record.started_at, Durability::WithNextCommit)?;
     let write = LedgerWrite::Entry {
         ledger: Ledger::Source,
         id: identity.to_owned(),
         at_micros: record.started_at,
-        value,
+        value: record.id.clone().into_bytes(),
     };
     Ok(store.put_ledger(write, Durability::Now)?)
+}
+
+/// Whether an export of so many bytes may have been imported: if none was, no digest has to tell that.
+pub(super) fn size_known(store: &Store, bytes: u64, dry_run: bool) -> Result<bool, IngestError> {
+    if store.ledger_get(Ledger::Source, SIZES)?.is_some() {
+        return Ok(store.ledger_get(Ledger::Source, &size_id(bytes))?.is_some());
+    }
+    // The imports of a program that kept no sizes.
+    let (mut known, mut after) = (false, None);
+    loop {
+        let page = list(store, after.as_ref(), 100)?;
+        for record in page.items {
+            known |= record.bytes == bytes;
+            if !dry_run {
+                put_note(store, size_id(record.bytes), record.started_at, Durability::WithNextCommit)?;
+            }
+        }
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    if !dry_run {
+        put_note(store, SIZES.to_owned(), 0, Durability::WithNextCommit)?;
+    }
+    Ok(known)
+}
+
+fn size_id(bytes: u64) -> String {
+    format!("bytes:{bytes}")
+}
+
+fn put_note(store: &Store, id: String, at_micros: i64, durability: Durability) -> Result<(), IngestError> {
+    // An entry without a byte would take it away.
+    let write = LedgerWrite::Entry { ledger: Ledger::Source, id, at_micros, value: b"1".to_vec() };
+    Ok(store.put_ledger(write, durability)?)
 }
 
 /// The import that read these bytes, if one did and ended well.

@@ -12,7 +12,7 @@ use satchel_host::{CancelToken, Entry, Files};
 use satchel_pam::hash::Sha256Digest;
 
 use super::{
-    IntakeError, Limits, Pulse, Source,
+    IntakeError, Limits, Pulse, Source, SourceStamp,
     archive::{self, Listed, Packed, SharedFile},
     below,
     entry::{self, Stoppable, Unpacked},
@@ -39,7 +39,8 @@ pub struct Unread {
 
 #[derive(Clone)]
 enum Place {
-    Plain(PathBuf),
+    /// A file of the machine, as it was when it was looked at.
+    Plain(PathBuf, SourceStamp),
     Packed(Packed),
 }
 
@@ -108,6 +109,21 @@ impl Bundle {
         self.entries.iter().map(|entry| entry.size).fold(0, u64::saturating_add)
     }
 
+    /// Fails if a file of a folder may hold other bytes than when it was looked at. Those of an archive are checked as they are
+    /// read.
+    pub fn unchanged(&self) -> Result<(), IntakeError> {
+        let _asked = self.pulse.call();
+        for entry in &self.entries {
+            let Some(Place::Plain(path, stamp)) = self.places.get(&entry.path) else { continue };
+            let now = below::stat(&self.base, path).map_err(IntakeError::read(path))?;
+            if SourceStamp::of(&now) != *stamp {
+                return Err(IntakeError::Changed { path: path.clone() });
+            }
+            self.pulse.beats();
+        }
+        Ok(())
+    }
+
     /// The SHA-256 over the names and hashes of all files, in the order of their names; none if `progress`, which is
     /// told of bytes, answers false.
     pub fn checksum(
@@ -136,7 +152,7 @@ impl Files for Bundle {
     fn open(&self, path: &str, offset: u64) -> io::Result<Box<dyn Read + Send>> {
         let asked = self.pulse.call();
         let (bytes, before) = match self.places.get(path) {
-            Some(Place::Plain(place)) => (entry::plain(below::file(&self.base, place)?, offset)?, 0),
+            Some(Place::Plain(place, _)) => (entry::plain(below::file(&self.base, place)?, offset)?, 0),
             Some(Place::Packed(packed)) => (entry::packed(packed, &self.limits, &self.unpacked)?, offset),
             None => {
                 let problem = format!("the export holds no file {path:?}");
@@ -180,10 +196,10 @@ impl Builder {
     pub(super) fn file(&mut self, name: String, path: PathBuf, limits: &Limits) -> Result<(), IntakeError> {
         let opened = below::file(&self.base, &path).and_then(|mut file| {
             let zipped = is_zip(&mut file)?;
-            let size = file.metadata()?.len();
-            Ok((file, zipped, size))
+            let stat = rustix::fs::fstat(&file)?;
+            Ok((file, zipped, SourceStamp::of(&stat)))
         });
-        let (file, zipped, size) = match opened {
+        let (file, zipped, stamp) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 self.unread(name, format!("it cannot be read: {error}"));
@@ -191,7 +207,7 @@ impl Builder {
             }
         };
         if !zipped {
-            return self.add(name, size, Place::Plain(path), limits);
+            return self.add(name, stamp.length(), Place::Plain(path, stamp), limits);
         }
         let shared = SharedFile::new(file).map_err(IntakeError::read(&path));
         if let Err(error) =

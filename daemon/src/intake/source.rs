@@ -9,7 +9,7 @@ use std::{
 use rustix::fs::{FileType, Stat};
 use satchel_host::CancelToken;
 use satchel_pam::hash::Sha256Digest;
-use sha2::{Digest, Sha256};
+use satchel_store::Sha256;
 
 use super::{Bundle, IntakeError, Limits, Pulse, below};
 use crate::envelope::Keys;
@@ -44,7 +44,7 @@ pub struct SourceStamp {
 
 impl SourceStamp {
     #[expect(clippy::cast_sign_loss, reason = "no file has less than no bytes")]
-    fn of(stat: &Stat) -> Self {
+    pub(super) fn of(stat: &Stat) -> Self {
         let folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
         Self {
             folder,
@@ -52,6 +52,12 @@ impl SourceStamp {
             modified: (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0)),
             inode: (stat.st_dev, stat.st_ino),
         }
+    }
+}
+
+impl SourceStamp {
+    pub(super) fn length(&self) -> u64 {
+        self.length
     }
 }
 
@@ -91,6 +97,11 @@ impl Source {
     #[must_use]
     pub fn telling(self, pulse: Pulse) -> Self {
         Self { pulse, ..self }
+    }
+
+    /// Bytes of a file; none of a folder.
+    pub fn length(&self) -> u64 {
+        self.stamp.length
     }
 
     /// Whether it is a folder.
@@ -147,7 +158,7 @@ pub(super) fn hash(
     loop {
         let read = reader.read(&mut chunk)?;
         if read == 0 {
-            return Ok(Some(Sha256Digest::from_bytes(hasher.finalize().into())));
+            return Ok(Some(Sha256Digest::from_bytes(hasher.finish())));
         }
         hasher.update(&chunk[..read]);
         if !progress(read as u64) {

@@ -10,7 +10,6 @@ use satchel_pam::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
-use sha2::{Digest, Sha256};
 
 use super::{notes, tree::TimeSource};
 
@@ -151,9 +150,8 @@ pub struct Place {
 
 /// The digest of stored bytes.
 pub fn digest(bytes: &[u8]) -> Digest16 {
-    let whole: [u8; 32] = Sha256::digest(bytes).into();
     let mut half = [0; 16];
-    half.copy_from_slice(&whole[..16]);
+    half.copy_from_slice(&satchel_store::Sha256::of(bytes)[..16]);
     half
 }
 

@@ -16,13 +16,13 @@ use std::{
 };
 
 use sealed::{SealedReader, SealedWriter};
-use sha2::{Digest, Sha256};
 
 use crate::{
     disk::{Disk, DiskFile},
     error::{FSYNC, StoreError},
     points,
     seal::Seal,
+    sha256::Sha256,
     store::Store,
 };
 
@@ -274,7 +274,7 @@ pub(crate) fn copy(
         written.map_err(StoreError::io("write", path))?;
         len += read as u64;
     }
-    let sha256 = seal.and_then(|(_, sha256)| sha256).unwrap_or_else(|| hasher.finalize().into());
+    let sha256 = seal.and_then(|(_, sha256)| sha256).unwrap_or_else(|| hasher.finish());
     if let Some(sealing) = sealing {
         sealing.finish(file.as_ref(), &sha256, len).map_err(StoreError::io("write", path))?;
     }

@@ -28,6 +28,7 @@ mod renew;
 mod report;
 mod revision;
 mod seal;
+mod sha256;
 #[cfg(any(test, feature = "points"))]
 mod spoil;
 mod stats;
@@ -56,4 +57,5 @@ pub use renew::renew;
 pub use report::{CheckProgress, CheckReport, Damage, Health, OpenEvent, StateDigest, Stats};
 pub use revision::Revision;
 pub use seal::{DataKey, Seal};
+pub use sha256::Sha256;
 pub use store::{OpenOptions, Store};

@@ -78,7 +78,7 @@ fn archive(path: &Path, bytes: u64, scratch: &Path) -> Result<()> {
     Ok(fs::remove_dir_all(&made)?)
 }
 
-/// Imports it, after it was stopped twice on the way, while somebody else imports little exports.
+/// Imports it, after it was stopped once on the way, while somebody else imports little exports.
 fn heavy(label: &str, export: &Path, scratch: &Path) -> Result<()> {
     let program = satchel()?;
     let data = scratch.join("heavy");
@@ -87,10 +87,7 @@ fn heavy(label: &str, export: &Path, scratch: &Path) -> Result<()> {
     // Compiling the importers is not what is measured.
     import(&program, &data, &own(scratch, 0)?)?;
     let memory = daemon.memory();
-    let mut stops = Vec::new();
-    for phase in [ImportPhase::Hashing, ImportPhase::Reading] {
-        stops.push(stop_in(&client, export, phase)?);
-    }
+    let stopped = stop_in(&client, export, ImportPhase::Reading)?;
     let over = AtomicBool::new(false);
     let (followed, others) = thread::scope(|scope| {
         let others = scope.spawn(|| others(&program, &data, scratch, &over));
@@ -105,13 +102,11 @@ fn heavy(label: &str, export: &Path, scratch: &Path) -> Result<()> {
     let rate = fs::metadata(export)?.len() as f64 / 1e6 / followed.seconds;
     say(&format!(
         "{label}: {:.1} s, {rate:.0} MB/s, private memory at most {peak} MiB, {} MiB afterwards; progress never stood longer \
-         than {silence:.2} s ({}); stopped {:.2} s after it was asked to while hashing, {:.2} s while reading; {} little imports \
-         of others meanwhile, each within {:.2} s",
+         than {silence:.2} s ({}); stopped {stopped:.2} s after it was asked to; {} little imports of others \
+         meanwhile, each within {:.2} s",
         followed.seconds,
         daemon.private_mib()?,
         phase.as_str_name(),
-        stops[0],
-        stops[1],
         others.len(),
         others.iter().copied().fold(0.0, f64::max)
     ));

@@ -1,4 +1,5 @@
-//! The figures of the README, each as a ratio to a peer measured in the same run: `make bench`.
+//! The figures of the README, each as a ratio to a peer measured in the same run, and the processor that they were measured on:
+//! `make bench`.
 //!
 //! Sizes can be lowered for a quick look: `SATCHEL_BENCH_MB=20 make bench`. The official SDK's `pam` is the peer where it is
 //! installed (`pip install 'portable-ai-memory[cli]'`, or `PAM=/path/to/pam`). `SATCHEL_BENCH_ONLY=always,load` measures these
@@ -13,6 +14,7 @@ mod load;
 mod native;
 mod plugin;
 mod process;
+mod processor;
 mod program;
 mod sealed;
 
@@ -34,6 +36,7 @@ fn main() -> Result<()> {
     if !std::env::args().any(|argument| argument == "--bench") {
         return Ok(());
     }
+    say(&processor::line());
     let folder = tempfile::tempdir()?;
     let (scratch, megabytes) = (folder.path(), number("SATCHEL_BENCH_MB", 100));
     let groups: [(&str, Group); 8] = [
@@ -68,10 +71,14 @@ fn programs(folder: &Path, megabytes: u64) -> Result<()> {
     satchel_tests::generate::chatgpt(&chatgpt, megabytes * 1_000_000, 1)?;
     satchel_tests::generate::claude(&claude, megabytes * 1_000_000, 1)?;
     program::first_start(folder)?;
-    program::import("chatgpt", &chatgpt, folder)?;
-    program::import("claude", &claude, folder)?;
+    let small = folder.join("small-chatgpt");
+    satchel_tests::generate::chatgpt(&small, 100_000, 3)?;
+    program::import("chatgpt", (&chatgpt, &small), folder)?;
+    let small_claude = folder.join("small-claude");
+    satchel_tests::generate::claude(&small_claude, 100_000, 3)?;
+    program::import("claude", (&claude, &small_claude), folder)?;
     satchel_tests::generate::chatgpt(&large, megabytes * 5_000_000, 2)?;
-    program::import("chatgpt x5", &large, folder)?;
+    program::import("chatgpt x5", (&large, &small), folder)?;
     program::verify(folder, megabytes * 1_000)?;
     program::answer(folder)?;
     for export in [chatgpt, claude, large] {

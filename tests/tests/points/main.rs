@@ -5,6 +5,7 @@
 mod changing;
 mod gate;
 mod hanging;
+mod hashing;
 mod kill;
 mod scenes;
 mod settling;

@@ -43,6 +43,7 @@ impl Scene {
                 "settling begun",
                 "memories stored",
                 "memories settled",
+                "source hashed",
                 "import concluded",
                 "receipt stored",
                 "source remembered",

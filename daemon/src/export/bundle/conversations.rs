@@ -106,7 +106,7 @@ impl Job<'_> {
     fn conversation(&self, record: &ConversationRecord, out: &mut dyn Write) -> Result<(), ExportError> {
         let failed = ExportError::write(&self.request.output);
         let (places, line) = (Places::of(record), is_line(record));
-        let header = self.leaving_header(shown_header(record))?;
+        let header = self.header_of(record)?;
         let mut writer = conversation::Writer::new(out, &header).map_err(&failed)?;
         for (head, body) in record.heads.iter().zip(self.store.all_bodies(record)) {
             let (_, bytes) = body?;

@@ -10,7 +10,7 @@ use satchel_pam::conversation::{
 };
 use satchel_store::{ConversationRecord, MessageHead};
 
-use super::{ExportError, Files, Front, Job, Places, Target, memory, name, shown_header, text};
+use super::{ExportError, Files, Front, Job, Places, Target, memory, name, text};
 use crate::plan::assemble;
 
 /// Bytes of messages that are in memory at once, unless one alone has more.
@@ -41,7 +41,7 @@ pub(super) fn write(
     files: &mut Files,
 ) -> Result<(), ExportError> {
     let Some(record) = job.store.conversation(id, Some(job.revision))? else { return Ok(()) };
-    let header = job.leaving_header(shown_header(&record))?;
+    let header = job.header_of(&record)?;
     let name = name::conversation(&header);
     target.file(&format!("conversations/{name}.md"), |out| {
         let order = Order::of(&record);

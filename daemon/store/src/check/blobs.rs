@@ -6,14 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sha2::{Digest, Sha256};
-
 use crate::{
     blob::{BlobReader, file_name, hex},
     disk::{Disk, OsDisk},
     error::StoreError,
     report::CheckReport,
     seal::Seal,
+    sha256::Sha256,
     store::Store,
 };
 
@@ -83,7 +82,7 @@ fn hash(mut bytes: BlobReader) -> io::Result<[u8; 32]> {
     let mut buffer = vec![0; 1 << 20];
     loop {
         match bytes.read(&mut buffer)? {
-            0 => return Ok(hasher.finalize().into()),
+            0 => return Ok(hasher.finish()),
             read => hasher.update(&buffer[..read]),
         }
     }

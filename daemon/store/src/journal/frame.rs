@@ -1,8 +1,6 @@
 //! One frame: header, checksum, hash, payload.
 
-use sha2::{Digest, Sha256};
-
-use crate::codec::Malformed;
+use crate::{codec::Malformed, sha256::Sha256};
 
 /// Bytes before the payload.
 pub(crate) const HEADER: usize = 36;
@@ -138,7 +136,7 @@ pub(crate) fn hash(pieces: &[&[u8]]) -> [u8; 16] {
         hasher.update(piece);
     }
     let mut link = [0; 16];
-    link.copy_from_slice(&hasher.finalize()[..16]);
+    link.copy_from_slice(&hasher.finish()[..16]);
     link
 }
 

@@ -1,0 +1,134 @@
+//! When a source is hashed: before it is read where its bytes may have been imported before, else beside the reading.
+//!
+//! **Invariant:** who a source is, what is stored and what the receipt says do not depend on when it was hashed
+//! (`hashing` in `tests/`).
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    thread::{Scope, ScopedJoinHandle},
+};
+
+use satchel_pam::hash::Sha256Digest;
+use satchel_store::points;
+
+use super::{Task, told::SHOW_EVERY};
+use crate::{
+    ingest::{IngestError, Phase, conclude::Ended, ledger, receipt::ImportRecord},
+    intake::{Bundle, Source},
+};
+
+type Outcome = Result<Option<Sha256Digest>, IngestError>;
+
+/// A source that is being hashed on a thread of its own.
+pub(super) struct Beside<'scope> {
+    thread: ScopedJoinHandle<'scope, Outcome>,
+    state: &'scope State,
+}
+
+/// How far that is, and what became of the reading.
+#[derive(Default)]
+pub(super) struct State {
+    done: AtomicU64,
+    total: u64,
+    /// Nothing else is left to be done: people are told how far it is.
+    last: AtomicBool,
+    /// Nobody wants the digest any more.
+    unwanted: AtomicBool,
+}
+
+impl State {
+    pub(super) fn of(source: &Source, files: &Bundle) -> Self {
+        Self { total: bytes(source, files), ..Self::default() }
+    }
+}
+
+/// Bytes that are hashed.
+fn bytes(source: &Source, files: &Bundle) -> u64 {
+    if source.folder() { files.bytes() } else { source.length() }
+}
+
+impl Task {
+    /// Whether it is hashed before it is read: only a source of the size of one that was imported may be the same.
+    pub(super) fn hashed_first(&self, record: &ImportRecord) -> Result<bool, IngestError> {
+        if self.request.again || self.request.apply.is_some() {
+            return Ok(false);
+        }
+        ledger::size_known(&self.inner.store, record.bytes, self.request.dry_run)
+    }
+
+    /// Hashes a source of which `files` are read; none if it was cancelled.
+    pub(super) fn hash(&self, source: &Source, files: &Bundle) -> Outcome {
+        let total = bytes(source, files);
+        self.show(|view| (view.phase, view.done, view.total) = (Phase::Hashing, 0, total));
+        let mut shown = self.inner.clock.now_micros();
+        digest(source, files, |bytes| {
+            let now = self.inner.clock.now_micros();
+            let due = now - shown >= SHOW_EVERY;
+            if due {
+                shown = now;
+            }
+            self.view.send_if_modified(|view| {
+                view.done += bytes;
+                due
+            });
+            points::reached("bytes hashed");
+            !self.cancel.cancelled()
+        })
+    }
+
+    /// Hashes it while others read it. `files` have counters of their own: what is unpacked here is not unpacked by the reader.
+    pub(super) fn hash_beside<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        (source, files): (&'scope Source, Bundle),
+        state: &'scope State,
+    ) -> Beside<'scope> {
+        let thread = scope.spawn(move || {
+            digest(source, &files, |bytes| {
+                let done = state.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
+                if state.last.load(Ordering::Relaxed) {
+                    self.view.send_modify(|view| view.done = done);
+                }
+                points::reached("bytes hashed");
+                !(state.unwanted.load(Ordering::Relaxed) || self.cancel.cancelled())
+            })
+        });
+        Beside { thread, state }
+    }
+
+    /// Waits for the digest of what was read to its end; who was read otherwise is not known by its bytes.
+    pub(super) fn hashed(
+        &self,
+        beside: Beside<'_>,
+        outcome: Result<Ended, IngestError>,
+        record: &mut ImportRecord,
+    ) -> Result<Ended, IngestError> {
+        // Whoever ends the job while its source hangs has all that was read.
+        self.replace_last(record.clone());
+        let Beside { thread, state } = beside;
+        let wanted = matches!(outcome, Ok(Ended::Done(_)));
+        if !wanted {
+            state.unwanted.store(true, Ordering::Relaxed);
+        } else if !thread.is_finished() {
+            let done = state.done.load(Ordering::Relaxed);
+            self.show(|view| (view.phase, view.done, view.total) = (Phase::Hashing, done, state.total));
+            state.last.store(true, Ordering::Relaxed);
+        }
+        let digest = thread.join().map_err(|_| IngestError::Panicked)?;
+        if !wanted {
+            return outcome;
+        }
+        match digest? {
+            Some(digest) => {
+                points::reached("source hashed");
+                record.source_checksum = Some(digest.to_string());
+                outcome
+            }
+            None => Ok(Ended::Cancelled),
+        }
+    }
+}
+
+fn digest(source: &Source, files: &Bundle, progress: impl FnMut(u64) -> bool) -> Outcome {
+    Ok(if source.folder() { files.checksum(progress)? } else { source.checksum(progress)? })
+}

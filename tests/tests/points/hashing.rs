@@ -1,0 +1,222 @@
+//! A source is hashed before it is read where its size is that of one that was imported, else beside the reading: the same comes
+//! of both, and what changes meanwhile is not taken for what was read.
+
+use std::{
+    fs::{self, File},
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::ingest::receipt::{ImportRecord, ImportStatus};
+use satchel_pam::hash::Sha256Digest;
+use satchel_tests::{
+    archive::{Archive, only},
+    generate,
+};
+use zip::{ZipWriter, write::SimpleFileOptions};
+
+use crate::{
+    gate::{self, Gate},
+    settling::{begin, ended},
+};
+
+/// An export in every packaging that is read.
+fn packed(folder: &Path) -> Result<Vec<PathBuf>> {
+    let export = folder.join("export");
+    generate::chatgpt(&export, 300_000, 81)?;
+    let zip = |to: &Path, files: &[(&str, Vec<u8>)]| -> Result<()> {
+        let mut writer = ZipWriter::new(File::create(to)?);
+        for (name, bytes) in files {
+            writer.start_file(*name, SimpleFileOptions::default())?;
+            writer.write_all(bytes)?;
+        }
+        writer.finish()?;
+        Ok(())
+    };
+    let conversations = fs::read(export.join("conversations.json"))?;
+    let (flat, nested, holder) = (folder.join("flat.zip"), folder.join("nested.zip"), folder.join("holder"));
+    zip(&flat, &[("conversations.json", conversations.clone()), ("notes.txt", b"mine".to_vec())])?;
+    let inner = folder.join("inner.zip");
+    zip(&inner, &[("conversations.json", conversations)])?;
+    zip(&nested, &[("conversations__1.zip", fs::read(&inner)?)])?;
+    fs::create_dir(&holder)?;
+    fs::rename(inner, holder.join("chats.zip"))?;
+    Ok(vec![export.join("conversations.json"), export, flat, nested, holder])
+}
+
+/// A receipt without what differs by time and chance.
+fn told(import: ImportRecord) -> ImportRecord {
+    ImportRecord {
+        id: String::new(),
+        job: String::new(),
+        same_as: None,
+        reason: None,
+        started_at: 0,
+        finished_at: None,
+        elapsed_ms: 0,
+        ..import
+    }
+}
+
+/// Where the conversations of a bundle say that they come from.
+fn checksums(archive: &Archive) -> Result<Vec<String>> {
+    let out = tempfile::tempdir()?;
+    let bundle = out.path().join("bundle");
+    archive.export(&bundle)?;
+    let mut all = Vec::new();
+    for file in fs::read_dir(bundle.join("conversations"))? {
+        let conversation: serde_json::Value = serde_json::from_slice(&fs::read(file?.path())?)?;
+        let checksum = conversation["import_metadata"]["source_checksum"].as_str().context("a checksum")?;
+        all.push(checksum.to_owned());
+    }
+    all.sort();
+    all.dedup();
+    Ok(all)
+}
+
+/// Imports `export`, held for a moment when it is listed; whether it was hashed by then, and the receipt.
+fn held(archive: &Archive, export: &Path) -> Result<(bool, ImportRecord)> {
+    let gate = Gate::at("import listed", 1);
+    let (_, mut view) = begin(archive, export)?;
+    gate.somebody()?;
+    let imports = archive.imports.list(None, 1)?.items;
+    let hashed = imports.first().context("it is listed")?.source_checksum.is_some();
+    gate.open();
+    Ok((hashed, ended(&mut view)?))
+}
+
+#[test]
+fn whenever_a_source_is_hashed_the_store_and_the_receipt_are_the_same() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (at, export) in packed(folder.path())?.into_iter().enumerate() {
+        let open = |name: &str| Archive::open(&folder.path().join(format!("{name}-{at}")));
+        let (beside, first) = (open("beside")?, open("first")?);
+        let (hashed, receipt) = held(&beside, &export)?;
+        ensure!(!hashed && receipt.status == ImportStatus::Completed, "{export:?}: {receipt:?}");
+        first.note_size(receipt.bytes)?;
+        let (hashed, other) = held(&first, &export)?;
+        ensure!(hashed, "{export:?} is not hashed first");
+        ensure!(told(receipt.clone()) == told(other.clone()), "{receipt:?}, but {other:?}");
+        ensure!(beside.state()? == first.state()?, "{export:?}");
+        let digest = receipt.source_checksum.clone().context("a digest")?;
+        if export.is_file() {
+            ensure!(digest == Sha256Digest::of(&fs::read(&export)?).to_string(), "{export:?}: {digest}");
+        }
+        for archive in [&beside, &first] {
+            ensure!(checksums(archive)? == [digest.clone()], "{export:?}: {:?}", checksums(archive)?);
+            let _alone = gate::alone();
+            let again = only(archive.import(&export)?)?;
+            ensure!(again.status == ImportStatus::Unchanged && again.same_as.is_some(), "{again:?}");
+            ensure!(again.source_checksum.as_ref() == Some(&digest), "{again:?}");
+        }
+        beside.close()?;
+        first.close()?;
+    }
+    Ok(())
+}
+
+/// What was imported before is not read: nobody comes to where an import is listed.
+#[test]
+fn what_is_unchanged_is_said_before_anything_is_read() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (at, export) in packed(folder.path())?.into_iter().enumerate() {
+        let archive = Archive::open(&folder.path().join(format!("data-{at}")))?;
+        let alone = gate::alone();
+        let first = only(archive.import(&export)?)?;
+        drop(alone);
+        let gate = Gate::at("import listed", 1);
+        let (_, mut view) = begin(&archive, &export)?;
+        // It would never end if it were read.
+        let again = ended(&mut view)?;
+        ensure!(again.status == ImportStatus::Unchanged && again.same_as == Some(first.id), "{again:?}");
+        drop(gate);
+        archive.close()?;
+    }
+    Ok(())
+}
+
+/// What somebody does to a file while it is read.
+type Change = fn(&Path) -> Result<()>;
+
+const CHANGES: [(&str, Change); 3] = [
+    ("appended to", |path| Ok(File::options().append(true).open(path)?.write_all(b"\n")?)),
+    ("cut", |path| {
+        let file = File::options().write(true).open(path)?;
+        Ok(file.set_len(file.metadata()?.len() / 2)?)
+    }),
+    ("replaced", |path| {
+        let other = path.with_extension("other");
+        fs::copy(path, &other)?;
+        Ok(fs::rename(other, path)?)
+    }),
+];
+
+#[test]
+fn a_source_that_changes_while_it_is_read_is_not_taken_for_what_was_read() -> Result<()> {
+    for (what, change) in CHANGES {
+        for at in 0..3 {
+            // The file, the folder, a ZIP.
+            let folder = tempfile::tempdir()?;
+            let export = packed(folder.path())?.remove(at);
+            let file = if export.is_dir() { export.join("conversations.json") } else { export.clone() };
+            let before = fs::read(&file)?;
+            let archive = Archive::open(&folder.path().join("data"))?;
+            let gate = Gate::at("import read", 1);
+            let (_, mut view) = begin(&archive, &export)?;
+            gate.somebody()?;
+            change(&file)?;
+            gate.open();
+            let import = ended(&mut view)?;
+            drop(gate);
+            let reason = import.reason.clone().unwrap_or_default();
+            ensure!(import.status == ImportStatus::Failed, "{what}, {export:?}: {import:?}");
+            ensure!(reason.contains("changed while it was read"), "{what}, {export:?}: {reason}");
+            // Neither what it was nor what it is counts as imported.
+            fs::write(&file, &before)?;
+            let _alone = gate::alone();
+            let again = only(archive.import(&export)?)?;
+            ensure!(again.status == ImportStatus::Completed, "{what}, {export:?}: {again:?}");
+            ensure!(again.conversations.found == again.conversations.unchanged, "{again:?}");
+            archive.close()?;
+        }
+    }
+    Ok(())
+}
+
+/// Whoever cancels while only the hashing is left waits for one chunk, and importing again completes it.
+#[test]
+fn an_import_is_cancelled_while_the_rest_of_its_source_is_hashed() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let export = packed(folder.path())?.remove(0);
+    let archive = Archive::open(&folder.path().join("data"))?;
+    let gate = Gate::at("bytes hashed", 1);
+    let (job, mut view) = begin(&archive, &export)?;
+    gate.somebody()?;
+    ensure!(archive.imports.cancel(&job), "no such job runs");
+    gate.open();
+    let import = ended(&mut view)?;
+    ensure!(import.status == ImportStatus::Cancelled && import.source_checksum.is_none(), "{import:?}");
+    drop(gate);
+    let _alone = gate::alone();
+    let completed = only(archive.import(&export)?)?;
+    ensure!(completed.status == ImportStatus::Completed, "{completed:?}");
+    archive.close()
+}
+
+/// The sizes of what an older program imported are found in its receipts.
+#[test]
+fn what_was_imported_before_sizes_were_noted_is_unchanged_too() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let exports = packed(folder.path())?;
+    let archive = Archive::open(&folder.path().join("data"))?;
+    let _alone = gate::alone();
+    let (one, other) = (&exports[0], &exports[2]);
+    let receipts = [only(archive.import(one)?)?, only(archive.import(other)?)?];
+    archive.forget_sizes(&receipts.map(|receipt| receipt.bytes))?;
+    for export in [other, one] {
+        let again = only(archive.import(export)?)?;
+        ensure!(again.status == ImportStatus::Unchanged, "{again:?}");
+    }
+    archive.close()
+}
