@@ -9,7 +9,7 @@ use super::pam;
 use crate::{
     chain,
     intake::{
-        Bundle,
+        Bundle, Fault,
         pam::{self as documents, PamFiles},
     },
     plugins::{Plugins, PluginsError},
@@ -54,6 +54,14 @@ struct Claim {
     confidence: u8,
 }
 
+/// What a look at a source found.
+pub(super) enum Detected {
+    /// An importer could not look at all files, because some do not read: without them it can.
+    Broken(Vec<Fault>),
+    /// The exports; what went wrong with an importer; and files that do not read, which all could do without.
+    Found(Vec<Found>, Vec<Warning>, Vec<Fault>),
+}
+
 /// Takes PAM documents for what they say they are, and asks every importer about the rest; where two claim a file, the surer
 /// one gets it. `only`: nobody but the importers of these platforms; empty: all.
 ///
@@ -63,7 +71,9 @@ pub(super) fn detect(
     plugins: &Arc<Plugins>,
     bundle: &Bundle,
     only: &[String],
-) -> Result<(Vec<Found>, Vec<Warning>), PluginsError> {
+) -> Result<Detected, PluginsError> {
+    // What was met before is no matter here.
+    drop(bundle.take_faults());
     let mut all = Vec::new();
     if wanted(only, pam::PLATFORM) {
         all.extend(documents::find(bundle).into_iter().map(|files| Found {
@@ -72,6 +82,7 @@ pub(super) fn detect(
             reader: Reader::Pam(files),
         }));
     }
+    let mut faults = bundle.take_faults();
     let claimed: BTreeSet<&str> =
         all.iter().flat_map(|found| found.files.iter().map(String::as_str)).collect();
     let names = bundle.list().iter().map(|entry| &entry.path);
@@ -83,18 +94,34 @@ pub(super) fn detect(
     if let Some(rest) = rest
         && let Some(plugins) = plugins.all_until(&|| bundle.stopped())?
     {
-        all.extend(ask(plugins, &rest, only, &mut notes));
+        match ask(plugins, &rest, only, &mut notes) {
+            Ok((found, more)) => {
+                all.extend(found);
+                faults.extend(more);
+            }
+            Err(broken) => return Ok(Detected::Broken(broken)),
+        }
     }
     all.sort_by(|one, other| one.files.cmp(&other.files));
-    Ok((all, notes))
+    Ok(Detected::Found(all, notes, faults))
 }
 
 fn wanted(only: &[String], platform: &str) -> bool {
     only.is_empty() || only.iter().any(|one| one == platform)
 }
 
-fn ask(plugins: &[Plugin], bundle: &Bundle, only: &[String], notes: &mut Vec<Warning>) -> Vec<Found> {
+/// Asks the importers; with what they claim, the files that did not read and that they could do without.
+///
+/// # Errors
+/// The files without which one of them could look at the others.
+fn ask(
+    plugins: &[Plugin],
+    bundle: &Bundle,
+    only: &[String],
+    notes: &mut Vec<Warning>,
+) -> Result<(Vec<Found>, Vec<Fault>), Vec<Fault>> {
     let mut claims = Vec::new();
+    let mut spared = Vec::new();
     for plugin in plugins {
         let info = plugin.info();
         if bundle.stopped() {
@@ -103,7 +130,10 @@ fn ask(plugins: &[Plugin], bundle: &Bundle, only: &[String], notes: &mut Vec<War
         if !wanted(only, &info.platform) {
             continue;
         }
-        match plugin.detect(Arc::new(bundle.clone())) {
+        let detected = plugin.detect(Arc::new(bundle.clone()));
+        let faults = bundle.take_faults();
+        match detected {
+            Err(_) if !faults.is_empty() => return Err(faults),
             Ok(found) => claims.extend(found.into_iter().map(|detection| Claim {
                 confidence: detection.confidence,
                 found: Found {
@@ -117,6 +147,7 @@ fn ask(plugins: &[Plugin], bundle: &Bundle, only: &[String], notes: &mut Vec<War
                 notes.push(Warning { locator: info.name.clone(), message });
             }
         }
+        spared.extend(faults);
     }
     claims.sort_by_cached_key(|claim| (std::cmp::Reverse(claim.confidence), claim.found.reader.software()));
     let mut taken = BTreeSet::new();
@@ -125,5 +156,5 @@ fn ask(plugins: &[Plugin], bundle: &Bundle, only: &[String], notes: &mut Vec<War
         found.files.retain(|file| taken.insert(file.clone()));
     }
     all.retain(|found| !found.files.is_empty());
-    all
+    Ok((all, spared))
 }

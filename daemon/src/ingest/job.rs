@@ -1,5 +1,6 @@
 //! One job: open the source, find the exports in it, import each.
 
+mod look;
 mod told;
 
 use std::{
@@ -19,8 +20,8 @@ use uuid::Uuid;
 use self::told::{CHANGED, SHOW_EVERY};
 use super::{
     ImportRequest, IngestError, Inner, JobView, OnEnd, Phase, REASON, WatchedImport,
-    conclude::{Ended, conclude, unchanged},
-    detect::{Found, Reader, detect},
+    conclude::{Ended, conclude, stays_undone, unchanged},
+    detect::{Found, Reader},
     ledger, leftover, memories, pam,
     receipt::{ImportRecord, ImportStatus},
     run::{Applied, Run, Tail},
@@ -29,7 +30,7 @@ use super::{
 use crate::{
     envelope::Keys,
     exported::{self, ExportRecord, INCREMENTAL},
-    intake::{Bundle, Pulse, Source},
+    intake::{Bundle, Fault, Pulse, Source},
 };
 
 pub(super) struct Task {
@@ -78,27 +79,25 @@ impl Task {
             }
         };
         let source = source.telling(self.pulse.clone());
+        // A watched folder knows itself what waits; and who applies a document named it.
+        let waits = self.watched.is_none() && self.request.apply.is_none();
+        let source = if waits { source.leaving_downloads() } else { source };
         let bundle = source.open_until(&self.inner.limits(), &self.cancel)?;
         if self.cancel.cancelled() {
             // What of it could not be opened may be whole.
             self.cancelled();
             return Ok(());
         }
-        for damaged in bundle.unread().iter().filter(|unread| unread.archive) {
-            let record = self.blank(&damaged.name);
-            self.end(ImportRecord {
-                status: ImportStatus::Failed,
-                reason: Some(damaged.reason.clone()),
-                ..record
-            });
-        }
-        let (found, mut notes) = detect(&self.inner.plugins, &bundle, &self.platforms())?;
+        let before = bundle.unread().len();
+        let mut bundle = self.end_apart(bundle);
+        let apart = before > bundle.unread().len();
+        let (found, notes) = self.look(&mut bundle)?;
         if self.cancel.cancelled() {
             self.cancelled();
             return Ok(());
         }
         if found.is_empty() {
-            if bundle.unread().iter().all(|unread| !unread.archive) || !bundle.list().is_empty() {
+            if !apart && self.view.borrow().imports.is_empty() || !bundle.list().is_empty() {
                 // An importer that could not even look may have known the files.
                 let status = if notes.is_empty() { ImportStatus::Unrecognized } else { ImportStatus::Failed };
                 let reason = Some(leftover::reason(&bundle, &notes));
@@ -106,12 +105,35 @@ impl Task {
             }
             return Ok(());
         }
+        self.import_all(&source, &bundle, found, notes)
+    }
+
+    /// Imports what was found; where an export broke off because a part of it is damaged, then what is whole of it.
+    fn import_all(
+        &self,
+        source: &Source,
+        bundle: &Bundle,
+        found: Vec<Found>,
+        mut notes: Vec<Warning>,
+    ) -> Result<(), IngestError> {
         let claimed: BTreeSet<&str> =
             found.iter().flat_map(|found| found.files.iter().map(String::as_str)).collect();
-        notes.extend(leftover::warnings(&bundle, |path| claimed.contains(path)));
-        let whole = if source.folder() { None } else { self.hash_file(&source)? };
-        for one in found {
-            self.import_one(&source, &bundle, one, whole.as_deref(), std::mem::take(&mut notes))?;
+        notes.extend(leftover::warnings(bundle, |path| claimed.contains(path)));
+        let whole = if source.folder() { None } else { self.hash_file(source)? };
+        let mut due = found;
+        while !due.is_empty() {
+            let mut remains = Vec::new();
+            for one in due {
+                let files = one.files.clone();
+                let notes = std::mem::take(&mut notes);
+                let faults = self.import_one(source, bundle, one, whole.as_deref(), notes)?;
+                remains.extend(look::whole_files(bundle, files, &faults));
+            }
+            if remains.is_empty() || self.cancel.cancelled() {
+                return Ok(());
+            }
+            // Each time there is at least one part less.
+            due = self.look(&mut bundle.subset(&remains))?.0;
         }
         Ok(())
     }
@@ -161,7 +183,7 @@ impl Task {
         found: Found,
         whole: Option<&str>,
         notes: Vec<Warning>,
-    ) -> Result<(), IngestError> {
+    ) -> Result<Vec<Fault>, IngestError> {
         let files = bundle.subset(&found.files);
         let mut record = self.describe(source, &found, files.bytes());
         notes.into_iter().for_each(|note| record.warn(note));
@@ -174,7 +196,7 @@ impl Task {
         };
         let Some(checksum) = checksum.filter(|_| !self.cancel.cancelled()) else {
             self.end(ImportRecord { status: ImportStatus::Cancelled, ..record });
-            return Ok(());
+            return Ok(Vec::new());
         };
         // Whatever a single file is called, its bytes are what was imported.
         let lone = !source.folder() && found.files == [source.name.as_str()];
@@ -188,22 +210,34 @@ impl Task {
             && earlier.status != ImportStatus::Undone
         {
             self.end(unchanged(record, &earlier));
-            return Ok(());
+            return Ok(Vec::new());
         }
-        self.read(&found, (bundle, files), record, &identity, source)
+        let bytes = ledger::bytes(&record, names);
+        if self.watched.is_some()
+            && let Some(undone) = ledger::undone_before(&self.inner.store, [&bytes, &identity])?
+        {
+            // What a person took back comes when a person asks for it, whatever became of its file.
+            self.end(stays_undone(record, &undone));
+            return Ok(Vec::new());
+        }
+        self.read(&found, (bundle, files), record, (&identity, &bytes), source)
     }
 
-    /// Reads an export: `files` are the whole source, and what belongs to it.
+    /// Reads an export: `files` are the whole source, and what belongs to it. Answers the damaged parts that it broke off at.
     fn read(
         &self,
         found: &Found,
         files: (&Bundle, Bundle),
         mut record: ImportRecord,
-        identity: &str,
+        (identity, bytes): (&str, &str),
         source: &Source,
-    ) -> Result<(), IngestError> {
+    ) -> Result<Vec<Fault>, IngestError> {
+        let bundle = files.0;
+        // What the checksum met may not matter.
+        drop(bundle.take_faults());
         if !self.request.dry_run {
             ledger::put(&self.inner.store, &record, Durability::WithNextCommit)?;
+            ledger::put_source(&self.inner.store, bytes, &record, Durability::WithNextCommit)?;
         }
         points::reached("import listed");
         self.show(|view| {
@@ -232,13 +266,15 @@ impl Task {
         let changes = applied.as_ref().is_some_and(|applied| applied.record.export_type == INCREMENTAL);
         self.changed.store(source.unchanged().is_err(), Ordering::Relaxed);
         conclude(&mut record, outcome, source, changes);
+        let mut faults = look::told_in(&mut record, bundle.take_faults());
         if self.will_come_again() && record.status == ImportStatus::Failed {
             record.status = ImportStatus::Cancelled;
             record.reason = Some(CHANGED.to_owned());
+            faults.clear();
         }
         let left = self.left();
         if *left {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let done = matches!(record.status, ImportStatus::Completed | ImportStatus::CompletedWithSkips);
         self.replace_last(record.clone());
@@ -248,12 +284,12 @@ impl Task {
             ledger::put(&self.inner.store, &record, Durability::Now)?;
             points::reached("receipt stored");
             if done {
-                ledger::put_source(&self.inner.store, identity, &record)?;
+                ledger::put_source(&self.inner.store, identity, &record, Durability::Now)?;
                 points::reached("source remembered");
                 applied.map_or(Ok(()), |applied| self.remember(*applied, &record))?;
             }
         }
-        Ok(())
+        Ok(faults)
     }
 
     /// Puts a document that was merged into the ledger of exports, so that others may build on it.

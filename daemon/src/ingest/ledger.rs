@@ -26,8 +26,13 @@ pub(super) fn put(store: &Store, record: &ImportRecord, durability: Durability) 
     Ok(store.put_ledger(write, durability)?)
 }
 
-/// Remembers that these bytes were imported, so that they need not be parsed again.
-pub(super) fn put_source(store: &Store, identity: &str, record: &ImportRecord) -> Result<(), IngestError> {
+/// Remembers that these bytes were imported, so that they need not be parsed again; under another name, that they were tried.
+pub(super) fn put_source(
+    store: &Store,
+    identity: &str,
+    record: &ImportRecord,
+    durability: Durability,
+) -> Result<(), IngestError> {
     let value = record.id.clone().into_bytes();
     let write = LedgerWrite::Entry {
         ledger: Ledger::Source,
@@ -35,7 +40,7 @@ pub(super) fn put_source(store: &Store, identity: &str, record: &ImportRecord) -
         at_micros: record.started_at,
         value,
     };
-    Ok(store.put_ledger(write, Durability::Now)?)
+    Ok(store.put_ledger(write, durability)?)
 }
 
 /// The import that read these bytes, if one did and ended well.
@@ -43,6 +48,16 @@ pub(super) fn earlier(store: &Store, identity: &str) -> Result<Option<ImportReco
     let Some(entry) = store.ledger_get(Ledger::Source, identity)? else { return Ok(None) };
     let id = String::from_utf8_lossy(&entry.value).into_owned();
     get(store, &id)
+}
+
+/// The last import under the first of these names that is known, if it was undone.
+pub(super) fn undone_before(store: &Store, names: [&str; 2]) -> Result<Option<ImportRecord>, IngestError> {
+    for name in names {
+        if let Some(last) = earlier(store, name)? {
+            return Ok(Some(last).filter(|last| last.status == ImportStatus::Undone));
+        }
+    }
+    Ok(None)
 }
 
 /// One import.
@@ -128,6 +143,13 @@ pub(super) fn identity(checksum: &str, plugin: &str, files: &[String]) -> String
     }
     let digest: [u8; 32] = hasher.finalize().into();
     satchel_pam::hash::Sha256Digest::from_bytes(digest).to_string()
+}
+
+/// The source's bytes, the files of the export in it, and the platform: the last import of these, whichever version of the importer
+/// read them and however it ended.
+pub(super) fn bytes(record: &ImportRecord, files: &[String]) -> String {
+    let checksum = record.source_checksum.as_deref().unwrap_or_default();
+    identity(checksum, record.provider.as_deref().unwrap_or_default(), files)
 }
 
 /// Marks imports that a stopped program left behind.
