@@ -75,7 +75,7 @@ pub struct Environment {
     pub data_home: Option<PathBuf>,
     /// `XDG_CONFIG_HOME`.
     pub config_home: Option<PathBuf>,
-    /// `XDG_RUNTIME_DIR`, else the folder for temporary files.
+    /// The folder for sockets of data directories with long paths, as [`crate::serve::runtime_folder`] chooses it.
     pub runtime_dir: PathBuf,
     /// `NO_COLOR` is set to something.
     pub no_color: bool,
@@ -204,7 +204,7 @@ async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliEr
     match command {
         Command::Doctor(args) => return doctor::run(context, *args).await,
         Command::Restore(args) => return backup::restore(context, args).await,
-        Command::Rebuild => return rebuild::run(context).await,
+        Command::Rebuild(args) => return rebuild::run(context, *args).await,
         Command::Keys(Keys::Locking(command)) => return keys::run(context, command).await,
         Command::Memories(Memories::Purge(args)) => {
             return purge::run(context, purge::Kind::Memory, args).await;
@@ -300,7 +300,7 @@ async fn ask(context: &mut Context, link: &Link, command: &Command, typed: &Type
         | Command::Verify(_)
         | Command::Doctor(_)
         | Command::Restore(_)
-        | Command::Rebuild
+        | Command::Rebuild(_)
         | Command::Keys(Keys::Locking(_))
         | Command::Completions { .. }
         | Command::Man { .. } => Err(CliError::Usage("this command does not ask a daemon".to_owned())),

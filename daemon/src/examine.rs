@@ -42,6 +42,8 @@ pub struct Finding {
 
 /// What brings the bytes of an attachment back: the same bytes of the export alone would count as imported.
 const IMPORT_AGAIN: &str = "import the export again that the file came with, with --again";
+/// The journal lost bytes.
+pub const JOURNAL_DAMAGED: &str = "JOURNAL_DAMAGED";
 /// The database differs from the journal.
 pub const DATABASE_DIFFERS: &str = "DATABASE_DIFFERS";
 
@@ -78,7 +80,7 @@ pub fn examine_while(
 fn examined(report: CheckReport) -> Examined {
     let CheckReport { frames, records, blobs, damage, engine_problems, blob_problems } = report;
     let damage = damage.into_iter().map(|damage| Finding {
-        reason: "JOURNAL_DAMAGED",
+        reason: JOURNAL_DAMAGED,
         message: format!("the journal is damaged: {damage}"),
         fix: "what is left can be read: export it now, then restore a backup with `satchel restore FILE --replace`",
     });

@@ -5,16 +5,23 @@
 
 mod archive;
 mod below;
+mod builder;
 mod bundle;
 mod entry;
+mod fault;
 mod glimpse;
+mod inner;
 pub mod pam;
 mod pulse;
 mod source;
 mod tree;
+mod waits;
 
-pub use bundle::{Bundle, Unread};
+pub use builder::{Unread, Why};
+pub use bundle::Bundle;
+pub use fault::Fault;
 pub use glimpse::{Glimpse, HEAD_BYTES};
+pub use inner::lies_in;
 pub use pulse::Pulse;
 pub use source::{Source, SourceStamp};
 
@@ -29,18 +36,27 @@ pub struct Limits {
     pub entries: usize,
     /// Bytes that one entry may unpack to.
     pub entry_bytes: u64,
-    /// Bytes that all entries together may unpack to in one run.
+    /// Bytes that all entries together may unpack to in one run; and those that archives inside archives may take on the disk.
     pub total_bytes: u64,
     /// Unpacked bytes for each packed byte, checked once an entry has given `RATIO_AFTER` bytes.
     pub ratio: u64,
     /// Levels of folders below the one that was named.
     pub depth: usize,
+    /// Archives within each other: a ZIP in a ZIP is two.
+    pub nesting: usize,
 }
 
 impl Default for Limits {
     /// The largest exports known are a few GiB; these leave room for ten times that.
     fn default() -> Self {
-        Self { entries: 100_000, entry_bytes: 4 << 30, total_bytes: 32 << 30, ratio: 200, depth: 32 }
+        Self {
+            entries: 100_000,
+            entry_bytes: 4 << 30,
+            total_bytes: 32 << 30,
+            ratio: 200,
+            depth: 32,
+            nesting: 4,
+        }
     }
 }
 
@@ -64,14 +80,20 @@ pub enum IntakeError {
     #[error("{path:?} changed while it was read; wait until the download has finished and import it again")]
     Changed { path: PathBuf },
     /// Not a whole ZIP.
-    #[error("{path:?} is a damaged or incomplete ZIP ({problem}); download it again")]
-    DamagedArchive { path: PathBuf, problem: String },
+    #[error("{}", fault::damaged(name, problem))]
+    DamagedArchive { name: String, problem: &'static str },
     /// An encrypted export whose key was not given, or does not fit.
     #[error("{path:?} cannot be opened")]
     Sealed { path: PathBuf, source: OpenError },
+    /// An archive inside another that does not unpack.
+    #[error("{sentence}")]
+    Inner { sentence: String },
     /// Made to mislead a reader.
     #[error("{path:?} is refused: {problem}")]
     HostileArchive { path: PathBuf, problem: String },
+    /// Not an export, but a whole data directory.
+    #[error("{path:?} is a backup of Satchel, not an export; `satchel restore {path:?}` puts it back")]
+    Backup { path: PathBuf },
     /// Whoever wanted it does so no more.
     #[error("reading {path:?} was stopped")]
     Stopped { path: PathBuf },

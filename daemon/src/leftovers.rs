@@ -33,6 +33,14 @@ pub enum Way {
 
 /// A database that was set aside.
 const SET_ASIDE: &str = "a database that was set aside; another was built from the journal in its place";
+/// The same where the journal is damaged.
+const MAY_HOLD: &str =
+    "a database that was set aside; the journal is damaged, and it may hold what the journal has lost";
+/// A database that shows what a damaged journal has lost.
+const KEPT: &str =
+    "a database that shows what the damaged journal has lost; `satchel rebuild --put-back` puts it back";
+/// A whole data directory that a restore set aside.
+const REPLACED: &str = "the data directory that a restore set aside, with all that was in it";
 /// The folder in which an encrypted store is built.
 const UNENCRYPTED: &str = "a try to encrypt that was cut off; the store is as it was before";
 /// A file that was to take the place of another.
@@ -52,13 +60,19 @@ pub fn find(data_dir: &Path) -> io::Result<Vec<Leftover>> {
     let mut found = Vec::new();
     // While an encryption is on its way the folder holds the only copy of what has been sealed: the next start goes on with it.
     let plain = matches!(vault::status(data_dir), Ok(None));
+    let damaged = data_dir.join("journal.damaged").exists();
     for (path, name) in entries(data_dir)? {
         let (what, way) = match name.as_str() {
             "encrypting" if plain => (UNENCRYPTED, Way::Remove),
             "purging.new" => (ERASING, Way::Open),
             "purging" => (ERASED, Way::Open),
             "db.new" => (UNFINISHED, Way::Remove),
+            name if name.starts_with("db.broken-") && damaged => (MAY_HOLD, Way::Owner),
             name if name.starts_with("db.broken-") => (SET_ASIDE, Way::Remove),
+            name if name.starts_with("db.kept-") && damaged && name.ends_with(".state") => continue,
+            name if name.starts_with("db.kept-") && damaged => (KEPT, Way::Owner),
+            // The journal is whole again, and has it all.
+            name if name.starts_with("db.kept-") => (SET_ASIDE, Way::Remove),
             _ => continue,
         };
         found.push(Leftover { bytes: size(&path)?, path, what, way });
@@ -68,14 +82,40 @@ pub fn find(data_dir: &Path) -> io::Result<Vec<Leftover>> {
             found.push(Leftover { bytes: size(&path)?, path, what: UNFINISHED, way: Way::Remove });
         }
     }
-    if let (Some(above), Some(own)) = (data_dir.parent(), data_dir.file_name()) {
-        let begin = format!(".{}.restoring-", own.to_string_lossy());
-        for (path, _) in entries(above)?.into_iter().filter(|(_, name)| name.starts_with(&begin)) {
-            found.push(Leftover { bytes: size(&path)?, path, what: RESTORING, way: Way::Owner });
-        }
+    for path in beginning(data_dir, |own| format!(".{own}.restoring-"))? {
+        found.push(Leftover { bytes: size(&path)?, path, what: RESTORING, way: Way::Owner });
+    }
+    for path in replaced(data_dir)? {
+        found.push(Leftover { bytes: size(&path)?, path, what: REPLACED, way: Way::Owner });
     }
     found.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(found)
+}
+
+/// The data directories that restores set aside beside `data_dir`, and what an unfinished restore left there: what is erased or
+/// encrypted in `data_dir` stays in them as it was.
+///
+/// # Errors
+/// What the file system refuses.
+pub fn beside(data_dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = replaced(data_dir)?;
+    found.extend(beginning(data_dir, |own| format!(".{own}.restoring-"))?);
+    found.sort();
+    Ok(found)
+}
+
+fn replaced(data_dir: &Path) -> io::Result<Vec<PathBuf>> {
+    beginning(data_dir, |own| format!("{own}.replaced-"))
+}
+
+/// What lies beside the data directory under names that begin so.
+fn beginning(data_dir: &Path, begin: impl Fn(&str) -> String) -> io::Result<Vec<PathBuf>> {
+    // The folder may be a link to a larger disk, where a restore works too.
+    let data_dir = &fs::canonicalize(data_dir).unwrap_or_else(|_| data_dir.to_owned());
+    let (Some(above), Some(own)) = (data_dir.parent(), data_dir.file_name()) else { return Ok(Vec::new()) };
+    let begin = begin(&own.to_string_lossy());
+    let fitting = entries(above)?.into_iter().filter(|(_, name)| name.starts_with(&begin));
+    Ok(fitting.map(|(path, _)| path).collect())
 }
 
 /// Removes one. Whoever calls this holds the data directory.
@@ -128,6 +168,9 @@ mod tests {
         }
         fs::create_dir(home.path().join(".data.restoring-1")).unwrap();
         fs::create_dir(home.path().join(".other.restoring-1")).unwrap();
+        fs::create_dir_all(home.path().join("data.replaced-1/journal")).unwrap();
+        fs::create_dir_all(data.join("db.kept-1")).unwrap();
+        fs::write(data.join("db.kept-1.state"), "{}").unwrap();
         for file in [
             "db.broken-3/inner/db",
             "purging/db/db",
@@ -149,17 +192,34 @@ mod tests {
         let expected = [
             (".data.restoring-1", 0, Way::Owner),
             ("data/db.broken-3", 5, Way::Remove),
+            ("data/db.kept-1", 0, Way::Remove),
+            ("data/db.kept-1.state", 2, Way::Remove),
             ("data/db.new", 5, Way::Remove),
             ("data/encrypting", 0, Way::Remove),
             ("data/keys/.data-key-x", 5, Way::Remove),
             ("data/purging", 5, Way::Open),
             ("data/purging.new", 0, Way::Open),
+            ("data.replaced-1", 0, Way::Owner),
         ];
         let expected: Vec<_> = expected.map(|(path, bytes, way)| (path.into(), bytes, way)).into();
         assert_eq!(told, expected);
         found.iter().filter(|one| one.way == Way::Remove).for_each(|one| remove(one).unwrap());
-        assert_eq!(find(&data).unwrap().len(), 3);
+        assert_eq!(find(&data).unwrap().len(), 4);
+        assert_eq!(beside(&data).unwrap().len(), 2);
         assert!(data.join("db.state").exists() && data.join("journal/1.log").exists());
+    }
+
+    #[test]
+    fn beside_a_damaged_journal_no_database_is_offered_for_removal() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("db.broken-1")).unwrap();
+        fs::create_dir(home.path().join("db.kept-1")).unwrap();
+        fs::write(home.path().join("db.kept-1.state"), "{}").unwrap();
+        assert!(find(home.path()).unwrap().iter().all(|one| one.way == Way::Remove));
+        fs::write(home.path().join("journal.damaged"), "{}").unwrap();
+        let found = find(home.path()).unwrap();
+        let told: Vec<(Way, &str)> = found.iter().map(|one| (one.way, one.what)).collect();
+        assert_eq!(told, [(Way::Owner, MAY_HOLD), (Way::Owner, KEPT)]);
     }
 
     #[test]

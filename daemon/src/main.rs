@@ -9,7 +9,7 @@ use satchel_daemon::{
         self, Environment,
         args::{Cli, Command},
     },
-    supervisor,
+    serve, supervisor,
     vault::Secret,
 };
 
@@ -45,7 +45,7 @@ fn environment() -> Environment {
         home: path("HOME"),
         data_home: path("XDG_DATA_HOME"),
         config_home: path("XDG_CONFIG_HOME"),
-        runtime_dir: path("XDG_RUNTIME_DIR").filter(|path| path.is_absolute()).unwrap_or_else(env::temp_dir),
+        runtime_dir: serve::runtime_folder(path("XDG_RUNTIME_DIR").as_deref(), &env::temp_dir()),
         no_color: set("NO_COLOR").is_some(),
         data_passphrase: text("SATCHEL_DATA_PASSPHRASE").filter(|text| !text.is_empty()).map(Secret::new),
         passphrase: text("SATCHEL_PASSPHRASE").filter(|passphrase| !passphrase.is_empty()),

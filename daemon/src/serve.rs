@@ -1,7 +1,8 @@
 //! Where a daemon and its clients meet: the Unix socket of a data directory.
 //!
 //! The socket is `satchel.sock` in the data directory. Where that path is too long for a socket address, it lies in the
-//! runtime folder, and `satchel.sock.path` in the data directory holds its path.
+//! runtime folder ([`runtime_folder`]), and `satchel.sock.path` in the data directory holds its path, so that clients find it
+//! whatever their environment says of runtime folders.
 
 use std::{
     ffi::OsStr,
@@ -36,9 +37,14 @@ pub enum SocketError {
     TooLong { dir: PathBuf },
     /// Somebody else could put a socket in our place.
     #[error(
-        "{dir:?} must belong to you and be closed to others (mode 0700); remove it, or set its owner and mode"
+        "{dir:?} must be closed to other users, and has mode {mode:03o}; run `chmod 700` on it, or remove it"
     )]
-    OpenToOthers { dir: PathBuf },
+    OpenToOthers { dir: PathBuf, mode: u32 },
+    /// The runtime folder's name is taken by another user, a link or a file.
+    #[error(
+        "{dir:?}, the folder for the socket, {problem}; use a shorter data directory, or set XDG_RUNTIME_DIR to a folder of your own with mode 0700"
+    )]
+    NotOurs { dir: PathBuf, problem: String },
     /// The socket's place is taken by one that we have not made.
     #[error(
         "the service manager listens on {path:?}; start the daemon through it, by `satchel service install --now`, or take the service away by `satchel service uninstall`"
@@ -81,9 +87,12 @@ impl Listener {
     /// system that refuses.
     pub fn bind(data_dir: &Path, runtime_dir: &Path) -> Result<Self, SocketError> {
         let place = place(data_dir, runtime_dir)?;
-        // No other daemon serves this directory: whoever listens there holds the place for one.
-        if UnixStream::connect(&place.path).is_ok() {
-            return Err(SocketError::Taken { path: place.path.clone() });
+        // No other daemon serves this directory: whoever listens there, or where a daemon with another runtime folder was to listen,
+        // holds the place for one.
+        for path in socket_path(data_dir)?.into_iter().chain([place.path.clone()]) {
+            if UnixStream::connect(&path).is_ok() {
+                return Err(SocketError::Taken { path });
+            }
         }
         let socket = bind_at(&place.path)?;
         place.point(data_dir)?;
@@ -173,6 +182,24 @@ pub fn socket_path(data_dir: &Path) -> Result<Option<PathBuf>, SocketError> {
     }
 }
 
+/// Returns the folder for sockets whose paths in their data directories are too long: `satchel` in the user's own runtime folder
+/// `own`, or, where that is not set, is another's or is open to others, one with the user's id in its name among the temporary files.
+///
+/// It is made, and looked at again, when a daemon binds its socket there.
+#[must_use]
+pub fn runtime_folder(own: Option<&Path>, temporary: &Path) -> PathBuf {
+    let closed = |dir: &&Path| {
+        let found = fs::metadata(dir);
+        dir.is_absolute()
+            && found.is_ok_and(|found| found.is_dir() && is_ours(&found) && mode(&found) == 0o700)
+    };
+    match own.filter(closed) {
+        Some(own) => own.join("satchel"),
+        // A name that all users share could be occupied by another.
+        None => temporary.join(format!("satchel-{}", rustix::process::geteuid().as_raw())),
+    }
+}
+
 /// Returns where the daemon of `data_dir` listens, whether or not one runs.
 ///
 /// # Errors
@@ -182,7 +209,7 @@ pub fn listening_path(data_dir: &Path, runtime_dir: &Path) -> Result<PathBuf, So
     if own.as_os_str().len() <= MAX_PATH_BYTES {
         return Ok(own);
     }
-    let path = runtime_dir.join("satchel").join(runtime_name(data_dir));
+    let path = runtime_dir.join(runtime_name(data_dir));
     if path.as_os_str().len() > MAX_PATH_BYTES {
         return Err(SocketError::TooLong { dir: data_dir.to_owned() });
     }
@@ -194,7 +221,7 @@ fn place(data_dir: &Path, runtime_dir: &Path) -> Result<Place, SocketError> {
     let pointer = if path.parent() == Some(data_dir) {
         None
     } else {
-        make_private(&runtime_dir.join("satchel"))?;
+        make_private(runtime_dir)?;
         Some(data_dir.join(POINTER))
     };
     Ok(Place { path, pointer, inherited: false })
@@ -223,9 +250,26 @@ fn make_private(dir: &Path) -> Result<(), SocketError> {
     }
     // Not through a link, which somebody else may have laid.
     let found = fs::symlink_metadata(dir).map_err(io("look at"))?;
-    let ours =
-        found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o777 == 0o700;
-    if ours { Ok(()) } else { Err(SocketError::OpenToOthers { dir: dir.to_owned() }) }
+    let problem = if found.is_symlink() {
+        "is a symbolic link".to_owned()
+    } else if !found.is_dir() {
+        "is no folder".to_owned()
+    } else if !is_ours(&found) {
+        format!("belongs to user {}, not to you", found.uid())
+    } else if mode(&found) != 0o700 {
+        return Err(SocketError::OpenToOthers { dir: dir.to_owned(), mode: mode(&found) });
+    } else {
+        return Ok(());
+    };
+    Err(SocketError::NotOurs { dir: dir.to_owned(), problem })
+}
+
+fn is_ours(found: &fs::Metadata) -> bool {
+    found.uid() == rustix::process::geteuid().as_raw()
+}
+
+fn mode(found: &fs::Metadata) -> u32 {
+    found.mode() & 0o777
 }
 
 fn bind_at(path: &Path) -> Result<UnixListener, SocketError> {
@@ -268,7 +312,7 @@ mod tests {
     use super::*;
 
     fn mode(path: &Path) -> u32 {
-        fs::metadata(path).unwrap().mode() & 0o777
+        super::mode(&fs::metadata(path).unwrap())
     }
 
     #[tokio::test]
@@ -296,7 +340,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let data = base.path().join("d".repeat(120));
         fs::create_dir(&data).unwrap();
-        let listener = Listener::bind(&data, runtime.path()).unwrap();
+        let listener = Listener::bind(&data, &runtime.path().join("run")).unwrap();
         let path = socket_path(&data).unwrap().unwrap();
         assert!(path.starts_with(runtime.path()) && path == listener.path());
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
@@ -311,10 +355,91 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let data = base.path().join("d".repeat(120));
         fs::create_dir(&data).unwrap();
-        fs::create_dir(runtime.path().join("satchel")).unwrap();
-        fs::set_permissions(runtime.path().join("satchel"), fs::Permissions::from_mode(0o777)).unwrap();
-        let refused = Listener::bind(&data, runtime.path());
-        assert!(matches!(refused, Err(SocketError::OpenToOthers { .. })));
+        let folder = runtime.path().join("satchel");
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        let refused = Listener::bind(&data, &folder);
+        assert!(matches!(refused, Err(SocketError::OpenToOthers { mode: 0o777, .. })));
+    }
+
+    /// A data directory whose path is too long for a socket.
+    fn long(base: &Path) -> PathBuf {
+        let data = base.join("d".repeat(120));
+        fs::create_dir(&data).unwrap();
+        data
+    }
+
+    #[test]
+    fn the_runtime_folder_is_the_users_own_or_has_the_users_id_in_its_name() {
+        let (own, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let uid = rustix::process::geteuid().as_raw();
+        let shared = temporary.path().join(format!("satchel-{uid}"));
+        let chosen = |own: Option<&Path>| runtime_folder(own, temporary.path());
+        fs::set_permissions(own.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        assert_eq!(chosen(Some(own.path())), own.path().join("satchel"));
+        assert_eq!(chosen(None), shared);
+        assert_eq!(chosen(Some(Path::new("run/user/1"))), shared);
+        assert_eq!(chosen(Some(&own.path().join("missing"))), shared);
+        fs::set_permissions(own.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(chosen(Some(own.path())), shared, "open to others");
+        if uid == 0 {
+            fs::set_permissions(own.path(), fs::Permissions::from_mode(0o700)).unwrap();
+            std::os::unix::fs::chown(own.path(), Some(4_711), None).unwrap();
+            assert_eq!(chosen(Some(own.path())), shared, "another user's");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_runtime_folder_that_others_occupied_is_refused_and_named() {
+        let (base, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let data = long(base.path());
+        let folder = runtime_folder(None, temporary.path());
+        let refusal = || Listener::bind(&data, &folder).unwrap_err().to_string();
+        // A link that somebody laid, even one to a folder of ours.
+        std::os::unix::fs::symlink(base.path(), &folder).unwrap();
+        assert!(refusal().contains("is a symbolic link; use a shorter data directory"), "{}", refusal());
+        fs::remove_file(&folder).unwrap();
+        fs::write(&folder, "").unwrap();
+        assert!(refusal().contains("is no folder"), "{}", refusal());
+        fs::remove_file(&folder).unwrap();
+        if rustix::process::geteuid().as_raw() == 0 {
+            fs::create_dir(&folder).unwrap();
+            std::os::unix::fs::chown(&folder, Some(4_711), None).unwrap();
+            assert!(refusal().contains("belongs to user 4711, not to you"), "{}", refusal());
+            fs::remove_dir(&folder).unwrap();
+        }
+        let listener = Listener::bind(&data, &folder).unwrap();
+        assert_eq!(mode(&folder), 0o700);
+        drop(listener);
+    }
+
+    #[tokio::test]
+    async fn clients_find_a_daemon_that_was_started_with_another_runtime_folder() {
+        let base = tempfile::tempdir().unwrap();
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let data = long(base.path());
+        // The first one is killed, and leaves its socket and its pointer behind.
+        let (socket, place) = Listener::bind(&data, &one.path().join("run")).unwrap().into_parts();
+        std::mem::forget(place);
+        drop(socket);
+        let second = Listener::bind(&data, &other.path().join("run")).unwrap();
+        let found = socket_path(&data).unwrap().unwrap();
+        assert!(found == second.path() && found.starts_with(other.path()), "{found:?}");
+        UnixStream::connect(&found).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_socket_of_the_service_manager_in_another_runtime_folder_is_not_passed_over() {
+        let base = tempfile::tempdir().unwrap();
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let data = long(base.path());
+        let run = one.path().join("run");
+        make_private(&run).unwrap();
+        let managed = StdListener::bind(listening_path(&data, &run).unwrap()).unwrap();
+        // A daemon served it once, and told clients where it is.
+        drop(Listener::inherit(managed.try_clone().unwrap(), &data, &run).unwrap());
+        let refused = Listener::bind(&data, &other.path().join("run"));
+        assert!(matches!(refused, Err(SocketError::Taken { .. })), "{refused:?}");
     }
 
     #[tokio::test]

@@ -11,7 +11,7 @@ mod events;
 mod folder;
 mod mailbox;
 mod memory;
-mod names;
+pub(crate) mod names;
 mod queue;
 mod run;
 mod scan;
@@ -28,6 +28,7 @@ use std::{
 use satchel_store::{Health, Store, StoreError};
 
 use self::run::Running;
+pub(crate) use self::scan::missing_end;
 pub use self::{
     folder::{FolderView, Notice, Pace, State, Trouble},
     names::{shown, text},

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The manifest's name in the file.
-pub(super) const MANIFEST: &str = "satchel-backup.json";
+pub(crate) const MANIFEST: &str = "satchel-backup.json";
 /// The format that this program writes; newer ones are refused.
 pub(super) const FORMAT: u32 = 1;
 /// Longest manifest that is read, in bytes: some 400,000 attachments.

@@ -175,9 +175,10 @@ pub enum Command {
     Restore(RestoreArgs),
     /// Build the database again from the journal
     ///
-    /// The old one is set aside. The journal holds everything, so nothing is lost. No daemon may run on the data directory.
+    /// The whole journal is read first. It holds everything, so nothing is lost; if it is damaged, what would be lost is said, and
+    /// nothing is changed. The old database is set aside. No daemon may run on the data directory.
     #[command(after_help = examples::REBUILD)]
-    Rebuild,
+    Rebuild(RebuildArgs),
     /// The keys that sign your exports, and what opens an encrypted data directory
     #[command(subcommand, after_help = examples::KEYS)]
     Keys(Keys),
@@ -386,6 +387,17 @@ pub struct DoctorArgs {
     /// any more is removed; no daemon may run
     #[arg(long)]
     pub repair: bool,
+}
+
+/// `rebuild`.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct RebuildArgs {
+    /// Build from a damaged journal too; the database that shows more is kept beside the new one
+    #[arg(long)]
+    pub accept_loss: bool,
+    /// Put the database back that was kept then
+    #[arg(long, conflicts_with = "accept_loss")]
+    pub put_back: bool,
 }
 
 /// `backup`.

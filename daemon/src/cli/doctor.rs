@@ -26,7 +26,7 @@ use super::{
 use crate::{
     config::Config,
     connect::{ConnectError, connect},
-    examine::{self, DATABASE_DIFFERS, Examined, Finding},
+    examine::{self, DATABASE_DIFFERS, Examined, Finding, JOURNAL_DAMAGED},
     leftovers,
     plugins::Plugins,
     vault,
@@ -207,7 +207,10 @@ impl Findings {
             source: source.into(),
         };
         let mut examined = examine::examine(&store, &mut |_| {}).map_err(failed)?;
-        if repair && examined.findings.iter().any(|finding| finding.reason == DATABASE_DIFFERS) {
+        let found = |reason: &str| examined.findings.iter().any(|finding| finding.reason == reason);
+        // What is built from a damaged journal may be poorer than what is there; `satchel rebuild` says what it would lack.
+        let damaged = found(JOURNAL_DAMAGED);
+        if repair && !damaged && found(DATABASE_DIFFERS) {
             store.close().map_err(failed)?;
             let rebuilding = OpenOptions { rebuild: true, ..options.clone() };
             match rebuild::rebuild(&config.data_dir, rebuilding, &mut |_| {}) {
@@ -228,7 +231,8 @@ impl Findings {
             self.orphaned(orphans.len() as u64, &config.data_dir);
         }
         store.close().map_err(failed)?;
-        self.leftovers(&config.data_dir, &old);
+        // Of a damaged journal, what was set aside may hold the rest.
+        self.leftovers(&config.data_dir, if damaged { &[] } else { &old });
         Ok(())
     }
 

@@ -217,6 +217,7 @@ fn exit_of(import: &Import) -> Exit {
         | ImportStatus::Running
         | ImportStatus::Completed
         | ImportStatus::Undone
+        | ImportStatus::Waiting
         | ImportStatus::CompletedWithSkips
         | ImportStatus::Unchanged => Exit::Done,
     }
@@ -249,6 +250,7 @@ mod tests {
         assert_eq!(exit(ImportStatus::Unrecognized), 3);
         assert_eq!(exit(ImportStatus::Failed), 4);
         assert_eq!(exit(ImportStatus::Cancelled), 130);
+        assert_eq!(exit(ImportStatus::Waiting), 0);
         let job = |state: JobState, imports| {
             exit_of_job(&ImportJob { state: state.into(), imports, ..ImportJob::default() })
         };

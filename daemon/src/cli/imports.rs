@@ -161,6 +161,7 @@ fn status(import: &Import) -> Cell {
         ImportStatus::Cancelled => ("cancelled", Paint::Warn),
         ImportStatus::Undone => ("undone", Paint::Warn),
         ImportStatus::Running => ("running", Paint::Warn),
+        ImportStatus::Waiting => ("waits", Paint::Warn),
         ImportStatus::Unspecified => ("unknown", Paint::Warn),
     };
     Cell::painted(word, paint)

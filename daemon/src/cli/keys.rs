@@ -16,6 +16,7 @@ use super::{
     facts::Facts,
     link::Place,
     look::{Look, Paint},
+    purge,
     steps::Steps,
     text,
 };
@@ -125,6 +126,7 @@ async fn encrypt(context: &mut Context, config: &Config, lock: &LockArgs) -> Res
         );
         return status(context, &dir);
     }
+    purge::nothing_beside(&dir, "encrypted")?;
     let (opener, unlock) = (opener(lock)?, config.unlock.clone());
     let (tell, mut told) = tokio::sync::watch::channel(CheckProgress { done: 0, total: 0 });
     let (tell_phrase, mut phrase) = tokio::sync::mpsc::channel(1);

@@ -4,11 +4,16 @@
 
 mod render;
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::{
+    io::{BufRead as _, IsTerminal as _, Write as _},
+    path::Path,
+};
 
 use satchel_store::{CheckProgress, ConversationQuery, MemoryQuery, Seal, Store, StoreError};
 
-use super::{Context, args::PurgeArgs, error::CliError, exit::Exit, link::Place, page, steps::Steps};
+use super::{
+    Context, args::PurgeArgs, error::CliError, exit::Exit, exports::quoted, link::Place, page, steps::Steps,
+};
 use crate::{
     clock::{Clock as _, SystemClock},
     config::Config,
@@ -16,7 +21,7 @@ use crate::{
         IngestError,
         purge::{self, Plan, Target},
     },
-    vault,
+    leftovers, vault,
 };
 
 /// Longest line that is read as an answer.
@@ -63,9 +68,17 @@ pub(super) async fn run(context: &mut Context, kind: Kind, args: &PurgeArgs) -> 
     })
     .await?;
     render::plan(context, kind.word(), &plan, args.dry_run)?;
+    let beside = nothing_beside(&config.data_dir, "erased");
     if args.dry_run {
         store.close().map_err(failed)?;
+        if let Err(in_the_way) = beside {
+            context.out.note(&format!("before it is done: {}", crate::chain(&in_the_way)));
+        }
         return Ok(Exit::Done);
+    }
+    if let Err(refused) = beside {
+        store.close().map_err(failed)?;
+        return Err(refused);
     }
     let id = named(&plan, kind);
     let confirm = args.confirm.clone();
@@ -85,6 +98,26 @@ pub(super) async fn run(context: &mut Context, kind: Kind, args: &PurgeArgs) -> 
     let attachments = erase(context, &config, (store, seal), plan.clone()).await?;
     render::done(context, &plan, attachments)?;
     Ok(Exit::Done)
+}
+
+/// Makes sure that no data directory that was set aside lies beside this one: in it everything would stay that is `done` here.
+///
+/// # Errors
+/// Which ones lie there, and what to do.
+pub(super) fn nothing_beside(data_dir: &Path, done: &str) -> Result<(), CliError> {
+    let read = |source| CliError::File { action: "list what lies beside", path: data_dir.to_owned(), source };
+    let beside = leftovers::beside(data_dir).map_err(read)?;
+    let [first, ..] = beside.as_slice() else { return Ok(()) };
+    let all: Vec<String> = beside.iter().map(|path| quoted(&path.to_string_lossy())).collect();
+    Err(CliError::Step {
+        what: format!("nothing was {done}"),
+        source: format!(
+            "a restore set older data aside in {}, where it would stay as it is; when you need it no more, remove it: rm -r {}",
+            first.display(),
+            all.join(" ")
+        )
+        .into(),
+    })
 }
 
 async fn erase(

@@ -1,12 +1,19 @@
 //! `rebuild`: the database again from the journal.
 
-use std::time::{Duration, Instant};
+mod loss;
 
-use satchel_store::{CheckProgress, OpenEvent, OpenOptions, Store, StoreError};
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use satchel_store::{CheckProgress, Damage, OpenEvent, OpenOptions, Store, StoreError};
 use serde::Serialize;
 
+use self::loss::Loss;
 use super::{
     Context,
+    args::RebuildArgs,
     error::CliError,
     exit::Exit,
     facts::Facts,
@@ -26,13 +33,25 @@ pub(super) struct Rebuilt {
     database_bytes: u64,
     elapsed_ms: u64,
     bytes_per_second: u64,
+    /// What the journal had lost; it stays damaged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost: Option<Loss>,
+    /// Where the database lies that still shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<PathBuf>,
+}
+
+/// What `--put-back --json` prints.
+#[derive(Clone, Debug, Serialize)]
+struct PutBack {
+    put_back: PathBuf,
 }
 
 /// Sets the database aside and builds it from the journal.
 ///
 /// # Errors
-/// A daemon that has the store, and what the file system refuses.
-pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
+/// A daemon that has the store, a journal that lost something, and what the file system refuses.
+pub(crate) async fn run(context: &mut Context, args: RebuildArgs) -> Result<Exit, CliError> {
     let Place::Local(config) = context.place.clone() else {
         return Err(CliError::Usage("rebuild works here; leave --server and SATCHEL_SERVER out".to_owned()));
     };
@@ -43,31 +62,97 @@ pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
             dir.display()
         )));
     }
-    let opened = vault::open_options(&config);
-    let opened =
-        opened.map_err(|error| CliError::Store { dir: config.data_dir.clone(), source: error.into() })?;
-    let options = OpenOptions { rebuild: true, ..opened };
-    let work = move |progress: &mut dyn FnMut(CheckProgress)| rebuild(&dir, options, progress);
-    let outcome = Steps::follow(&mut context.out, "building the database", work).await;
+    let failed = |source: StoreError| CliError::Store { dir: config.data_dir.clone(), source: source.into() };
+    if args.put_back {
+        return put_back(context, &dir);
+    }
+    let options = vault::open_options(&config);
+    let options =
+        options.map_err(|error| CliError::Store { dir: config.data_dir.clone(), source: error.into() })?;
     let broken = |error: tokio::task::JoinError| CliError::Step {
         what: "the rebuild broke off".to_owned(),
         source: error.into(),
     };
-    let failed = |source: StoreError| CliError::Store { dir: config.data_dir.clone(), source: source.into() };
+    let work = {
+        let (dir, options) = (dir.clone(), options.clone());
+        move |progress: &mut dyn FnMut(CheckProgress)| loss::look(&dir, options, progress)
+    };
+    let looked = Steps::follow(&mut context.out, "reading the journal", work).await;
+    let lost = looked.map_err(broken)?.map_err(failed)?;
+    if let Some(lost) = lost.as_ref().filter(|_| !args.accept_loss) {
+        return Err(CliError::Step {
+            what: "the database was not built again".to_owned(),
+            source: lost.words().into(),
+        });
+    }
+    let options = OpenOptions { rebuild: true, ..options };
+    let work = move |progress: &mut dyn FnMut(CheckProgress)| match lost {
+        None => rebuild(&dir, options, progress),
+        Some(lost) => rebuild_poorer(&dir, options, lost, progress),
+    };
+    let outcome = Steps::follow(&mut context.out, "building the database", work).await;
     let rebuilt = outcome.map_err(broken)?.map_err(failed)?;
     if context.out.json {
         context.out.json(&rebuilt)?;
     } else {
         context.out.print(&render(&rebuilt, context.out.look))?;
     }
+    Ok(if rebuilt.lost.is_some() { Exit::CheckFailed } else { Exit::Done })
+}
+
+/// Builds from a damaged journal; the database that shows more is kept.
+fn rebuild_poorer(
+    dir: &Path,
+    options: OpenOptions,
+    lost: Loss,
+    progress: &mut dyn FnMut(CheckProgress),
+) -> Result<Rebuilt, StoreError> {
+    let claim = satchel_store::claim(dir)?;
+    let kept = satchel_store::keep_database(&claim, dir)?;
+    drop(claim);
+    let mut rebuilt = build(dir, options, progress)?.0;
+    (rebuilt.lost, rebuilt.kept) = (Some(lost), kept);
+    Ok(rebuilt)
+}
+
+/// Puts the database back that the last rebuild from a damaged journal kept.
+fn put_back(context: &mut Context, dir: &Path) -> Result<Exit, CliError> {
+    let failed = |source: StoreError| CliError::Store { dir: dir.to_owned(), source: source.into() };
+    let claim = satchel_store::claim(dir).map_err(failed)?;
+    let Some(put_back) = satchel_store::put_back_database(&claim, dir).map_err(failed)? else {
+        return Err(CliError::Usage(format!(
+            "no database was kept in {}; nothing to put back",
+            dir.display()
+        )));
+    };
+    if context.out.json {
+        context.out.json(&PutBack { put_back })?;
+    } else {
+        let mark = context.out.look.paint(Paint::Good, "✓");
+        context.out.print(&format!(
+            "{mark} the database is the one again that was kept as {}\n",
+            put_back.display()
+        ))?;
+    }
     Ok(Exit::Done)
 }
 
 pub(super) fn rebuild(
-    dir: &std::path::Path,
+    dir: &Path,
     options: OpenOptions,
     progress: &mut dyn FnMut(CheckProgress),
 ) -> Result<Rebuilt, StoreError> {
+    match build(dir, options, progress)? {
+        (_, Some(first)) => Err(StoreError::DamagedJournal { first }),
+        (rebuilt, None) => Ok(rebuilt),
+    }
+}
+
+fn build(
+    dir: &Path,
+    options: OpenOptions,
+    progress: &mut dyn FnMut(CheckProgress),
+) -> Result<(Rebuilt, Option<Damage>), StoreError> {
     let began = Instant::now();
     let mut damage = None;
     let store = Store::open(dir, options, &mut |event| match event {
@@ -84,12 +169,11 @@ pub(super) fn rebuild(
         database_bytes: stats.engine_bytes,
         elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
         bytes_per_second: rate(stats.journal_bytes, elapsed),
+        lost: None,
+        kept: None,
     };
     store.close()?;
-    match damage {
-        Some(first) => Err(StoreError::DamagedJournal { first }),
-        None => Ok(rebuilt),
-    }
+    Ok((rebuilt, damage))
 }
 
 fn rate(bytes: u64, elapsed: Duration) -> u64 {
@@ -98,7 +182,8 @@ fn rate(bytes: u64, elapsed: Duration) -> u64 {
 }
 
 fn render(rebuilt: &Rebuilt, look: Look) -> String {
-    let Rebuilt { revision, digest, journal_bytes, database_bytes, elapsed_ms, bytes_per_second } = rebuilt;
+    let Rebuilt { revision, digest, journal_bytes, database_bytes, elapsed_ms, bytes_per_second, lost, kept } =
+        rebuilt;
     let mut facts = Facts::new();
     facts.add(
         "journal",
@@ -108,7 +193,20 @@ fn render(rebuilt: &Rebuilt, look: Look) -> String {
     facts.add("database", &text::bytes(*database_bytes));
     facts.add("revision", &text::number(*revision));
     facts.add("digest", digest);
-    format!("{} the database is built again\n\n{}", look.paint(Paint::Good, "✓"), facts.render(look))
+    if let Some(lost) = lost {
+        facts.add("lacks", &lost.lacking());
+    }
+    if let Some(kept) = kept {
+        facts.add("kept", &format!("{}; `satchel rebuild --put-back` puts it back", kept.display()));
+    }
+    let head = match lost {
+        None => format!("{} the database is built again", look.paint(Paint::Good, "✓")),
+        Some(_) => format!(
+            "{} the database is built from what is left of the journal, which stays damaged: nothing is written to it",
+            look.paint(Paint::Warn, "!")
+        ),
+    };
+    format!("{head}\n\n{}", facts.render(look))
 }
 
 #[cfg(test)]
@@ -124,6 +222,8 @@ mod tests {
             database_bytes: 50_000_000,
             elapsed_ms: 500,
             bytes_per_second: rate(40_000_000, Duration::from_millis(500)),
+            lost: None,
+            kept: None,
         };
         let shown = render(&rebuilt, Look::plain(80));
         assert!(shown.contains("40 MB, 80 MB a second") && shown.contains("took      500 ms"), "{shown}");

@@ -49,6 +49,19 @@ pub(super) fn unchanged(record: ImportRecord, earlier: &ImportRecord) -> ImportR
     }
 }
 
+/// What an import of bytes is that were imported and taken back.
+pub(super) fn stays_undone(record: ImportRecord, undone: &ImportRecord) -> ImportRecord {
+    let id = &undone.id;
+    ImportRecord {
+        status: ImportStatus::Unchanged,
+        reason: Some(format!(
+            "these bytes were imported as {id}, which was undone; `satchel imports redo {id}` brings it back"
+        )),
+        same_as: Some(id.clone()),
+        ..record
+    }
+}
+
 /// Puts how the run ended into the receipt; `changed`: why its bytes may not be those that were read; `changes`: it held what
 /// changed, which may be nothing.
 pub(super) fn conclude(

@@ -12,7 +12,7 @@ use super::pam;
 use crate::{
     chain,
     intake::{
-        Bundle,
+        Bundle, Fault,
         pam::{self as documents, PamFiles},
     },
     plugins::{Plugins, PluginsError},
@@ -57,6 +57,14 @@ struct Claim {
     confidence: u8,
 }
 
+/// What a look at a source found.
+pub(super) enum Detected {
+    /// An importer could not look at all files, because some do not read: without them it can.
+    Broken(Vec<Fault>),
+    /// The exports; what went wrong with an importer; and files that do not read, which all could do without.
+    Found(Vec<Found>, Vec<Warning>, Vec<Fault>),
+}
+
 /// Takes PAM documents for what they say they are, and asks the importers about the rest until all of it is claimed for sure;
 /// where two claim a file, the surer one gets it. `only`: nobody but the importers of these platforms; empty: all.
 ///
@@ -66,7 +74,9 @@ pub(super) fn detect(
     plugins: &Arc<Plugins>,
     bundle: &Bundle,
     only: &[String],
-) -> Result<(Vec<Found>, Vec<Warning>), PluginsError> {
+) -> Result<Detected, PluginsError> {
+    // What was met before is no matter here.
+    drop(bundle.take_faults());
     let mut all = Vec::new();
     if wanted(only, pam::PLATFORM) {
         all.extend(documents::find(bundle).into_iter().map(|files| Found {
@@ -75,6 +85,7 @@ pub(super) fn detect(
             reader: Reader::Pam(files),
         }));
     }
+    let mut faults = bundle.take_faults();
     let claimed: BTreeSet<&str> =
         all.iter().flat_map(|found| found.files.iter().map(String::as_str)).collect();
     let names = bundle.list().iter().map(|entry| &entry.path);
@@ -83,15 +94,25 @@ pub(super) fn detect(
     let rest =
         if all.is_empty() { Some(bundle.clone()) } else { (!rest.is_empty()).then(|| bundle.subset(&rest)) };
     if let Some(rest) = rest {
-        all.extend(shared_out(claims(plugins, &rest, only, &mut notes)?));
+        match claims(plugins, &rest, only, &mut notes)? {
+            Ok((claims, more)) => {
+                all.extend(shared_out(claims));
+                faults.extend(more);
+            }
+            Err(broken) => return Ok(Detected::Broken(broken)),
+        }
     }
     all.sort_by(|one, other| one.files.cmp(&other.files));
-    Ok((all, notes))
+    Ok(Detected::Found(all, notes, faults))
 }
 
 fn wanted(only: &[String], platform: &str) -> bool {
     only.is_empty() || only.iter().any(|one| one == platform)
 }
+
+/// Claims, and the files that did not read and that the importers could do without; or the files without which one of them could
+/// look at the others.
+type Asked = Result<(Vec<Claim>, Vec<Fault>), Vec<Fault>>;
 
 /// What the importers claim: those who are likely to are asked first, and the rest only if that leaves something.
 fn claims(
@@ -99,31 +120,43 @@ fn claims(
     bundle: &Bundle,
     only: &[String],
     notes: &mut Vec<Warning>,
-) -> Result<Vec<Claim>, PluginsError> {
+) -> Result<Asked, PluginsError> {
     let names = likely::names(bundle);
+    // An importer that needs the file meets the same fault.
+    drop(bundle.take_faults());
     let wanted = (0..BUILT_IN.len()).filter(|at| wanted(only, BUILT_IN[*at].name));
     let (first, others): (Vec<usize>, Vec<usize>) =
         wanted.partition(|at| names.contains(&BUILT_IN[*at].name));
-    let mut claims = Vec::new();
+    let (mut claims, mut spared) = (Vec::new(), Vec::new());
     for places in [first, others] {
         if places.is_empty() || (!claims.is_empty() && likely::settled(bundle, &claims)) {
             continue;
         }
         // Where nobody waits for the importers any more, nobody waits for an answer either.
         let Some(plugins) = plugins.some_until(&places, &|| bundle.stopped())? else { break };
-        claims.extend(ask(&plugins, bundle, notes));
+        match ask(&plugins, bundle, notes) {
+            Ok((more, faults)) => {
+                claims.extend(more);
+                spared.extend(faults);
+            }
+            Err(broken) => return Ok(Err(broken)),
+        }
     }
-    Ok(claims)
+    Ok(Ok((claims, spared)))
 }
 
-fn ask(plugins: &[Plugin], bundle: &Bundle, notes: &mut Vec<Warning>) -> Vec<Claim> {
+fn ask(plugins: &[Plugin], bundle: &Bundle, notes: &mut Vec<Warning>) -> Asked {
     let mut claims = Vec::new();
+    let mut spared = Vec::new();
     for plugin in plugins {
         let info = plugin.info();
         if bundle.stopped() {
             break;
         }
-        match plugin.detect(Arc::new(bundle.clone())) {
+        let detected = plugin.detect(Arc::new(bundle.clone()));
+        let faults = bundle.take_faults();
+        match detected {
+            Err(_) if !faults.is_empty() => return Err(faults),
             Ok(found) => claims.extend(found.into_iter().map(|detection| Claim {
                 confidence: detection.confidence,
                 found: Found {
@@ -137,8 +170,9 @@ fn ask(plugins: &[Plugin], bundle: &Bundle, notes: &mut Vec<Warning>) -> Vec<Cla
                 notes.push(Warning { locator: info.name.clone(), message });
             }
         }
+        spared.extend(faults);
     }
-    claims
+    Ok((claims, spared))
 }
 
 /// Gives each file to the surest of those who claim it.

@@ -1,6 +1,7 @@
 //! One job: open the source, find the exports in it, import each.
 
 mod hashing;
+mod look;
 mod told;
 
 use std::{
@@ -21,8 +22,8 @@ use uuid::Uuid;
 use self::told::CHANGED;
 use super::{
     ImportRequest, IngestError, Inner, JobView, OnEnd, Phase, REASON, WatchedImport,
-    conclude::{Ended, conclude, unchanged},
-    detect::{Found, Reader, detect},
+    conclude::{Ended, conclude, stays_undone, unchanged},
+    detect::{Found, Reader},
     ledger, leftover, memories, pam,
     receipt::{ImportRecord, ImportStatus},
     run::{Applied, Run, Tail},
@@ -31,7 +32,7 @@ use super::{
 use crate::{
     envelope::Keys,
     exported::{self, ExportRecord, INCREMENTAL},
-    intake::{Bundle, Pulse, Source},
+    intake::{Bundle, Fault, Pulse, Source},
 };
 
 pub(super) struct Task {
@@ -80,27 +81,25 @@ impl Task {
             }
         };
         let source = source.telling(self.pulse.clone());
+        // A watched folder knows itself what waits; and who applies a document named it.
+        let waits = self.watched.is_none() && self.request.apply.is_none();
+        let source = if waits { source.leaving_downloads() } else { source };
         let bundle = source.open_until(&self.inner.limits(), &self.cancel)?;
         if self.cancel.cancelled() {
             // What of it could not be opened may be whole.
             self.cancelled();
             return Ok(());
         }
-        for damaged in bundle.unread().iter().filter(|unread| unread.archive) {
-            let record = self.blank(&damaged.name);
-            self.end(ImportRecord {
-                status: ImportStatus::Failed,
-                reason: Some(damaged.reason.clone()),
-                ..record
-            });
-        }
-        let (found, mut notes) = detect(&self.inner.plugins, &bundle, &self.platforms())?;
+        let before = bundle.unread().len();
+        let mut bundle = self.end_apart(bundle);
+        let apart = before > bundle.unread().len();
+        let (found, notes) = self.look(&mut bundle)?;
         if self.cancel.cancelled() {
             self.cancelled();
             return Ok(());
         }
         if found.is_empty() {
-            if bundle.unread().iter().all(|unread| !unread.archive) || !bundle.list().is_empty() {
+            if !apart && self.view.borrow().imports.is_empty() || !bundle.list().is_empty() {
                 // An importer that could not even look may have known the files.
                 let status = if notes.is_empty() { ImportStatus::Unrecognized } else { ImportStatus::Failed };
                 let reason = Some(leftover::reason(&bundle, &notes));
@@ -108,12 +107,35 @@ impl Task {
             }
             return Ok(());
         }
+        self.import_all(&source, &bundle, found, notes)
+    }
+
+    /// Imports what was found; where an export broke off because a part of it is damaged, then what is whole of it.
+    fn import_all(
+        &self,
+        source: &Source,
+        bundle: &Bundle,
+        found: Vec<Found>,
+        mut notes: Vec<Warning>,
+    ) -> Result<(), IngestError> {
         let claimed: BTreeSet<&str> =
             found.iter().flat_map(|found| found.files.iter().map(String::as_str)).collect();
-        notes.extend(leftover::warnings(&bundle, |path| claimed.contains(path)));
+        notes.extend(leftover::warnings(bundle, |path| claimed.contains(path)));
         let mut whole = None;
-        for one in found {
-            self.import_one(&source, &bundle, one, &mut whole, std::mem::take(&mut notes))?;
+        let mut due = found;
+        while !due.is_empty() {
+            let mut remains = Vec::new();
+            for one in due {
+                let files = one.files.clone();
+                let notes = std::mem::take(&mut notes);
+                let faults = self.import_one(source, bundle, one, &mut whole, notes)?;
+                remains.extend(look::whole_files(bundle, files, &faults));
+            }
+            if remains.is_empty() || self.cancel.cancelled() {
+                return Ok(());
+            }
+            // Each time there is at least one part less.
+            due = self.look(&mut bundle.subset(&remains))?.0;
         }
         Ok(())
     }
@@ -139,7 +161,7 @@ impl Task {
         found: Found,
         whole: &mut Option<String>,
         notes: Vec<Warning>,
-    ) -> Result<(), IngestError> {
+    ) -> Result<Vec<Fault>, IngestError> {
         let files = bundle.subset(&found.files);
         let mut record = self.describe(source, &found, files.bytes());
         notes.into_iter().for_each(|note| record.warn(note));
@@ -147,35 +169,51 @@ impl Task {
         if record.source_checksum.is_none() && self.hashed_first(&record)? {
             let Some(digest) = self.hash(source, &files)?.filter(|_| !self.cancel.cancelled()) else {
                 self.end(ImportRecord { status: ImportStatus::Cancelled, ..record });
-                return Ok(());
+                return Ok(Vec::new());
             };
             record.source_checksum = Some(digest.to_string());
         }
+        let names = names(source, &found);
         // What is applied is merged again: its base may have come since, or it may have been read by an older version.
         if !self.request.again
             && self.request.apply.is_none()
-            && let Some(identity) = identity(source, &found, &record)
+            && let Some(identity) = identity(&record, names)
             && let Some(earlier) = ledger::earlier(&self.inner.store, &identity)?
             && earlier.status != ImportStatus::Undone
         {
             *whole = of_the_whole(source, &record);
             self.end(unchanged(record, &earlier));
-            return Ok(());
+            return Ok(Vec::new());
         }
-        *whole = self.read(&found, (bundle, files), record, source)?;
-        Ok(())
+        // What a person took back comes when a person asks for it, whatever became of its file.
+        if self.watched.is_some()
+            && let (Some(bytes), Some(identity)) = (ledger::bytes(&record, names), identity(&record, names))
+            && let Some(undone) = ledger::undone_before(&self.inner.store, [&bytes, &identity])?
+        {
+            self.end(stays_undone(record, &undone));
+            return Ok(Vec::new());
+        }
+        let (faults, digest) = self.read(&found, (bundle, files), record, source)?;
+        *whole = digest;
+        Ok(faults)
     }
 
-    /// Reads an export: `files` are the whole source, and what belongs to it. Answers the digest of a source that is one file.
+    /// Reads an export: `files` are the whole source, and what belongs to it. Answers the damaged parts that it broke off at, and the
+    /// digest of a source that is one file.
     fn read(
         &self,
         found: &Found,
         files: (&Bundle, Bundle),
         mut record: ImportRecord,
         source: &Source,
-    ) -> Result<Option<String>, IngestError> {
+    ) -> Result<(Vec<Fault>, Option<String>), IngestError> {
+        let bundle = files.0;
+        let names = names(source, found);
+        // What the checksum met may not matter.
+        drop(bundle.take_faults());
         if !self.request.dry_run {
             ledger::put(&self.inner.store, &record, Durability::WithNextCommit)?;
+            self.remember_bytes(&record, names)?;
         }
         points::reached("import listed");
         self.show(|view| {
@@ -183,7 +221,7 @@ impl Task {
             view.imports.push(record.clone());
         });
         let mut applied = None;
-        let (bundle, own) = (files.0, files.0.subset(&found.files));
+        let own = bundle.subset(&found.files);
         let state = hashing::State::of(source, &own);
         let outcome = thread::scope(|scope| {
             let unknown = record.source_checksum.is_none();
@@ -200,13 +238,15 @@ impl Task {
         let changed = source.unchanged().and_then(|()| own.unchanged()).err();
         self.changed.store(changed.is_some(), Ordering::Relaxed);
         conclude(&mut record, outcome, changed, changes);
+        let mut faults = look::told_in(&mut record, bundle.take_faults());
         if self.will_come_again() && record.status == ImportStatus::Failed {
             record.status = ImportStatus::Cancelled;
             record.reason = Some(CHANGED.to_owned());
+            faults.clear();
         }
         let left = self.left();
         if *left {
-            return Ok(None);
+            return Ok((Vec::new(), None));
         }
         let done = matches!(record.status, ImportStatus::Completed | ImportStatus::CompletedWithSkips);
         self.replace_last(record.clone());
@@ -215,13 +255,22 @@ impl Task {
             points::reached("import concluded");
             ledger::put(&self.inner.store, &record, Durability::Now)?;
             points::reached("receipt stored");
-            if let Some(identity) = identity(source, found, &record).filter(|_| done) {
-                ledger::put_source(&self.inner.store, &identity, &record)?;
+            self.remember_bytes(&record, names)?;
+            if let Some(identity) = identity(&record, names).filter(|_| done) {
+                ledger::put_source(&self.inner.store, &identity, &record, Durability::Now)?;
                 points::reached("source remembered");
                 applied.map_or(Ok(()), |applied| self.remember(*applied, &record))?;
             }
         }
-        Ok(of_the_whole(source, &record))
+        Ok((faults, of_the_whole(source, &record)))
+    }
+
+    /// Remembers that these bytes were tried, under whatever version of the importer: what is undone of them stays undone.
+    fn remember_bytes(&self, record: &ImportRecord, names: &[String]) -> Result<(), IngestError> {
+        match ledger::bytes(record, names) {
+            Some(bytes) => ledger::put_source(&self.inner.store, &bytes, record, Durability::WithNextCommit),
+            None => Ok(()),
+        }
     }
 
     /// Reads its records, and derives what follows from all of them.
@@ -308,10 +357,14 @@ impl Task {
     }
 }
 
-/// Who it is, once its digest is known. Whatever a single file is called, its bytes are what was imported.
-fn identity(source: &Source, found: &Found, record: &ImportRecord) -> Option<String> {
+/// The files by whose names an export is known. Whatever a single file is called, its bytes are what was imported.
+fn names<'a>(source: &Source, found: &'a Found) -> &'a [String] {
     let lone = !source.folder() && found.files == [source.name.as_str()];
-    let names = if lone { &[] } else { found.files.as_slice() };
+    if lone { &[] } else { &found.files }
+}
+
+/// Who it is, once its digest is known.
+fn identity(record: &ImportRecord, names: &[String]) -> Option<String> {
     let plugin = record.plugin.as_deref().unwrap_or_default();
     Some(ledger::identity(record.source_checksum.as_deref()?, plugin, names))
 }

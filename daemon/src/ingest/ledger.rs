@@ -29,8 +29,13 @@ pub(super) fn put(store: &Store, record: &ImportRecord, durability: Durability) 
     Ok(store.put_ledger(write, durability)?)
 }
 
-/// Remembers that these bytes were imported, so that they need not be parsed again.
-pub(super) fn put_source(store: &Store, identity: &str, record: &ImportRecord) -> Result<(), IngestError> {
+/// Remembers that these bytes were imported, so that they need not be parsed again; under another name, that they were tried.
+pub(super) fn put_source(
+    store: &Store,
+    identity: &str,
+    record: &ImportRecord,
+    durability: Durability,
+) -> Result<(), IngestError> {
     put_note(store, size_id(record.bytes), record.started_at, Durability::WithNextCommit)?;
     let write = LedgerWrite::Entry {
         ledger: Ledger::Source,
@@ -38,7 +43,7 @@ pub(super) fn put_source(store: &Store, identity: &str, record: &ImportRecord) -
         at_micros: record.started_at,
         value: record.id.clone().into_bytes(),
     };
-    Ok(store.put_ledger(write, Durability::Now)?)
+    Ok(store.put_ledger(write, durability)?)
 }
 
 /// Whether an export of so many bytes may have been imported: if none was, no digest has to tell that.
@@ -82,6 +87,16 @@ pub(super) fn earlier(store: &Store, identity: &str) -> Result<Option<ImportReco
     let Some(entry) = store.ledger_get(Ledger::Source, identity)? else { return Ok(None) };
     let id = String::from_utf8_lossy(&entry.value).into_owned();
     get(store, &id)
+}
+
+/// The last import under the first of these names that is known, if it was undone.
+pub(super) fn undone_before(store: &Store, names: [&str; 2]) -> Result<Option<ImportRecord>, IngestError> {
+    for name in names {
+        if let Some(last) = earlier(store, name)? {
+            return Ok(Some(last).filter(|last| last.status == ImportStatus::Undone));
+        }
+    }
+    Ok(None)
 }
 
 /// One import.
@@ -167,6 +182,13 @@ pub(super) fn identity(checksum: &str, plugin: &str, files: &[String]) -> String
     }
     let digest: [u8; 32] = hasher.finalize().into();
     satchel_pam::hash::Sha256Digest::from_bytes(digest).to_string()
+}
+
+/// The source's bytes, the files of the export in it, and the platform: the last import of these, whichever version of the importer
+/// read them and however it ended; none while the digest is not known.
+pub(super) fn bytes(record: &ImportRecord, files: &[String]) -> Option<String> {
+    let checksum = record.source_checksum.as_deref()?;
+    Some(identity(checksum, record.provider.as_deref().unwrap_or_default(), files))
 }
 
 /// Marks imports that a stopped program left behind.

@@ -18,7 +18,7 @@ pub(super) fn warnings(bundle: &Bundle, claimed: impl Fn(&str) -> bool) -> Vec<W
         locator: "files".into(),
         message: format!("not read, as no importer knows them: {}", shown(kind.as_ref(), &names)),
     });
-    let unread = bundle.unread().iter().filter(|unread| !unread.archive).map(|unread| Warning {
+    let unread = bundle.unread().iter().map(|unread| Warning {
         locator: unread.name.clone(),
         message: format!("not read: {}", unread.reason),
     });

@@ -75,6 +75,8 @@ pub enum ImportStatus {
     Cancelled,
     /// It was undone: what it brought does not count. Only read, never stored: the record stays as the import left it.
     Undone,
+    /// A download that has not ended; nothing was done. Never stored.
+    Waiting,
 }
 
 /// Records of one kind.

@@ -177,7 +177,9 @@ fn allowed(store: &Store, record: &ImportRecord, import: Uuid, turn: Turn) -> Re
                 "import {id} brought nothing: its bytes had come with {same}; that is the one to undo"
             ));
         }
-        ImportStatus::Unrecognized => return refused(format!("import {id} brought nothing")),
+        ImportStatus::Unrecognized | ImportStatus::Waiting => {
+            return refused(format!("import {id} brought nothing"));
+        }
         ImportStatus::Completed
         | ImportStatus::CompletedWithSkips
         | ImportStatus::Failed

@@ -12,12 +12,14 @@ use age::stream::StreamReader;
 use zip::{CompressionMethod, ZipArchive, result::ZipError};
 
 use super::{IntakeError, Limits, tree::litter};
-use crate::envelope::OpenError;
+use crate::{backup::MANIFEST as BACKUP, envelope::OpenError};
 
-/// An opened file that many readers share, each with its own position.
+/// An opened file, or a part of one, that many readers share, each with its own position.
 #[derive(Clone)]
 pub(super) struct SharedFile {
     bytes: Bytes,
+    /// Where the part begins.
+    base: u64,
     position: u64,
     length: u64,
 }
@@ -34,13 +36,23 @@ enum Bytes {
 impl SharedFile {
     pub(super) fn new(file: File) -> io::Result<Self> {
         let length = file.metadata()?.len();
-        Ok(Self { bytes: Bytes::Plain(Arc::new(file)), position: 0, length })
+        Ok(Self::part(Arc::new(file), 0, length))
+    }
+
+    /// The `length` bytes from `base` on.
+    pub(super) fn part(file: Arc<File>, base: u64, length: u64) -> Self {
+        Self { bytes: Bytes::Plain(file), base, position: 0, length }
     }
 
     /// What an encrypted file holds.
     pub(super) fn sealed(mut stream: StreamReader<File>) -> io::Result<Self> {
         let length = stream.seek(SeekFrom::End(0))?;
-        Ok(Self { bytes: Bytes::Sealed(Arc::new(Mutex::new(Some(stream)))), position: 0, length })
+        Ok(Self { bytes: Bytes::Sealed(Arc::new(Mutex::new(Some(stream)))), base: 0, position: 0, length })
+    }
+
+    /// Whether nothing of it may come onto a disk in plain.
+    pub(super) fn is_sealed(&self) -> bool {
+        matches!(self.bytes, Bytes::Sealed(_))
     }
 
     pub(super) fn at(&self, position: u64) -> Self {
@@ -51,7 +63,11 @@ impl SharedFile {
 impl Read for SharedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = match &self.bytes {
-            Bytes::Plain(file) => file.read_at(buffer, self.position)?,
+            Bytes::Plain(file) => {
+                let left = usize::try_from(self.length.saturating_sub(self.position)).unwrap_or(usize::MAX);
+                let room = buffer.len().min(left);
+                file.read_at(&mut buffer[..room], self.base + self.position)?
+            }
             // Such a stream cannot stand behind its end.
             Bytes::Sealed(_) if self.position >= self.length => 0,
             Bytes::Sealed(stream) => {
@@ -116,8 +132,7 @@ pub(super) fn list(
     path: &Path,
     limits: &Limits,
 ) -> Result<Vec<Listed>, IntakeError> {
-    let damaged =
-        |error: ZipError| IntakeError::DamagedArchive { path: path.to_owned(), problem: error.to_string() };
+    let damaged = |error: ZipError| unlisted(path, error);
     let hostile =
         |problem: &str| IntakeError::HostileArchive { path: path.to_owned(), problem: problem.to_owned() };
     let mut archive = ZipArchive::new(reader).map_err(damaged)?;
@@ -133,7 +148,13 @@ pub(super) fn list(
     if archive.has_overlapping_entries().map_err(damaged)? {
         return Err(hostile("its entries overlap, as those of a ZIP bomb do"));
     }
-    archive.validate_header_consistency().map_err(|error| hostile(&error.to_string()))?;
+    if archive.index_for_name(BACKUP).is_some() {
+        return Err(IntakeError::Backup { path: path.to_owned() });
+    }
+    archive.validate_header_consistency().map_err(|error| match error {
+        ZipError::Io(_) => damaged(error),
+        _ => hostile("its directory and its entries contradict each other; download it again"),
+    })?;
     let mut listed = Vec::with_capacity(archive.len());
     for index in 0..archive.len() {
         let entry = archive.by_index_raw(index).map_err(damaged)?;
@@ -144,6 +165,24 @@ pub(super) fn list(
     refuse_twins(&listed)
         .map_err(|name| hostile(&format!("two entries differ only in how {name:?} is written")))?;
     Ok(listed)
+}
+
+/// Why a directory cannot be listed, in words for people.
+fn unlisted(path: &Path, error: ZipError) -> IntakeError {
+    let problem = match error {
+        // The end is searched for; what it then leads to may be missing.
+        ZipError::Io(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+            return IntakeError::Read { path: path.to_owned(), source: error };
+        }
+        ZipError::UnsupportedArchive(_) => "it uses what exports do not",
+        _ => "the directory at its end is missing or does not read, as in a download that was cut off",
+    };
+    IntakeError::DamagedArchive { name: name_of(path), problem }
+}
+
+/// The name of a file, for people.
+pub(super) fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 fn line(entry: &zip::read::ZipFile<'_, impl Read>, file: &SharedFile) -> Result<Option<Listed>, IntakeError> {

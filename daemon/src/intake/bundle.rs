@@ -12,57 +12,55 @@ use satchel_host::{CancelToken, Entry, Files};
 use satchel_pam::hash::Sha256Digest;
 
 use super::{
-    IntakeError, Limits, Pulse, Source, SourceStamp,
-    archive::{self, Listed, Packed, SharedFile},
+    Fault, IntakeError, Limits, Pulse, Source, SourceStamp, Unread,
+    archive::{Packed, SharedFile},
     below,
+    builder::{Builder, zipped},
     entry::{self, Stoppable, Unpacked},
+    fault::{Faults, Noting},
+    inner::Spill,
     source, tree,
 };
 use crate::envelope::{MAGIC, OpenError};
 
-/// The first bytes of a ZIP with entries, and of an empty one.
-const ZIP_MAGIC: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
-/// ZIPs inside a ZIP that providers make: one for each category of data.
-const NESTED: [&str; 7] =
-    ["conversations", "projects", "memories", "light_metadata", "design_chats", "frames", "feedback"];
-
-/// A file that could not be taken in, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unread {
-    /// Its name in the source.
-    pub name: String,
-    /// Why.
-    pub reason: String,
-    /// Whether it is an archive, so that what it held is unknown.
-    pub archive: bool,
-}
-
+/// Where a file lies.
 #[derive(Clone)]
-enum Place {
+pub(super) enum Place {
     /// A file of the machine, as it was when it was looked at.
     Plain(PathBuf, SourceStamp),
-    Packed(Packed),
+    Packed(Packed, Arc<Unit>),
+}
+
+/// An archive that files lie in.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unit {
+    /// Its name in the source.
+    pub(super) name: Arc<str>,
+    /// How many archives it lies in, itself included.
+    pub(super) nesting: usize,
 }
 
 /// Named files, read where they lie.
 #[derive(Clone)]
 pub struct Bundle {
-    entries: Vec<Entry>,
-    places: Arc<BTreeMap<String, Place>>,
-    unread: Vec<Unread>,
+    pub(super) entries: Vec<Entry>,
+    pub(super) places: Arc<BTreeMap<String, Place>>,
+    pub(super) unread: Vec<Unread>,
     /// The folder that no link may lead out of.
-    base: Arc<PathBuf>,
-    limits: Limits,
-    unpacked: Unpacked,
-    cancel: CancelToken,
-    pulse: Pulse,
+    pub(super) base: Arc<PathBuf>,
+    pub(super) limits: Limits,
+    pub(super) unpacked: Unpacked,
+    /// Archives inside archives, unpacked.
+    pub(super) spill: Spill,
+    pub(super) faults: Faults,
+    pub(super) cancel: CancelToken,
+    pub(super) pulse: Pulse,
 }
 
 impl Bundle {
     pub(super) fn open(source: &Source, limits: &Limits, cancel: &CancelToken) -> Result<Self, IntakeError> {
-        let (base, cancel, pulse) = (source.base.clone(), cancel.clone(), source.pulse.clone());
         let _asked = source.pulse.call();
-        let mut builder = Builder { base, places: BTreeMap::new(), unread: Vec::new(), cancel, pulse };
+        let mut builder = Builder::of(source, cancel.clone());
         if source.folder() {
             tree::walk(&source.path, limits, &mut builder)?;
             return Ok(builder.finish(limits));
@@ -71,14 +69,13 @@ impl Bundle {
         let mut file = below::file(&source.base, &source.path).map_err(read(&source.path))?;
         if is_zip(&mut file).map_err(read(&source.path))? {
             let file = SharedFile::new(file).map_err(read(&source.path))?;
-            builder.archive("", file, &source.path, limits, true)?;
+            builder.archive("", file, &source.path, limits, &source.unit())?;
         } else if is_sealed(&mut file).map_err(read(&source.path))? {
             let keys = source.keys.clone().unwrap_or_default();
             let failed = |error| IntakeError::Sealed { path: source.path.clone(), source: error };
             let file = keys.open(file).map_err(failed)?;
             let file = SharedFile::sealed(file).map_err(|_| failed(OpenError::Damaged))?;
-            // Archives inside it stay closed: they would have to be unpacked to the disk.
-            builder.archive("", file, &source.path, limits, false)?;
+            builder.archive("", file, &source.path, limits, &source.unit())?;
         } else {
             builder.file(source.name.clone(), source.path.clone(), limits)?;
         }
@@ -102,6 +99,34 @@ impl Bundle {
     /// What could not be taken in.
     pub fn unread(&self) -> &[Unread] {
         &self.unread
+    }
+
+    /// The files that did not read to their ends since this was last asked.
+    pub fn take_faults(&self) -> Vec<Fault> {
+        self.faults.take()
+    }
+
+    /// The same without the files that `gone` says of, by their names and those of the archives that they lie in.
+    #[must_use]
+    pub fn without(&self, gone: impl Fn(&str, Option<&str>) -> bool) -> Self {
+        let kept = |entry: &&Entry| !gone(&entry.path, self.archive_of(&entry.path));
+        Self { entries: self.entries.iter().filter(kept).cloned().collect(), ..self.clone() }
+    }
+
+    /// The archive that a file lies in, if it lies in one.
+    pub fn archive_of(&self, path: &str) -> Option<&str> {
+        match self.places.get(path) {
+            Some(Place::Packed(_, unit)) => Some(&unit.name),
+            Some(Place::Plain(..)) | None => None,
+        }
+    }
+
+    /// What was told of by itself is not told again; a file that could not be read is told with the others.
+    #[must_use]
+    pub fn having_told(mut self, told: impl Fn(&Unread) -> bool, more: Vec<Unread>) -> Self {
+        self.unread.retain(|unread| !told(unread));
+        self.unread.extend(more);
+        self
     }
 
     /// Bytes of all files, as their containers state them.
@@ -132,11 +157,14 @@ impl Bundle {
     ) -> Result<Option<Sha256Digest>, IntakeError> {
         let mut list = String::new();
         for entry in &self.entries {
-            let mut reader = self.open(&entry.path, 0).map_err(IntakeError::read(Path::new(&entry.path)))?;
-            let hash = source::hash(&mut reader, &mut progress)
-                .map_err(IntakeError::read(Path::new(&entry.path)))?;
-            let Some(hash) = hash else { return Ok(None) };
-            list.push_str(&format!("{hash} {}\n", entry.path));
+            let hashed = self.open(&entry.path, 0);
+            match hashed.and_then(|mut reader| source::hash(&mut reader, &mut progress)) {
+                Ok(Some(hash)) => list.push_str(&format!("{hash} {}\n", entry.path)),
+                Ok(None) => return Ok(None),
+                Err(error) if self.stopped() => return Err(IntakeError::read(Path::new(&entry.path))(error)),
+                // Whether it is needed is for the importer to say. The same file, mended, is another source.
+                Err(_) => list.push_str(&format!("unread {}\n", entry.path)),
+            }
         }
         let hash = source::hash(&mut list.as_bytes(), &mut |_| true)
             .map_err(IntakeError::read(Path::new("the list")))?;
@@ -151,136 +179,32 @@ impl Files for Bundle {
 
     fn open(&self, path: &str, offset: u64) -> io::Result<Box<dyn Read + Send>> {
         let asked = self.pulse.call();
-        let (bytes, before) = match self.places.get(path) {
-            Some(Place::Plain(place, _)) => (entry::plain(below::file(&self.base, place)?, offset)?, 0),
-            Some(Place::Packed(packed)) => (entry::packed(packed, &self.limits, &self.unpacked)?, offset),
+        let (opened, archive) = match self.places.get(path) {
+            Some(Place::Plain(place, _)) => {
+                (below::file(&self.base, place).and_then(|file| entry::plain(file, offset)), None)
+            }
+            Some(Place::Packed(packed, unit)) => {
+                (entry::packed(packed, &self.limits, &self.unpacked), Some(Arc::clone(&unit.name)))
+            }
             None => {
                 let problem = format!("the export holds no file {path:?}");
                 return Err(io::Error::new(io::ErrorKind::NotFound, problem));
             }
         };
         drop(asked);
-        let mut reader = Stoppable { bytes, cancel: self.cancel.clone(), pulse: self.pulse.clone() };
+        let bytes = opened.inspect_err(|error| self.faults.note(path, archive.as_deref(), error))?;
+        let before = if archive.is_some() { offset } else { 0 };
+        let bytes = Stoppable { bytes, cancel: self.cancel.clone(), pulse: self.pulse.clone() };
+        let mut reader = Noting { bytes, faults: self.faults.clone(), file: path.to_owned(), archive };
         entry::skip(&mut reader, before)?;
         Ok(Box::new(reader))
-    }
-}
-
-pub(super) struct Builder {
-    pub(super) base: PathBuf,
-    places: BTreeMap<String, (u64, Place)>,
-    unread: Vec<Unread>,
-    cancel: CancelToken,
-    pulse: Pulse,
-}
-
-impl Builder {
-    /// Fails once nobody wants the bundle any more.
-    pub(super) fn go_on(&self, path: &Path) -> Result<(), IntakeError> {
-        self.pulse.beats();
-        if self.cancel.cancelled() {
-            return Err(IntakeError::Stopped { path: path.to_owned() });
-        }
-        Ok(())
-    }
-
-    pub(super) fn unread(&mut self, name: String, reason: impl Into<String>) {
-        self.unread.push(Unread { name, reason: reason.into(), archive: false });
-    }
-
-    fn unopened(&mut self, name: String, error: &IntakeError) {
-        self.unread.push(Unread { name, reason: error.to_string(), archive: true });
-    }
-
-    /// Adds a file of the machine under `name`; a ZIP is opened and its files stand under `name/`.
-    pub(super) fn file(&mut self, name: String, path: PathBuf, limits: &Limits) -> Result<(), IntakeError> {
-        let opened = below::file(&self.base, &path).and_then(|mut file| {
-            let zipped = is_zip(&mut file)?;
-            let stat = rustix::fs::fstat(&file)?;
-            Ok((file, zipped, SourceStamp::of(&stat)))
-        });
-        let (file, zipped, stamp) = match opened {
-            Ok(opened) => opened,
-            Err(error) => {
-                self.unread(name, format!("it cannot be read: {error}"));
-                return Ok(());
-            }
-        };
-        if !zipped {
-            return self.add(name, stamp.length(), Place::Plain(path, stamp), limits);
-        }
-        let shared = SharedFile::new(file).map_err(IntakeError::read(&path));
-        if let Err(error) =
-            shared.and_then(|file| self.archive(&format!("{name}/"), file, &path, limits, true))
-        {
-            self.unopened(name, &error);
-        }
-        Ok(())
-    }
-
-    /// Adds the files of an archive under `prefix`, and those of ZIPs inside it, one level deep.
-    fn archive(
-        &mut self,
-        prefix: &str,
-        file: SharedFile,
-        path: &Path,
-        limits: &Limits,
-        outermost: bool,
-    ) -> Result<(), IntakeError> {
-        let (cancel, pulse) = (self.cancel.clone(), self.pulse.clone());
-        let reader = Stoppable { bytes: file.clone(), cancel, pulse };
-        for line in archive::list(file, reader, path, limits)? {
-            match line {
-                Listed::Unread { name, reason } => self.unread(format!("{prefix}{name}"), reason),
-                Listed::File { name, packed } if outermost && category(&name) => {
-                    let inner = format!("{prefix}{name}");
-                    let spilled = spill(&packed, limits, (&self.cancel, &self.pulse));
-                    self.go_on(path)?;
-                    let opened = spilled.map_err(IntakeError::read(Path::new(&inner)));
-                    let added = opened.and_then(|file| {
-                        self.archive(&format!("{inner}/"), file, Path::new(&inner), limits, false)
-                    });
-                    if let Err(error) = added {
-                        self.unopened(inner, &error);
-                    }
-                }
-                Listed::File { name, packed } => {
-                    self.add(format!("{prefix}{name}"), packed.unpacked, Place::Packed(packed), limits)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, name: String, size: u64, place: Place, limits: &Limits) -> Result<(), IntakeError> {
-        if self.places.len() >= limits.entries {
-            return Err(IntakeError::TooManyFiles { path: PathBuf::from(name), limit: limits.entries });
-        }
-        self.places.insert(name, (size, place));
-        Ok(())
-    }
-
-    fn finish(self, limits: &Limits) -> Bundle {
-        let entries =
-            self.places.iter().map(|(name, (size, _))| Entry { path: name.clone(), size: *size }).collect();
-        let places = self.places.into_iter().map(|(name, (_, place))| (name, place)).collect();
-        Bundle {
-            entries,
-            places: Arc::new(places),
-            unread: self.unread,
-            base: Arc::new(self.base),
-            limits: limits.clone(),
-            unpacked: Unpacked::default(),
-            cancel: self.cancel,
-            pulse: self.pulse,
-        }
     }
 }
 
 fn is_zip(file: &mut File) -> io::Result<bool> {
     let mut head = Vec::new();
     file.take(4).read_to_end(&mut head)?;
-    Ok(ZIP_MAGIC.contains(&head.as_slice()))
+    Ok(zipped(&head))
 }
 
 /// Whether it is encrypted; its first byte comes next then.
@@ -290,28 +214,6 @@ fn is_sealed(file: &mut File) -> io::Result<bool> {
     file.take(MAGIC.len() as u64).read_to_end(&mut head)?;
     file.rewind()?;
     Ok(head == MAGIC)
-}
-
-/// Whether a ZIP inside a ZIP is one that a provider makes: `conversations-000.zip`, `Conversations__1.zip`.
-fn category(name: &str) -> bool {
-    let file = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
-    file.strip_suffix(".zip").is_some_and(|stem| {
-        NESTED.iter().any(|known| stem.strip_prefix(known).is_some_and(|rest| rest.starts_with(['-', '_'])))
-    })
-}
-
-/// Unpacks an inner archive to a file without a name, for its directory stands at its end.
-fn spill(
-    packed: &Packed,
-    limits: &Limits,
-    (cancel, pulse): (&CancelToken, &Pulse),
-) -> io::Result<SharedFile> {
-    let mut file = tempfile::tempfile()?;
-    let bytes = entry::packed(packed, limits, &Unpacked::default())?;
-    let (cancel, pulse) = (cancel.clone(), pulse.clone());
-    io::copy(&mut Stoppable { bytes, cancel, pulse: pulse.clone() }, &mut file)?;
-    pulse.beats();
-    SharedFile::new(file)
 }
 
 #[cfg(test)]

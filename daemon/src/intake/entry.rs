@@ -52,11 +52,36 @@ pub(super) fn plain(mut file: File, offset: u64) -> io::Result<Box<dyn Read + Se
     Ok(Box::new(file))
 }
 
+/// What kind of trouble a packed file makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Problem {
+    /// Its bytes are not those that were packed.
+    Damaged,
+    /// It unpacks to more than a file may.
+    Bomb,
+    /// Together with those read before it, it unpacks to more than all may.
+    Budget,
+}
+
+/// Why a packed file does not read.
+#[derive(Debug, thiserror::Error)]
+#[error("the packed file {text}")]
+pub(super) struct EntryError {
+    pub(super) problem: Problem,
+    pub(super) text: String,
+}
+
+impl EntryError {
+    fn new(problem: Problem, text: impl Into<String>) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidData, Self { problem, text: text.into() })
+    }
+}
+
 /// Opens a packed entry.
 pub(super) fn packed(entry: &Packed, limits: &Limits, sum: &Unpacked) -> io::Result<Box<dyn Read + Send>> {
     let mut header = [0; LOCAL_HEADER];
     let mut local = entry.file.at(entry.header);
-    local.read_exact(&mut header)?;
+    local.read_exact(&mut header).map_err(unpacked)?;
     let name = u64::from(u16::from_le_bytes([header[26], header[27]]));
     let extra = u64::from(u16::from_le_bytes([header[28], header[29]]));
     let data = entry.file.at(entry.header + LOCAL_HEADER as u64 + name + extra).take(entry.packed);
@@ -104,8 +129,7 @@ impl Read for Checked {
         if buffer.is_empty() {
             return Ok(0);
         }
-        let read =
-            self.bytes.read(buffer).map_err(|error| damaged(&format!("cannot be unpacked: {error}")))?;
+        let read = self.bytes.read(buffer).map_err(unpacked)?;
         if read == 0 {
             self.at_end()?;
             return Ok(0);
@@ -121,37 +145,41 @@ impl Read for Checked {
 impl Checked {
     fn within_limits(&self, sum: u64) -> io::Result<()> {
         if self.read > self.limits.entry_bytes {
-            return Err(damaged(&format!("unpacks to more than {} bytes", self.limits.entry_bytes)));
+            let text = format!("unpacks to more than {} bytes", self.limits.entry_bytes);
+            return Err(EntryError::new(Problem::Bomb, text));
         }
         if sum > self.limits.total_bytes {
-            return Err(damaged(&format!(
-                "makes the archive unpack to more than {} bytes",
-                self.limits.total_bytes
-            )));
+            let text = format!("makes the archive unpack to more than {} bytes", self.limits.total_bytes);
+            return Err(EntryError::new(Problem::Budget, text));
         }
         if self.read > RATIO_AFTER && self.read / self.packed > self.limits.ratio {
-            return Err(damaged(&format!(
-                "unpacks to more than {} times its size, as a ZIP bomb does",
-                self.limits.ratio
-            )));
+            let text =
+                format!("unpacks to more than {} times its size, as a ZIP bomb does", self.limits.ratio);
+            return Err(EntryError::new(Problem::Bomb, text));
         }
         Ok(())
     }
 
     fn at_end(&self) -> io::Result<()> {
         if self.read != self.unpacked {
-            return Err(damaged(&format!(
-                "holds {} bytes where the archive says {}",
-                self.read, self.unpacked
-            )));
+            let text = format!("holds {} bytes where the archive says {}", self.read, self.unpacked);
+            return Err(EntryError::new(Problem::Damaged, text));
         }
         if self.hasher.clone().finalize() != self.crc32 {
-            return Err(damaged("does not match its checksum; download the archive again"));
+            return Err(EntryError::new(Problem::Damaged, "does not match its checksum"));
         }
         Ok(())
     }
 }
 
-fn damaged(problem: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("the packed file {problem}"))
+/// Tells bytes that do not unpack from a disk that does not read.
+fn unpacked(error: io::Error) -> io::Error {
+    match error.kind() {
+        // As the unpacker says it of bytes that no packer wrote, or of too few.
+        io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
+            EntryError::new(Problem::Damaged, "does not unpack")
+        }
+        io::ErrorKind::InvalidData => EntryError::new(Problem::Damaged, format!("does not unpack: {error}")),
+        _ => error,
+    }
 }

@@ -4,6 +4,7 @@ use std::{
     ffi::OsStr,
     io::Read,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use rustix::fs::{FileType, Stat};
@@ -11,7 +12,7 @@ use satchel_host::CancelToken;
 use satchel_pam::hash::Sha256Digest;
 use satchel_store::Sha256;
 
-use super::{Bundle, IntakeError, Limits, Pulse, below};
+use super::{Bundle, IntakeError, Limits, Pulse, below, bundle::Unit};
 use crate::envelope::Keys;
 
 /// Reads of this size keep the disk busy and the cache warm.
@@ -29,6 +30,8 @@ pub struct Source {
     /// What opens it, if it is encrypted.
     pub(super) keys: Option<Keys>,
     stamp: SourceStamp,
+    /// Whether downloads in it that have not ended are left alone.
+    pub(super) waits: bool,
     /// Told of every call to where it lies.
     pub(super) pulse: Pulse,
 }
@@ -84,7 +87,15 @@ impl Source {
             return Err(IntakeError::Special { path: path.to_owned() });
         }
         let (stamp, pulse) = (SourceStamp::of(&stat), Pulse::default());
-        Ok(Self { path: path.to_owned(), name, base: base.to_owned(), keys: None, stamp, pulse })
+        Ok(Self {
+            path: path.to_owned(),
+            name,
+            base: base.to_owned(),
+            keys: None,
+            stamp,
+            waits: false,
+            pulse,
+        })
     }
 
     /// The same, to be opened with `keys` if it is encrypted.
@@ -102,6 +113,17 @@ impl Source {
     /// Bytes of a file; none of a folder.
     pub fn length(&self) -> u64 {
         self.stamp.length
+    }
+
+    /// The same; downloads in a folder that have not ended are left alone, and named.
+    #[must_use]
+    pub fn leaving_downloads(self) -> Self {
+        Self { waits: true, ..self }
+    }
+
+    /// The archive that it is, if it is one.
+    pub(super) fn unit(&self) -> Arc<Unit> {
+        Arc::new(Unit { name: self.name.as_str().into(), nesting: 1 })
     }
 
     /// Whether it is a folder.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rustix::fs::FileType;
 
-use super::{IntakeError, Limits, below, bundle::Builder};
+use super::{IntakeError, Limits, below, builder::Builder, waits};
 
 /// Names that operating systems leave behind.
 pub(super) fn litter(name: &str) -> bool {
@@ -27,9 +27,12 @@ pub(super) fn walk(root: &Path, limits: &Limits, builder: &mut Builder) -> Resul
             }
             Err(error) => return Err(IntakeError::read(&folder)(error)),
         };
-        for (name, kind) in children {
-            let path = folder.join(&name);
+        let base = builder.base.clone();
+        let here = waits::Folder::new(&base, &folder, children.iter().map(|(name, _)| name.as_os_str()));
+        for (name, kind) in &children {
+            let (path, kind) = (folder.join(name), *kind);
             builder.go_on(&path)?;
+            let waits = if builder.waits { here.waits(name, kind) } else { None };
             let Some(name) = name.to_str().map(str::to_owned) else {
                 builder.unread(format!("{prefix}{}", name.to_string_lossy()), "its name is not UTF-8");
                 continue;
@@ -38,7 +41,9 @@ pub(super) fn walk(root: &Path, limits: &Limits, builder: &mut Builder) -> Resul
                 continue;
             }
             let key = format!("{prefix}{name}");
-            if kind == FileType::Symlink {
+            if let Some(reason) = waits {
+                builder.waiting(key, reason);
+            } else if kind == FileType::Symlink {
                 builder.unread(key, "symbolic links are not followed");
             } else if kind == FileType::Directory && depth >= limits.depth {
                 builder.unread(key, "it lies too many folders deep");

@@ -23,22 +23,22 @@ pub(super) fn hidden(name: &OsStr) -> bool {
 }
 
 /// Whether an importer might read a file of this name.
-pub(super) fn exported(name: &OsStr) -> bool {
+pub(crate) fn exported(name: &OsStr) -> bool {
     ends_in_one(name, &EXPORTS).is_some()
 }
 
 /// Whether it has the name of a download that is on its way.
-pub(super) fn unfinished(name: &OsStr) -> bool {
+pub(crate) fn unfinished(name: &OsStr) -> bool {
     ends_in_one(name, &UNFINISHED).is_some()
 }
 
 /// The name without the ending of a download on its way.
-pub(super) fn finished(name: &OsStr) -> Option<&OsStr> {
+pub(crate) fn finished(name: &OsStr) -> Option<&OsStr> {
     ends_in_one(name, &UNFINISHED).map(OsStr::from_bytes)
 }
 
 /// The names beside `name` that say that it is on its way.
-pub(super) fn partners(name: &OsStr) -> impl Iterator<Item = OsString> {
+pub(crate) fn partners(name: &OsStr) -> impl Iterator<Item = OsString> {
     UNFINISHED.iter().map(move |ending| {
         let mut bytes = name.as_bytes().to_vec();
         bytes.push(b'.');

@@ -21,6 +21,7 @@ use rustix::{
     fs::{AtFlags, FileType, Mode, OFlags, Stat},
 };
 
+pub(crate) use self::ends::missing as missing_end;
 pub(super) use self::ground::Ground;
 use super::{
     disk::{Disk, Sight},

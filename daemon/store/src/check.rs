@@ -11,7 +11,7 @@ use crate::{
     error::StoreError,
     journal::{Position, scan::Acknowledged, segments::Segments},
     keys, read,
-    report::{CheckProgress, CheckReport, StateDigest},
+    report::{CheckProgress, CheckReport, Damage, Health, StateDigest},
     store::Store,
     value::{ConversationValue, MemoryValue, PlainValue, RelationValue},
 };
@@ -50,6 +50,7 @@ impl Store {
         let (position, revision) = self.while_quiet(|meta| (meta.position, meta.revision));
         let found = self.check_journal(deep, (position, revision), progress, seen, &mut report);
         unreadable(found, &mut report)?;
+        self.found_damage(&report.damage);
         let found = self.check_sums(&mut report);
         unreadable(found, &mut report)?;
         if deep {
@@ -90,6 +91,24 @@ impl Store {
         report.records = comparer.records;
         report.engine_problems = comparer.problems;
         Ok(())
+    }
+
+    /// Reads every frame of the journal and answers the places that do not check.
+    ///
+    /// # Errors
+    /// What the file system refuses.
+    pub fn survey(&self, progress: &mut dyn FnMut(CheckProgress)) -> Result<Vec<Damage>, StoreError> {
+        let (position, revision) = self.while_quiet(|meta| (meta.position, meta.revision));
+        let mut report = CheckReport::default();
+        self.read_journal(position, revision, progress, &mut report)?;
+        // What a start found may lie behind the end.
+        if let Health::Damaged(known) = self.health()
+            && report.damage.is_empty()
+        {
+            report.damage = known;
+        }
+        self.found_damage(&report.damage);
+        Ok(report.damage)
     }
 
     /// Reads every frame up to a place, without a look at the engine.

@@ -1,5 +1,6 @@
 //! Opens a store: lock, journal, trust, replay.
 
+pub(crate) mod noted;
 pub(crate) mod state;
 
 use std::{
@@ -99,10 +100,25 @@ pub(crate) fn open(
         trust = Trust::Untrusted("a rebuild was asked for".to_owned());
     }
     let store = Uuid::from_bytes(segments.home.store_id);
-    let noted = before.map_or(0, |state| state.acknowledged(store));
+    let found_before = noted::read(disk.as_ref(), dir)?;
+    let known = found_before.as_ref().map_or(0, |found| found.revision);
+    let noted = before.map_or(0, |state| state.acknowledged(store)).max(known);
     let last = Mutex::new(None);
     let closing = Closing { disk: Arc::clone(&disk), house, path, store, boot: options.boot_id, last };
-    let (applier, outcome) = build(&closing, trust, &segments, noted, report)?;
+    let (applier, mut outcome) = build(&closing, trust, &segments, noted, report)?;
+    if outcome.damage.is_empty() && found_before.is_some() {
+        outcome.damage = everywhere(&segments, applier.meta(), known, report)?;
+    }
+    if outcome.damage.is_empty() {
+        if found_before.is_some() {
+            noted::clear(disk.as_ref(), dir)?;
+        }
+        if let Err(error) = closing.house.forget_older() {
+            tracing::warn!(%error, "databases that were set aside stay behind");
+        }
+    } else {
+        noted::write(disk.as_ref(), dir, noted.max(applier.meta().revision), &outcome.damage);
+    }
     let engine = applier.engine();
     let journal = settle(&disk, &segments, &outcome, roll_at, report)?;
     let health = if outcome.damage.is_empty() { Health::Good } else { Health::Damaged(outcome.damage) };
@@ -232,6 +248,21 @@ fn begin(disk: &Arc<dyn Disk>, folder: PathBuf, seal: Option<Seal>) -> Result<Se
         path,
         source: io::Error::other("the segment that was just made has no header"),
     })
+}
+
+/// Reads all of a journal that was damaged once, for what a start does not look at.
+fn everywhere(
+    segments: &Segments,
+    meta: &Meta,
+    known: u64,
+    report: Report<'_>,
+) -> Result<Vec<Damage>, StoreError> {
+    let Meta { position, revision, .. } = *meta;
+    let revision = revision.max(known);
+    let acknowledged = Acknowledged { segment: position.segment, offset: position.offset, revision };
+    let damage = segments.scan(Segments::beginning(), 0, acknowledged, &mut |_| Ok(()))?.damage;
+    damage.iter().for_each(|place| report(OpenEvent::Damaged(place.clone())));
+    Ok(damage)
 }
 
 /// Gets an engine that holds all that the journal holds. `noted`: the revision that the journal had at the last clean stop.

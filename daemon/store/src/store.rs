@@ -22,11 +22,11 @@ use crate::{
     journal::{frame::Kind, reader::Reader, writer::Writer},
     ledger::{Durability, LedgerWrite},
     open::{
-        self, Ground,
+        self, Ground, noted,
         state::{Closing, Left},
     },
     points,
-    report::{Health, OpenEvent, StateDigest},
+    report::{Damage, Health, OpenEvent, StateDigest},
     revision::Revision,
     seal::Seal,
 };
@@ -176,6 +176,7 @@ impl Store {
     /// Whether the store takes writes.
     #[must_use]
     pub fn health(&self) -> Health {
+        self.inner.look_at_damage();
         self.inner.health().clone()
     }
 
@@ -223,6 +224,12 @@ impl Store {
         work(&mut self.inner.writer().applier)
     }
 
+    /// Takes damage of the journal into account that was found while the store is open: nothing is written from now on, here or after
+    /// the next start, until it is gone.
+    pub(crate) fn found_damage(&self, damage: &[Damage]) {
+        self.inner.found_damage(damage);
+    }
+
     /// Stops writing if an error outside a commit leaves no other way.
     pub(crate) fn note(&self, error: &StoreError) {
         self.inner.note_failure(error, &mut self.inner.writer());
@@ -259,6 +266,25 @@ impl Inner {
             checking: Mutex::new(()),
             headroom,
             _lock: lock,
+        }
+    }
+
+    fn found_damage(&self, damage: &[Damage]) {
+        if damage.is_empty() {
+            return;
+        }
+        noted::write(self.reader.disk().as_ref(), &self.dir, self.revision.load(Ordering::Acquire), damage);
+        let mut health = self.health();
+        if *health == Health::Good {
+            *health = Health::Damaged(damage.to_vec());
+        }
+    }
+
+    /// Whether a read met damage since the last look.
+    pub(crate) fn look_at_damage(&self) {
+        let good = *self.health() == Health::Good;
+        if good && let Some(damage) = self.reader.met() {
+            self.found_damage(&[damage]);
         }
     }
 

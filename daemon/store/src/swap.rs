@@ -10,6 +10,7 @@ use crate::{
     disk::{Disk, OsDisk},
     erase::{erasable, erase, no_link, writable},
     error::{FSYNC, StoreError},
+    keep::KEPT,
     points,
 };
 
@@ -125,7 +126,7 @@ fn leftovers(dir: &Path) -> io::Result<Vec<PathBuf>> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with("db.broken-") || name == "db.new" {
+        if name.starts_with("db.broken-") || name.starts_with(KEPT) || name == "db.new" {
             found.push(entry.path());
         }
     }

@@ -12,6 +12,7 @@ use std::{
 
 use serde_json::Value;
 
+mod loss;
 mod repair;
 
 /// Nothing that these tests start takes a tenth of it, on any machine.

@@ -6,4 +6,5 @@ mod jobs;
 mod owners;
 mod play;
 mod strange;
+mod taken_back;
 mod troubles;

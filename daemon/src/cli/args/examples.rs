@@ -257,8 +257,10 @@ Examples:
   satchel restore --data-dir /tmp/look ~/backup/satchel-2026-03.zip";
 
 pub(super) const REBUILD: &str = "\
-Example:
-  satchel rebuild";
+Examples:
+  satchel rebuild
+  satchel rebuild --accept-loss
+  satchel rebuild --put-back";
 
 pub(super) const KEYS: &str = "\
 Examples:

@@ -55,11 +55,15 @@ fn headline(import: &Import, look: Look) -> String {
         ImportStatus::Cancelled => ("✗", Paint::Warn, "cancelled", ""),
         ImportStatus::Undone => ("↺", Paint::Warn, "undone", ""),
         ImportStatus::Running => ("…", Paint::Warn, "running", ""),
+        ImportStatus::Waiting => ("…", Paint::Warn, "waits", ""),
         ImportStatus::Unspecified => ("?", Paint::Warn, "unknown", ""),
     };
     let dry = if import.dry_run { ", dry run: nothing was stored" } else { "" };
     let took = match import.status() {
-        ImportStatus::Unchanged | ImportStatus::Unrecognized | ImportStatus::Running => String::new(),
+        ImportStatus::Unchanged
+        | ImportStatus::Unrecognized
+        | ImportStatus::Running
+        | ImportStatus::Waiting => String::new(),
         _ if import.elapsed_ms > 0 => format!(" in {}", text::span(import.elapsed_ms)),
         _ => String::new(),
     };
@@ -82,7 +86,8 @@ fn origin(import: &Import, calendar: &Calendar, look: Look) -> String {
     if import.attachments > 0 {
         facts.push(text::count(import.attachments, "attachment", "attachments"));
     }
-    if !import.dry_run {
+    // Of a download that waits there is no import yet.
+    if !import.dry_run && import.status() != ImportStatus::Waiting {
         facts.push(format!("import {}", text::short_id(&import.id)));
     }
     if let Some(range) = &import.revisions {

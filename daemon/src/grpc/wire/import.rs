@@ -33,6 +33,7 @@ enum_pair!(status_to_wire, status_from_wire, ImportStatus, v1::ImportStatus, [
     Failed => Failed,
     Cancelled => Cancelled,
     Undone => Undone,
+    Waiting => Waiting,
 ]);
 
 enum_pair!(difference_kind_to_wire, difference_kind_from_wire, DifferenceKind, v1::DifferenceKind, [

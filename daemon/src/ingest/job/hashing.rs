@@ -96,7 +96,7 @@ impl Task {
         Beside { thread, state }
     }
 
-    /// Waits for the digest of what was read to its end; who was read otherwise is not known by its bytes.
+    /// Waits for the digest of what was read, unless that was cancelled.
     pub(super) fn hashed(
         &self,
         beside: Beside<'_>,
@@ -106,7 +106,7 @@ impl Task {
         // Whoever ends the job while its source hangs has all that was read.
         self.replace_last(record.clone());
         let Beside { thread, state } = beside;
-        let wanted = matches!(outcome, Ok(Ended::Done(_)));
+        let wanted = !matches!(outcome, Ok(Ended::Cancelled) | Err(IngestError::Cancelled));
         if !wanted {
             state.unwanted.store(true, Ordering::Relaxed);
         } else if !thread.is_finished() {
@@ -118,13 +118,16 @@ impl Task {
         if !wanted {
             return outcome;
         }
-        match digest? {
-            Some(digest) => {
+        match digest {
+            Ok(Some(digest)) => {
                 points::reached("source hashed");
                 record.source_checksum = Some(digest.to_string());
                 outcome
             }
-            None => Ok(Ended::Cancelled),
+            // Why it could not be read says more.
+            Ok(None) | Err(_) if !matches!(outcome, Ok(Ended::Done(_))) => outcome,
+            Ok(None) => Ok(Ended::Cancelled),
+            Err(error) => Err(error),
         }
     }
 }

@@ -193,7 +193,8 @@ impl Task {
     fn worth_keeping(&self, record: &ImportRecord) -> bool {
         let nothing = matches!(record.status, ImportStatus::Unrecognized | ImportStatus::Unchanged);
         let idle = self.watched.is_some() && nothing;
-        !(self.request.dry_run || idle || self.will_come_again())
+        let waits = record.status == ImportStatus::Waiting;
+        !(self.request.dry_run || idle || waits || self.will_come_again())
     }
 
     pub(super) fn finish(&self, mut record: ImportRecord) -> ImportRecord {

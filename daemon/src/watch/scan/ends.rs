@@ -23,30 +23,34 @@ pub(super) fn whole(folder: &OwnedFd, name: &OsStr) -> io::Result<Result<(), Str
     if FileType::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode) != FileType::RegularFile {
         return Ok(Err("it is no plain file any more".to_owned()));
     }
-    let file = File::from(opened);
+    Ok(missing(File::from(opened), name)?.map_or(Ok(()), Err))
+}
+
+/// What is missing at the end of a file that is called `name`; none: nothing is.
+pub(crate) fn missing(file: File, name: &OsStr) -> io::Result<Option<String>> {
     let length = file.metadata()?.len();
     let (head, tail) = (read_at(&file, 0)?, read_at(&file, length.saturating_sub(END as u64))?);
     if length == 0 {
-        return Ok(Err("it is empty".to_owned()));
+        return Ok(Some("it is empty".to_owned()));
     }
     let ending = name.as_encoded_bytes().rsplit(|byte| *byte == b'.').next().unwrap_or_default();
     let zipped = ending.eq_ignore_ascii_case(b"zip") || head.starts_with(b"PK\x03\x04");
     if zipped {
         return Ok(match ZipArchive::new(io::BufReader::new(file)) {
-            Ok(_) => Ok(()),
+            Ok(_) => None,
             Err(zip::result::ZipError::Io(error)) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 return Err(error);
             }
-            Err(_) => Err("the directory at the end of the ZIP cannot be read".to_owned()),
+            Err(_) => Some("the directory at the end of the ZIP cannot be read".to_owned()),
         });
     }
     if tail.last() == Some(&0) {
-        return Ok(Err("it ends in zeros, as a download does that is not written yet".to_owned()));
+        return Ok(Some("it ends in zeros, as a download does that is not written yet".to_owned()));
     }
     if ending.eq_ignore_ascii_case(b"json") && !closed(&head, &tail) {
-        return Ok(Err("the last bracket of the JSON is missing".to_owned()));
+        return Ok(Some("the last bracket of the JSON is missing".to_owned()));
     }
-    Ok(Ok(()))
+    Ok(None)
 }
 
 /// Whether JSON that begins with a bracket ends with its partner.

@@ -38,6 +38,10 @@ pub(crate) trait House: Send + Sync {
     fn open(&self) -> Result<Arc<dyn Engine>, EngineError>;
     /// Moves the engine's files out of the way.
     fn set_aside(&self) -> io::Result<()>;
+    /// Removes what was set aside, but for the newest: the journal is whole, so that nothing in it is the only copy.
+    fn forget_older(&self) -> io::Result<()> {
+        Ok(())
+    }
     /// Makes the files durable; the engine must be closed.
     fn sync(&self) -> io::Result<()>;
     /// Describes the files; the engine must be closed.
@@ -67,6 +71,19 @@ impl SledHouse {
             }
         }
         Ok(())
+    }
+
+    /// What was set aside, by number.
+    fn aside(&self) -> io::Result<Vec<(u64, PathBuf)>> {
+        let mut found = Vec::new();
+        let Some(store) = self.folder.parent() else { return Ok(found) };
+        for entry in fs::read_dir(store)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let number = name.strip_prefix("db.broken-").and_then(|number| number.parse::<u64>().ok());
+            found.extend(number.map(|number| (number, entry.path())));
+        }
+        Ok(found)
     }
 
     fn files(&self) -> io::Result<Vec<(String, PathBuf)>> {
@@ -113,7 +130,6 @@ impl House for SledHouse {
         Ok(Arc::new(engine))
     }
 
-    /// Keeps the newest set-aside folder only: it is for a look at what went wrong, not for its data.
     fn set_aside(&self) -> io::Result<()> {
         if !self.folder.exists() {
             return Ok(());
@@ -122,18 +138,16 @@ impl House for SledHouse {
         if !self.released()? {
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, "the database is still in use"));
         }
-        let mut newest = 0;
-        for entry in fs::read_dir(store)? {
-            let entry = entry?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let Some(number) = name.strip_prefix("db.broken-").and_then(|number| number.parse::<u64>().ok())
-            else {
-                continue;
-            };
-            newest = newest.max(number);
-            fs::remove_dir_all(entry.path())?;
-        }
+        let newest = self.aside()?.into_iter().map(|(number, _)| number).max().unwrap_or(0);
         fs::rename(&self.folder, store.join(format!("db.broken-{}", newest + 1)))
+    }
+
+    /// The newest is for a look at what went wrong, not for its data.
+    fn forget_older(&self) -> io::Result<()> {
+        let mut aside = self.aside()?;
+        aside.sort();
+        aside.pop();
+        aside.into_iter().try_for_each(|(_, path)| fs::remove_dir_all(path))
     }
 
     fn sync(&self) -> io::Result<()> {

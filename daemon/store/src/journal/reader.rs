@@ -24,6 +24,8 @@ pub(crate) struct Reader {
     home: Home,
     /// Guards the open files.
     files: Mutex<BTreeMap<u32, Arc<dyn DiskFile>>>,
+    /// The first frame that did not read as it was written.
+    met: Mutex<Option<Damage>>,
 }
 
 /// A frame that checked.
@@ -34,7 +36,7 @@ pub(crate) struct Frame {
 
 impl Reader {
     pub(crate) fn new(disk: Arc<dyn Disk>, home: Home) -> Self {
-        Self { disk, home, files: Mutex::new(BTreeMap::new()) }
+        Self { disk, home, files: Mutex::new(BTreeMap::new()), met: Mutex::new(None) }
     }
 
     pub(crate) fn home(&self) -> &Home {
@@ -45,6 +47,11 @@ impl Reader {
         &self.disk
     }
 
+    /// The first damage that a read met.
+    pub(crate) fn met(&self) -> Option<Damage> {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Reads and unpacks the frame of one of `kinds` at a place that a record names.
     pub(crate) fn frame(
         &self,
@@ -53,6 +60,15 @@ impl Reader {
         kinds: &[Kind],
         what: &str,
     ) -> Result<Frame, StoreError> {
+        let frame = self.look(segment, offset, kinds, what);
+        if let Err(StoreError::DamagedRecord { damage, .. }) = &frame {
+            let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+            met.get_or_insert_with(|| damage.clone());
+        }
+        frame
+    }
+
+    fn look(&self, segment: u32, offset: u64, kinds: &[Kind], what: &str) -> Result<Frame, StoreError> {
         let file = self.file(segment)?;
         let damaged = |length: u64, problem: &str, revisions| StoreError::DamagedRecord {
             what: what.to_owned(),

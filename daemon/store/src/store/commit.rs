@@ -61,6 +61,7 @@ impl Inner {
     }
 
     fn writable(&self) -> Result<(), StoreError> {
+        self.look_at_damage();
         match &*self.health() {
             Health::Good => Ok(()),
             Health::Damaged(places) => match places.first() {

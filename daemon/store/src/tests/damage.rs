@@ -298,6 +298,72 @@ fn a_deep_check_finds_what_an_open_does_not_read() {
 }
 
 #[test]
+fn damage_that_a_check_found_is_known_until_it_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = make(dir.path(), 6, 12);
+    let (kept, store, told) = harmed(dir.path(), true, |journal| flip(&files(journal)[0], 8 * 300));
+    assert_eq!((told.len(), store.health()), (0, Health::Good));
+    assert_eq!(store.check(true, &mut |_| {}).unwrap().damage.len(), 1);
+    let mut open = Some(store);
+    for _ in 0..3 {
+        let store = open.take().unwrap_or_else(|| open_real(kept.path(), "boot").unwrap().0);
+        let Health::Damaged(damage) = store.health() else { panic!("it was forgotten") };
+        assert_eq!(damage.len(), 1);
+        let refused = store.commit(Model::default().batch(&mut Dice(1)));
+        assert!(matches!(refused, Err(StoreError::DamagedJournal { .. })), "{refused:?}");
+        store.close().unwrap();
+    }
+    flip(&files(&kept.path().join("journal"))[0], 8 * 300);
+    let (store, _) = open_real(kept.path(), "boot").unwrap();
+    assert_eq!((store.health(), show_all(&store).unwrap()), (Health::Good, model));
+    store.commit(Model::default().batch(&mut Dice(77))).unwrap();
+    assert!(!kept.path().join("journal.damaged").exists());
+}
+
+#[test]
+fn beside_a_damaged_journal_every_database_that_was_set_aside_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    make(dir.path(), 6, 12);
+    let (kept, store, told) = harmed(dir.path(), false, |journal| flip(&files(journal)[0], 8 * 300));
+    assert_eq!(told.len(), 1);
+    let aside = || (1..9).filter(|n| kept.path().join(format!("db.broken-{n}")).exists()).collect::<Vec<_>>();
+    assert_eq!(aside(), [1]);
+    drop(store);
+    fs::remove_file(kept.path().join("db.state")).unwrap();
+    drop(open_real(kept.path(), "boot").unwrap());
+    assert_eq!(aside(), [1, 2], "what may be the only copy was removed");
+    flip(&files(&kept.path().join("journal"))[0], 8 * 300);
+    assert_eq!(open_real(kept.path(), "boot").unwrap().0.health(), Health::Good);
+    assert_eq!(aside().len(), 1);
+}
+
+#[test]
+fn a_database_that_was_kept_is_put_back_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = make(dir.path(), 6, 12);
+    let (kept, store, _) = harmed(dir.path(), true, |journal| flip(&files(journal)[0], 8 * 300));
+    let digest = store.state_digest();
+    store.close().unwrap();
+    let claim = crate::claim(kept.path()).unwrap();
+    assert!(crate::keep_database(&claim, kept.path()).unwrap().is_some());
+    drop(claim);
+    let rebuild = OpenOptions { rebuild: true, ..OpenOptions::default() };
+    let poorer = Store::open(kept.path(), rebuild, &mut |_| {}).unwrap();
+    assert!(matches!(poorer.health(), Health::Damaged(_)) && poorer.state_digest() != digest);
+    poorer.close().unwrap();
+    let claim = crate::claim(kept.path()).unwrap();
+    assert!(crate::put_back_database(&claim, kept.path()).unwrap().is_some());
+    assert!(crate::put_back_database(&claim, kept.path()).unwrap().is_none());
+    drop(claim);
+    let (store, events) = open_real(kept.path(), "boot").unwrap();
+    assert_eq!(store.state_digest(), digest, "{events:?}");
+    assert!(matches!(store.health(), Health::Damaged(_)));
+    drop(store);
+    flip(&files(&kept.path().join("journal"))[0], 8 * 300);
+    assert_eq!(show_all(&open_real(kept.path(), "boot").unwrap().0).unwrap(), model);
+}
+
+#[test]
 fn a_blob_that_changed_is_found() {
     let dir = tempfile::tempdir().unwrap();
     let (store, _) = open_real(dir.path(), "boot").unwrap();

@@ -38,6 +38,7 @@ fn status() -> impl Strategy<Value = ImportStatus> {
         ImportStatus::Failed,
         ImportStatus::Cancelled,
         ImportStatus::Undone,
+        ImportStatus::Waiting,
     ])
 }
 

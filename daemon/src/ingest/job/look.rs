@@ -1,0 +1,162 @@
+//! Looks for the exports of a source: what is damaged ends by itself, and archives inside archives are opened.
+
+use std::collections::BTreeSet;
+
+use satchel_pam::record::Warning;
+
+use super::Task;
+use crate::{
+    ingest::{
+        IngestError,
+        detect::{Detected, Found, detect},
+        receipt::{ImportRecord, ImportStatus},
+    },
+    intake::{Bundle, Fault, Unread, Why, lies_in},
+};
+
+/// Damaged parts that a reason names.
+const NAMED: usize = 3;
+
+/// Archives that were opened to see what they hold, and the bundle as it was before.
+struct Opened {
+    before: Bundle,
+    names: Vec<String>,
+}
+
+impl Task {
+    /// Gives archives that do not open, backups and downloads on their way receipts of their own.
+    pub(super) fn end_apart(&self, bundle: Bundle) -> Bundle {
+        for unread in bundle.unread() {
+            let status = match unread.why {
+                Why::LeftOut => continue,
+                Why::Damaged => ImportStatus::Failed,
+                Why::Backup => ImportStatus::Unrecognized,
+                Why::Waiting => ImportStatus::Waiting,
+            };
+            let reason = Some(unread.reason.clone());
+            self.end(ImportRecord { status, reason, ..self.blank(&unread.name) });
+        }
+        bundle.having_told(|unread| unread.why != Why::LeftOut, Vec::new())
+    }
+
+    /// Finds the exports in `bundle`, which loses what is damaged and gets the files of archives inside archives.
+    pub(super) fn look(&self, bundle: &mut Bundle) -> Result<(Vec<Found>, Vec<Warning>), IngestError> {
+        let mut opened: Vec<Opened> = Vec::new();
+        loop {
+            let detected = detect(&self.inner.plugins, bundle, &self.platforms())?;
+            if self.cancel.cancelled() {
+                return Ok((Vec::new(), Vec::new()));
+            }
+            let (found, notes) = match detected {
+                Detected::Broken(faults) => {
+                    *bundle = self.end_damaged(bundle, &faults, &BTreeSet::new());
+                    continue;
+                }
+                Detected::Found(found, notes, faults) => {
+                    let claimed = claimed(&found);
+                    let lost: Vec<Fault> =
+                        faults.into_iter().filter(|fault| !claimed.contains(fault.file.as_str())).collect();
+                    *bundle = self.end_damaged(bundle, &lost, &claimed);
+                    (found, notes)
+                }
+            };
+            let claimed = claimed(&found);
+            let inner = self.inner_archives(bundle, &claimed, &opened);
+            if inner.is_empty() {
+                let deep = bundle.too_deep(|name| claimed.contains(name));
+                close_barren(bundle, &opened, &claimed);
+                *bundle = bundle.clone().having_told(|_| false, deep);
+                return Ok((found, notes));
+            }
+            let (before, after) = (bundle.clone(), bundle.opening(&inner)?);
+            // Those that do not open have ended.
+            let whole = |name: &String| after.unread().iter().all(|unread| unread.name != *name);
+            let names = inner.into_iter().filter(whole).collect();
+            *bundle = self.end_apart(after);
+            opened.push(Opened { before, names });
+        }
+    }
+
+    /// The archives inside archives that nobody claims and that were not opened yet.
+    fn inner_archives(&self, bundle: &Bundle, claimed: &BTreeSet<&str>, opened: &[Opened]) -> Vec<String> {
+        if self.request.apply.is_some() {
+            // Who applies a bundle has checked the one that they named.
+            return Vec::new();
+        }
+        let known = |name: &str| opened.iter().any(|one| one.names.iter().any(|other| other == name));
+        let inner = bundle.inner_archives(|name| claimed.contains(name) || known(name));
+        drop(bundle.take_faults());
+        inner
+    }
+
+    /// Ends the archives that are damaged, unless something of them is claimed all the same, and leaves out the files.
+    fn end_damaged(&self, bundle: &Bundle, faults: &[Fault], claimed: &BTreeSet<&str>) -> Bundle {
+        let used: BTreeSet<&str> = claimed.iter().filter_map(|file| bundle.archive_of(file)).collect();
+        let mut ended = BTreeSet::new();
+        let mut left_out = Vec::new();
+        for fault in faults {
+            match &fault.archive {
+                Some(archive) if used.contains(archive.as_str()) => left_out.push(fault),
+                Some(archive) if ended.insert(archive.as_str()) => {
+                    let (status, reason) = (ImportStatus::Failed, Some(fault.sentence.clone()));
+                    self.end(ImportRecord { status, reason, ..self.blank(archive) });
+                }
+                Some(_) => {}
+                None => left_out.push(fault),
+            }
+        }
+        let files: BTreeSet<&str> = left_out.iter().map(|fault| fault.file.as_str()).collect();
+        let unread = left_out.iter().map(|fault| Unread {
+            name: fault.file.clone(),
+            reason: fault.sentence.clone(),
+            why: Why::LeftOut,
+        });
+        bundle
+            .without(|file, archive| {
+                files.contains(file) || archive.is_some_and(|archive| ended.contains(archive))
+            })
+            .having_told(|_| false, unread.collect())
+    }
+}
+
+fn claimed(found: &[Found]) -> BTreeSet<&str> {
+    found.iter().flat_map(|found| found.files.iter().map(String::as_str)).collect()
+}
+
+/// Closes the archives that were opened in vain: people know them as files.
+fn close_barren(bundle: &mut Bundle, opened: &[Opened], claimed: &BTreeSet<&str>) {
+    for Opened { before, names } in opened.iter().rev() {
+        let barren = names.iter().filter(|name| !claimed.iter().any(|file| lies_in(file, name)));
+        let barren: Vec<String> = barren.cloned().collect();
+        *bundle = bundle.closing(before, &barren);
+    }
+}
+
+/// The files of an export that broke off at `faults` which lie in no damaged archive; none if it did not break off.
+pub(super) fn whole_files(bundle: &Bundle, mut files: Vec<String>, faults: &[Fault]) -> Vec<String> {
+    if faults.is_empty() {
+        return Vec::new();
+    }
+    files.retain(|file| {
+        let archive = bundle.archive_of(file);
+        !faults.iter().any(|fault| match &fault.archive {
+            Some(damaged) => archive == Some(damaged),
+            None => *file == fault.file,
+        })
+    });
+    files
+}
+
+/// Says in the receipt of an import that failed which damaged parts it broke off at, and answers them.
+pub(super) fn told_in(record: &mut ImportRecord, faults: Vec<Fault>) -> Vec<Fault> {
+    let (ImportStatus::Failed, Some(reason)) = (record.status, &record.reason) else { return Vec::new() };
+    // A picture that did not read breaks nothing off.
+    let faults: Vec<Fault> = faults.into_iter().filter(|fault| reason.contains(&fault.told)).collect();
+    let mut sentences: Vec<&str> = faults.iter().map(|fault| fault.sentence.as_str()).collect();
+    sentences.dedup();
+    sentences.truncate(NAMED);
+    if !sentences.is_empty() {
+        record.reason = Some(sentences.join("; "));
+    }
+    faults
+}

@@ -1,0 +1,241 @@
+//! Gathers the files of a source: those of a folder, those of an archive, and those of archives inside either.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use satchel_host::{CancelToken, Entry};
+
+use super::{
+    Bundle, IntakeError, Limits, Pulse, Source, SourceStamp,
+    archive::{self, Listed, SharedFile},
+    below,
+    bundle::{Place, Unit},
+    entry::{Stoppable, Unpacked},
+    fault::{self, Faults},
+    inner::Spill,
+};
+use crate::{chain, watch::shown};
+
+/// The first bytes of a ZIP with entries, and of an empty one.
+const ZIP_MAGIC: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
+/// ZIPs inside a ZIP that providers make: one for each category of data.
+const NESTED: [&str; 7] =
+    ["conversations", "projects", "memories", "light_metadata", "design_chats", "frames", "feedback"];
+
+/// A file that could not be taken in, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// Its name in the source.
+    pub name: String,
+    /// Why, for people.
+    pub reason: String,
+    /// What to make of it.
+    pub why: Why,
+}
+
+/// What a file is that could not be taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// A file that is left out; the others are read without it.
+    LeftOut,
+    /// An archive that does not open: what it held is unknown.
+    Damaged,
+    /// A backup of a data directory.
+    Backup,
+    /// A download that has not ended.
+    Waiting,
+}
+
+/// A bundle in the making.
+pub(super) struct Builder {
+    pub(super) base: PathBuf,
+    pub(super) places: BTreeMap<String, (u64, Place)>,
+    pub(super) unread: Vec<Unread>,
+    /// Whether downloads that have not ended are left alone.
+    pub(super) waits: bool,
+    spill: Spill,
+    faults: Faults,
+    cancel: CancelToken,
+    pulse: Pulse,
+}
+
+impl Builder {
+    pub(super) fn of(source: &Source, cancel: CancelToken) -> Self {
+        Self {
+            base: source.base.clone(),
+            places: BTreeMap::new(),
+            unread: Vec::new(),
+            waits: source.waits,
+            spill: Spill::default(),
+            faults: Faults::default(),
+            cancel,
+            pulse: source.pulse.clone(),
+        }
+    }
+
+    /// Goes on with a bundle that was finished.
+    pub(super) fn again(bundle: &Bundle) -> Self {
+        let places = bundle.entries.iter().filter_map(|entry| {
+            let place = bundle.places.get(&entry.path)?.clone();
+            Some((entry.path.clone(), (entry.size, place)))
+        });
+        Self {
+            base: bundle.base.as_ref().clone(),
+            places: places.collect(),
+            unread: bundle.unread.clone(),
+            waits: false,
+            spill: bundle.spill.clone(),
+            faults: bundle.faults.clone(),
+            cancel: bundle.cancel.clone(),
+            pulse: bundle.pulse.clone(),
+        }
+    }
+
+    /// Fails once nobody wants the bundle any more.
+    pub(super) fn go_on(&self, path: &Path) -> Result<(), IntakeError> {
+        self.pulse.beats();
+        if self.cancel.cancelled() {
+            return Err(IntakeError::Stopped { path: path.to_owned() });
+        }
+        Ok(())
+    }
+
+    pub(super) fn unread(&mut self, name: String, reason: impl Into<String>) {
+        self.unread.push(Unread { name, reason: reason.into(), why: Why::LeftOut });
+    }
+
+    pub(super) fn waiting(&mut self, name: String, reason: &str) {
+        self.unread.push(Unread { name, reason: reason.to_owned(), why: Why::Waiting });
+    }
+
+    pub(super) fn unopened(&mut self, name: String, error: &IntakeError) {
+        let why = if matches!(error, IntakeError::Backup { .. }) { Why::Backup } else { Why::Damaged };
+        self.unread.push(Unread { name, reason: chain(error), why });
+    }
+
+    /// Adds a file of the machine under `name`; a ZIP is opened and its files stand under `name/`.
+    pub(super) fn file(&mut self, name: String, path: PathBuf, limits: &Limits) -> Result<(), IntakeError> {
+        let opened = below::file(&self.base, &path).and_then(|mut file| {
+            let mut head = Vec::new();
+            (&mut file).take(4).read_to_end(&mut head)?;
+            let stat = rustix::fs::fstat(&file)?;
+            Ok((file, zipped(&head), SourceStamp::of(&stat)))
+        });
+        let (file, zipped, stamp) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.unread(name, format!("it cannot be read: {error}"));
+                return Ok(());
+            }
+        };
+        if !zipped {
+            return self.add(name, stamp.length(), Place::Plain(path, stamp), limits);
+        }
+        let unit = Arc::new(Unit { name: name.as_str().into(), nesting: 1 });
+        let shared = SharedFile::new(file).map_err(IntakeError::read(&path));
+        if let Err(error) =
+            shared.and_then(|file| self.archive(&format!("{name}/"), file, &path, limits, &unit))
+        {
+            self.go_on(&path)?;
+            self.unopened(name, &error);
+        }
+        Ok(())
+    }
+
+    /// Adds the files of the archive `unit` under `prefix`, and those of archives in it that a provider makes.
+    pub(super) fn archive(
+        &mut self,
+        prefix: &str,
+        file: SharedFile,
+        path: &Path,
+        limits: &Limits,
+        unit: &Arc<Unit>,
+    ) -> Result<(), IntakeError> {
+        // Archives inside an encrypted one stay closed: they would have to be unpacked to the disk.
+        let opens = unit.nesting == 1 && !file.is_sealed();
+        let (cancel, pulse) = (self.cancel.clone(), self.pulse.clone());
+        let reader = Stoppable { bytes: file.clone(), cancel, pulse };
+        for line in archive::list(file, reader, path, limits)? {
+            match line {
+                Listed::Unread { name, reason } => self.unread(format!("{prefix}{name}"), reason),
+                Listed::File { name, packed } => {
+                    let (name, known) = (format!("{prefix}{name}"), opens && category(&name));
+                    let (size, place) = (packed.unpacked, Place::Packed(packed, Arc::clone(unit)));
+                    self.add(name.clone(), size, place, limits)?;
+                    if known {
+                        self.inner(&name, limits)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the archive `name`, which was added as a file of another archive: its files take its place.
+    pub(super) fn inner(&mut self, name: &str, limits: &Limits) -> Result<(), IntakeError> {
+        let Some((_, Place::Packed(packed, outer))) = self.places.get(name).cloned() else { return Ok(()) };
+        self.places.remove(name);
+        let spilled = self.spill.take_in(&packed, limits, (&self.cancel, &self.pulse));
+        self.go_on(Path::new(name))?;
+        let unit = Arc::new(Unit { name: name.into(), nesting: outer.nesting + 1 });
+        let added = spilled
+            .map_err(|error| unspilled(name, &error))
+            .and_then(|file| self.archive(&format!("{name}/"), file, Path::new(name), limits, &unit));
+        if let Err(error) = added {
+            self.go_on(Path::new(name))?;
+            self.unopened(name.to_owned(), &error);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, name: String, size: u64, place: Place, limits: &Limits) -> Result<(), IntakeError> {
+        if self.places.len() >= limits.entries {
+            return Err(IntakeError::TooManyFiles { path: PathBuf::from(name), limit: limits.entries });
+        }
+        self.places.insert(name, (size, place));
+        Ok(())
+    }
+
+    pub(super) fn finish(self, limits: &Limits) -> Bundle {
+        let entries =
+            self.places.iter().map(|(name, (size, _))| Entry { path: name.clone(), size: *size }).collect();
+        let places = self.places.into_iter().map(|(name, (_, place))| (name, place)).collect();
+        Bundle {
+            entries,
+            places: Arc::new(places),
+            unread: self.unread,
+            base: Arc::new(self.base),
+            limits: limits.clone(),
+            unpacked: Unpacked::default(),
+            spill: self.spill,
+            faults: self.faults,
+            cancel: self.cancel,
+            pulse: self.pulse,
+        }
+    }
+}
+
+/// Why an inner archive could not be unpacked.
+fn unspilled(name: &str, error: &io::Error) -> IntakeError {
+    let sentence = fault::sentence(name, Some(name), error);
+    IntakeError::Inner {
+        sentence: sentence.unwrap_or_else(|| format!("{} is not opened: {error}", shown(name.as_ref()))),
+    }
+}
+
+/// Whether these are the first bytes of a ZIP.
+pub(super) fn zipped(head: &[u8]) -> bool {
+    ZIP_MAGIC.contains(&head)
+}
+
+/// Whether a ZIP inside a ZIP is one that a provider makes: `conversations-000.zip`, `Conversations__1.zip`.
+fn category(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
+    file.strip_suffix(".zip").is_some_and(|stem| {
+        NESTED.iter().any(|known| stem.strip_prefix(known).is_some_and(|rest| rest.starts_with(['-', '_'])))
+    })
+}

@@ -1,0 +1,126 @@
+//! Archives inside archives: unpacked to the disk, for their directories stand at their ends, within one budget for all of a source.
+
+use std::{
+    fs::File,
+    io::{self, Read as _, Seek, SeekFrom},
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use satchel_host::{CancelToken, Entry, Files as _};
+
+use super::{
+    Bundle, IntakeError, Limits, Pulse, Unread, Why,
+    archive::{Packed, SharedFile},
+    builder::{Builder, zipped},
+    bundle::Place,
+    entry::{self, Stoppable, Unpacked},
+};
+
+/// Inner archives of one source, in one file without a name; clones share it.
+#[derive(Clone, Default)]
+pub(super) struct Spill {
+    /// Made when it is first needed. The lock also guards that one is written at a time.
+    file: Arc<Mutex<Option<Arc<File>>>>,
+    /// What all of them unpacked to.
+    bytes: Unpacked,
+}
+
+impl Spill {
+    /// Unpacks an inner archive behind those before it.
+    pub(super) fn take_in(
+        &self,
+        packed: &Packed,
+        limits: &Limits,
+        (cancel, pulse): (&CancelToken, &Pulse),
+    ) -> io::Result<SharedFile> {
+        let mut held = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = match &*held {
+            Some(file) => Arc::clone(file),
+            None => Arc::clone(held.insert(Arc::new(tempfile::tempfile()?))),
+        };
+        let base = (&*file).seek(SeekFrom::End(0))?;
+        let bytes = entry::packed(packed, limits, &self.bytes)?;
+        let mut bytes = Stoppable { bytes, cancel: cancel.clone(), pulse: pulse.clone() };
+        let copied = io::copy(&mut bytes, &mut &*file);
+        pulse.beats();
+        match copied {
+            Ok(length) => Ok(SharedFile::part(file, base, length)),
+            Err(error) => {
+                // What was unpacked of it is of no use to anybody.
+                file.set_len(base)?;
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Bundle {
+    /// The ZIPs inside archives that `claimed` leaves, which are whatever somebody packed; only those that may be opened.
+    pub fn inner_archives(&self, claimed: impl Fn(&str) -> bool) -> Vec<String> {
+        let names = self.entries.iter().map(|entry| &entry.path);
+        names.filter(|name| !claimed(name) && self.opens(name)).cloned().collect()
+    }
+
+    /// The same with the archives `names` opened: their files take their places. What is wrong with one is told as of any other.
+    ///
+    /// # Errors
+    /// When nobody wants the bundle any more.
+    pub fn opening(&self, names: &[String]) -> Result<Self, IntakeError> {
+        let mut builder = Builder::again(self);
+        for name in names {
+            builder.inner(name, &self.limits)?;
+        }
+        let opened = builder.finish(&self.limits);
+        Ok(Self { unpacked: self.unpacked.clone(), ..opened })
+    }
+
+    /// The same with the archives `names` closed again, as they were `before`: nobody knows what they hold.
+    #[must_use]
+    pub fn closing(&self, before: &Self, names: &[String]) -> Self {
+        let inside = |path: &str| names.iter().any(|name| lies_in(path, name));
+        let mut entries: Vec<Entry> =
+            self.entries.iter().filter(|entry| !inside(&entry.path)).cloned().collect();
+        entries.extend(before.entries.iter().filter(|entry| names.contains(&entry.path)).cloned());
+        entries.sort_by(|one, other| one.path.cmp(&other.path));
+        let mut places = self.places.as_ref().clone();
+        let closed = names.iter().filter_map(|name| Some((name.clone(), before.places.get(name)?.clone())));
+        places.extend(closed);
+        Self { entries, places: Arc::new(places), ..self.clone() }
+    }
+
+    /// The ZIPs that `claimed` leaves and that lie in too many archives to be opened.
+    pub fn too_deep(&self, claimed: impl Fn(&str) -> bool) -> Vec<Unread> {
+        let deep = |name: &str| match self.places.get(name) {
+            Some(Place::Packed(_, unit)) => unit.nesting >= self.limits.nesting && zip_named(name),
+            _ => false,
+        };
+        let names = self.entries.iter().map(|entry| &entry.path).filter(|name| !claimed(name) && deep(name));
+        let reason = "it lies in too many archives within each other".to_owned();
+        names.map(|name| Unread { name: name.clone(), reason: reason.clone(), why: Why::LeftOut }).collect()
+    }
+
+    fn opens(&self, name: &str) -> bool {
+        let Some(Place::Packed(packed, unit)) = self.places.get(name) else { return false };
+        zip_named(name)
+            && unit.nesting < self.limits.nesting
+            && !packed.file.is_sealed()
+            && self.begins_as_zip(name)
+    }
+
+    /// One that does not read is damaged, which is told when it is opened.
+    fn begins_as_zip(&self, name: &str) -> bool {
+        let mut head = Vec::new();
+        let read = self.open(name, 0).and_then(|bytes| bytes.take(4).read_to_end(&mut head));
+        read.is_err() || zipped(&head)
+    }
+}
+
+fn zip_named(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("zip"))
+}
+
+/// Whether a file lies in the opened archive `name`.
+pub fn lies_in(path: &str, name: &str) -> bool {
+    path.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
+}

@@ -1,0 +1,88 @@
+//! Downloads in a folder that have not ended: told as watching tells them, by their names, by what stands beside them, and by
+//! an end that is missing while somebody writes.
+
+use std::{
+    ffi::OsStr,
+    path::Path,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use rustix::fs::{FileType, Stat};
+
+use super::below;
+use crate::watch::names;
+
+/// A file whose end is missing is believed to grow if it was written to so short a while ago.
+const QUIET: Duration = Duration::from_secs(3);
+/// How long the part of a download that stands beside a file is believed: a browser that died leaves it for ever.
+const BELIEVED: Duration = Duration::from_mins(10);
+
+/// What becomes of a download that has not ended.
+const DOWNLOADING: &str = "its download has not ended; import it when it has";
+/// What becomes of a file that grows.
+const GROWING: &str = "it is still being written; import it when that has ended";
+
+/// A folder that is walked through.
+pub(super) struct Folder<'a> {
+    base: &'a Path,
+    path: &'a Path,
+    names: Vec<&'a OsStr>,
+    /// Whether a download is under way in it.
+    downloading: bool,
+}
+
+impl<'a> Folder<'a> {
+    pub(super) fn new(base: &'a Path, path: &'a Path, names: impl Iterator<Item = &'a OsStr>) -> Self {
+        let names: Vec<&OsStr> = names.collect();
+        let downloading = names.iter().any(|name| on_its_way(name));
+        Self { base, path, names, downloading }
+    }
+
+    /// Why `name` waits; none: it has arrived.
+    pub(super) fn waits(&self, name: &OsStr, kind: FileType) -> Option<&'static str> {
+        if on_its_way(name) {
+            return Some(DOWNLOADING);
+        }
+        if kind != FileType::RegularFile || !names::exported(name) {
+            return None;
+        }
+        let stat = self.stat(name)?;
+        if self.downloading && self.has_partner(name) {
+            return Some(DOWNLOADING);
+        }
+        let fresh = age(&stat).is_some_and(|age| age < QUIET);
+        if stat.st_size == 0 {
+            // The place of a download is often held by an empty file of its name.
+            return (self.downloading || fresh).then_some(DOWNLOADING);
+        }
+        (fresh && self.ends_early(name)).then_some(GROWING)
+    }
+
+    fn has_partner(&self, name: &OsStr) -> bool {
+        let there = |partner: &OsStr| self.names.contains(&partner);
+        names::partners(name).filter(|partner| there(partner)).any(|partner| {
+            self.stat(&partner).is_some_and(|stat| age(&stat).is_none_or(|age| age < BELIEVED))
+        })
+    }
+
+    fn ends_early(&self, name: &OsStr) -> bool {
+        let opened = below::file(self.base, &self.path.join(name));
+        opened.and_then(|file| crate::watch::missing_end(file, name)).is_ok_and(|missing| missing.is_some())
+    }
+
+    fn stat(&self, name: &OsStr) -> Option<Stat> {
+        below::stat(self.base, &self.path.join(name)).ok()
+    }
+}
+
+/// Whether a name is that of a download of something that an importer might read.
+fn on_its_way(name: &OsStr) -> bool {
+    let browser = name.as_encoded_bytes().to_ascii_lowercase().ends_with(b".crdownload");
+    names::finished(name).is_some_and(|stem| browser || names::exported(stem))
+}
+
+/// How long ago it was last written to; none: in the future.
+fn age(stat: &Stat) -> Option<Duration> {
+    let written = Duration::new(u64::try_from(stat.st_mtime).ok()?, u32::try_from(stat.st_mtime_nsec).ok()?);
+    SystemTime::now().duration_since(UNIX_EPOCH + written).ok()
+}

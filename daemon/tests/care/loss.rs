@@ -1,0 +1,159 @@
+//! Damage of the journal is remembered until it is gone; a rebuild loses nothing that is shown without being told to; and what commands
+//! set aside is named, and reached by those that erase or encrypt.
+
+use std::{fs, process::Output};
+
+use serde_json::Value;
+
+use super::{Home, flip, json, stderr};
+
+fn shown(home: &Home) -> Vec<Value> {
+    let list = |kind: &str| json(&home.run(&[kind, "list", "--json"]))[kind].clone();
+    let shown = ["memories", "conversations"].map(list);
+    assert!(shown.iter().all(|list| list.as_array().is_some_and(|list| !list.is_empty())), "{shown:?}");
+    shown.into()
+}
+
+fn problems(home: &Home) -> String {
+    json(&home.run(&["status", "--json"]))["problems"].to_string()
+}
+
+fn says(output: &Output, words: &[&str]) {
+    let told = stderr(output);
+    assert_ne!(output.status.code(), Some(0), "{told}");
+    assert!(words.iter().all(|word| told.contains(word)), "{words:?} are not all in {told}");
+}
+
+fn well(output: &Output) {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+}
+
+/// A home whose journal lost bytes where no start looks, one part of so many from its beginning; and what there was.
+fn harmed(part: usize) -> (Home, std::path::PathBuf, usize, Vec<Value>) {
+    let home = Home::new();
+    well(&home.run(&["memories", "add", "The north hive needs a new roof"]));
+    let whole = shown(&home);
+    let segment = home.files("journal").remove(0);
+    let at = fs::read(&segment).unwrap().len() / part;
+    flip(&segment, at);
+    (home, segment, at, whole)
+}
+
+#[test]
+fn damage_that_was_found_is_told_and_nothing_is_written_until_it_is_gone() {
+    let (home, segment, at, whole) = harmed(2);
+    assert_eq!(problems(&home), "[]", "nobody has looked yet");
+    assert_eq!(home.run(&["doctor"]).status.code(), Some(1));
+    for _ in 0..2 {
+        let told = problems(&home);
+        assert!(told.contains("STORE_CORRUPT") && told.contains("00000001.seg"), "{told}");
+        says(&home.run(&["memories", "add", "The south hive too"]), &["damaged"]);
+    }
+    assert_eq!(shown(&home), whole);
+    // The same bytes again: all is well by itself.
+    flip(&segment, at);
+    assert_eq!(problems(&home), "[]");
+    well(&home.run(&["memories", "add", "The south hive too"]));
+    assert!(!home.data().join("journal.damaged").exists());
+}
+
+#[test]
+fn a_daemon_that_finds_damage_writes_no_more() {
+    let (home, ..) = harmed(2);
+    let daemon = home.daemon();
+    assert_eq!(home.run(&["doctor"]).status.code(), Some(1));
+    assert!(problems(&home).contains("STORE_CORRUPT"));
+    says(&home.run(&["memories", "add", "The south hive too"]), &["damaged"]);
+    drop(daemon);
+    assert!(problems(&home).contains("STORE_CORRUPT"), "a restart forgot it");
+}
+
+#[test]
+fn damage_that_a_reader_meets_is_remembered() {
+    let (home, ..) = harmed(10);
+    let listed = json(&home.run(&["conversations", "list", "--json"]));
+    let ids = listed["conversations"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap());
+    let failed = ids.filter(|id| home.run(&["conversations", "show", id]).status.code() != Some(0)).count();
+    assert!(failed > 0, "no reader met it");
+    for _ in 0..2 {
+        assert!(problems(&home).contains("STORE_CORRUPT"));
+        says(&home.run(&["memories", "add", "The south hive too"]), &["damaged"]);
+    }
+}
+
+#[test]
+fn a_rebuild_of_a_damaged_journal_says_what_would_be_lost_and_keeps_what_is_there() {
+    // Among the bodies of messages, which stand at the beginning.
+    let (home, segment, at, whole) = harmed(10);
+    for _ in 0..2 {
+        let refused = home.run(&["rebuild"]);
+        says(&refused, &["would lack", "revision", "conversation", "from 20", "--accept-loss", "restore"]);
+        assert_eq!(shown(&home), whole, "something was changed");
+    }
+    assert!(problems(&home).contains("STORE_CORRUPT"));
+    let built = home.run(&["rebuild", "--accept-loss", "--json"]);
+    let told = json(&built);
+    assert_eq!(built.status.code(), Some(1), "{told}");
+    assert!(told["kept"].as_str().is_some_and(|kept| kept.contains("db.kept-1")), "{told}");
+    assert!(told["lost"]["revisions"][0][0].as_u64() > Some(0), "{told}");
+    // Nothing is offered for removal that may be the only copy, and nothing is removed.
+    let doctor = json(&home.run(&["doctor", "--repair", "--json"]));
+    let left = doctor["leftovers"].to_string();
+    assert!(left.contains("db.kept-1") && left.contains("--put-back"), "{doctor}");
+    assert!(!left.contains("doctor --repair") && home.data().join("db.kept-1").is_dir(), "{doctor}");
+    well(&home.run(&["rebuild", "--put-back"]));
+    assert_eq!(shown(&home), whole);
+    assert!(problems(&home).contains("STORE_CORRUPT"), "the journal is as damaged as before");
+    says(&home.run(&["rebuild", "--put-back"]), &["no database was kept"]);
+    flip(&segment, at);
+    well(&home.run(&["rebuild"]));
+    assert_eq!((problems(&home), shown(&home)), ("[]".to_owned(), whole));
+}
+
+#[test]
+fn an_end_that_was_cut_stays_known_after_a_rebuild() {
+    let (home, segment, at, whole) = harmed(2);
+    flip(&segment, at);
+    let bytes = fs::read(&segment).unwrap();
+    fs::write(&segment, &bytes[..bytes.len() / 2]).unwrap();
+    says(&home.run(&["rebuild"]), &["would lack", "--accept-loss"]);
+    assert_eq!(home.run(&["rebuild", "--accept-loss"]).status.code(), Some(1));
+    for _ in 0..2 {
+        assert!(problems(&home).contains("STORE_CORRUPT"));
+        says(&home.run(&["memories", "add", "The south hive too"]), &["damaged"]);
+    }
+    well(&home.run(&["rebuild", "--put-back"]));
+    assert_eq!(shown(&home), whole);
+    fs::write(&segment, bytes).unwrap();
+    assert_eq!((problems(&home), shown(&home)), ("[]".to_owned(), whole));
+    well(&home.run(&["memories", "add", "The south hive too"]));
+}
+
+#[test]
+fn what_a_restore_set_aside_is_named_and_nothing_is_erased_or_encrypted_beside_it() {
+    let home = Home::new();
+    well(&home.run(&["memories", "add", "The door opens with planted-Quince-7731"]));
+    let listed = json(&home.run(&["memories", "list", "--json"]));
+    let id = listed["memories"][0]["id"].as_str().unwrap().to_owned();
+    well(&home.run(&["backup", &home.path("b.zip")]));
+    well(&home.run(&["restore", &home.path("b.zip"), "--replace"]));
+    let aside = home.0.path().join(".local/share/satchel.replaced-1");
+    assert!(aside.is_dir());
+    let doctor = json(&home.run(&["doctor", "--json"]));
+    assert!(doctor["leftovers"].to_string().contains("satchel.replaced-1"), "{doctor}");
+    let key = home.path("data.key");
+    for words in [&["memories", "purge", &id, "--confirm", &id][..], &["keys", "encrypt", "--key-file", &key]]
+    {
+        says(&home.run(words), &["nothing was", "satchel.replaced-1", "rm -r"]);
+    }
+    let preview = home.run(&["memories", "purge", &id, "--dry-run"]);
+    assert!(stderr(&preview).contains("satchel.replaced-1"), "{}", stderr(&preview));
+    well(&home.run(&["memories", "show", &id]));
+    fs::remove_dir_all(aside).unwrap();
+    well(&home.run(&["memories", "purge", &id, "--confirm", &id]));
+    // What is kept in the data directory itself goes with it.
+    fs::create_dir(home.data().join("db.kept-1")).unwrap();
+    fs::write(home.data().join("db.kept-1/db"), "planted-Quince-7731").unwrap();
+    well(&home.run(&["keys", "encrypt", "--key-file", &key]));
+    assert!(!home.data().join("db.kept-1").exists());
+}
