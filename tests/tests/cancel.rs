@@ -62,7 +62,9 @@ fn stopped(archive: &Archive, path: &Path, phase: Phase) -> Result<Option<Vec<Im
     let seen = runtime.block_on(view.wait_for(met))?.phase == phase;
     let asked = seen && archive.imports.cancel(&job.to_string());
     let ended = runtime.block_on(view.wait_for(|view| view.phase == Phase::Ended))?.clone();
-    Ok(asked.then_some(ended.imports))
+    // One that was through an earlier time is known as soon as it is hashed: the cancel came too late.
+    let late = ended.imports.iter().any(|import| import.status == ImportStatus::Unchanged);
+    Ok((asked && !late).then_some(ended.imports))
 }
 
 /// Everything that `part` has is in `whole`, just so.
