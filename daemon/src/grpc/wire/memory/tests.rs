@@ -119,6 +119,8 @@ fn query() -> impl Strategy<Value = MemoryQuery> {
                 created,
                 updated,
                 content_hash,
+                valid_at: created.from,
+                expired_at: updated.until,
                 ids: Vec::new(),
                 order: MemoryOrder::default(),
             }
