@@ -187,7 +187,7 @@ fn prose_in(value: &Value, levels: usize, found: &mut Vec<String>) {
     match value {
         Value::String(text) => match value_of(text.as_bytes()) {
             Some(inner) if levels > 0 && (inner.is_object() || inner.is_array()) => {
-                prose_in(&inner, levels - 1, found)
+                prose_in(&inner, levels - 1, found);
             }
             _ if prose::is_prose(text) => found.push(text.clone()),
             _ => {}

@@ -24,7 +24,7 @@ enum Title<'t> {
     Other,
 }
 
-impl<'a> Row<'a> {
+impl Row<'_> {
     /// Takes the prompt from beside the title, where it is the fuller one. What is not taken is kept.
     pub(super) fn take_prompt_beside(&mut self) {
         let Beside { text, value } = std::mem::take(&mut self.beside);
