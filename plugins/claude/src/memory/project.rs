@@ -36,7 +36,7 @@ pub(crate) fn evidence(
     }
     let mut item = Item::new(prompt, MemoryType::Instruction);
     item.scope = Some(format!("project:{uuid}"));
-    item.updated_at = project.updated;
+    (item.created_at, item.updated_at) = (project.created, project.updated);
     item.metadata = metadata(project, kept);
     let at = project.updated.or(project.created).or(origin.observed);
     let locator = format!("{locator}.prompt_template");
