@@ -155,3 +155,59 @@ fn a_statement_on_three_platforms_is_one_memory_with_all_its_sources() -> Result
     ensure!(confidence(bees) > once, "three sources are more than one: {once} and {}", confidence(bees));
     Ok(())
 }
+
+/// A dump of saved memories, a newer one of which one memory was changed, a conversation that lists one of them, and a project of Grok.
+fn dated(made: &TempDir) -> Result<[PathBuf; 4]> {
+    let file = |name: &str, file: &str, value: Value| -> Result<PathBuf> {
+        let folder = made.path().join(name);
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join(file), serde_json::to_vec(&value)?)?;
+        Ok(folder)
+    };
+    let memory = |id: &str, content: &str, created: &str, updated: &str| json!({"id": id, "content": content, "created_at": created, "updated_at": updated});
+    let kites = memory("m1", "Flies kites.", "2024-03-01T10:00:00Z", "2024-03-01T10:00:00Z");
+    let older = json!({"memories": [kites.clone(), memory("m2", "Owns a boat.", "2024-05-01T10:00:00Z", "2024-06-01T10:00:00Z")]});
+    let newer = json!({"memories": [kites, memory("m2", "Owns a boat.", "2024-05-01T10:00:00Z", "2025-02-01T10:00:00Z")]});
+    let listed = json!([{
+        "title": "Wind", "create_time": 1_751_360_400.0, "conversation_id": "68148099-7a10-800f-9c51-000000000009",
+        "mapping": {"mem": {"id": "mem", "parent": null, "children": [], "message": {
+            "id": "mem", "author": {"role": "assistant"}, "create_time": 1_751_360_401.0, "recipient": "all",
+            "content": {"content_type": "model_editable_context", "model_set_context": "1. [2025-05-02]. Owns a boat.\n2. [2025-05-03]. Has a van."},
+            "metadata": {"is_visually_hidden_from_conversation": true}}}},
+    }]);
+    let grok = json!({"conversations": [{"conversation": {"id": "c-1", "title": "Hi", "create_time": "2026-08-26T20:23:32Z"},
+            "responses": [{"response": {"_id": "r-1", "message": "Hi", "sender": "human", "create_time": "2026-08-26T20:23:32Z"}}]}],
+        "projects": [{"workspace_id": "w-1", "custom_personality": "Answer in knots.", "create_time": "2026-01-01T00:00:00Z"}],
+        "tasks": [], "media_posts": []});
+    Ok([
+        file("dump-older", "memories.json", older)?,
+        file("dump-newer", "memories.json", newer)?,
+        file("chatgpt-wind", "conversations.json", listed)?,
+        file("grok-knots", "prod-grok-backend.json", grok)?,
+    ])
+}
+
+#[test]
+fn memories_have_the_times_that_their_provider_gives_each_of_them_in_any_order() -> Result<()> {
+    let made = tempfile::tempdir()?;
+    let exports = dated(&made)?.to_vec();
+    let first = arrive(&exports)?;
+    for seed in 0..4 {
+        let order = shuffled(&exports, seed);
+        same(&first, &arrive(&order)?, &order)?;
+    }
+    let times = |content: &str| {
+        let memory = first.1.memories.iter().find(|memory| memory["content"] == content);
+        let temporal = memory.map_or(&Value::Null, |memory| &memory["temporal"]);
+        (
+            temporal["created_at"].as_str().unwrap_or_default().to_owned(),
+            temporal["updated_at"].as_str().map(ToOwned::to_owned),
+        )
+    };
+    let told = |created: &str, updated: Option<&str>| (created.to_owned(), updated.map(ToOwned::to_owned));
+    assert_eq!(times("Flies kites."), told("2024-03-01T10:00:00Z", None));
+    assert_eq!(times("Owns a boat."), told("2024-05-01T10:00:00Z", Some("2025-02-01T10:00:00Z")));
+    assert_eq!(times("Has a van."), told("2025-05-03T00:00:00Z", None));
+    assert_eq!(times("Answer in knots."), told("2026-01-01T00:00:00Z", None));
+    Ok(())
+}

@@ -164,7 +164,8 @@ impl Maker<'_> {
             .into_iter()
             .map(|saved| {
                 let mut item = self.item(&saved.text, MemoryType::Fact);
-                item.valid_from = saved.date.as_deref().and_then(json::day);
+                item.created_at = saved.date.as_deref().and_then(json::day);
+                item.valid_from = item.created_at;
                 item
             })
             .collect();

@@ -90,8 +90,8 @@ fn memory(json: &mut Parser<'_>) -> Result<Option<(Item, Option<i64>)>, JsonErro
     let Some(content) = content.map(str::trim).filter(|content| !content.is_empty()) else { return Ok(None) };
     let mut item = Item::new(content, MemoryType::Fact);
     item.status = Some(Status::Active);
+    (item.created_at, item.updated_at) = (created, updated);
     item.valid_from = created;
-    item.updated_at = updated;
     item.metadata = rest.into_json().and_then(|json| RawObject::parse(json.into_owned()).ok());
     Ok(Some((item, updated.or(created))))
 }

@@ -43,6 +43,8 @@ struct Source<'a> {
     account: Option<&'a str>,
     /// Kept in `rest` too.
     name: Option<&'a str>,
+    created: Option<i64>,
+    updated: Option<i64>,
     rest: Leftover<'a>,
 }
 
@@ -79,8 +81,11 @@ impl Found {
         Ok(self.push(format!("task/{id}"), item, task, locator.to_owned()))
     }
 
-    /// All evidence, seen at `observed` (microseconds), of `account` where it names no other.
-    pub(crate) fn evidence(self, observed: Option<i64>, account: Option<&str>) -> Vec<Evidence> {
+    /// All evidence, of `account` where it names no other. It was seen at `newest` (microseconds), the newest time of the
+    /// conversations, or at the newest of its own times if that is later.
+    pub(crate) fn evidence(self, newest: Option<i64>, account: Option<&str>) -> Vec<Evidence> {
+        let own = self.memories.iter().flat_map(|memory| [memory.item.created_at, memory.item.updated_at]);
+        let observed = own.flatten().max().max(newest);
         let evidence = |memory: Memory| {
             let mut evidence = snapshot(memory.series, vec![memory.item], observed, memory.locator);
             evidence.account = memory.account.or(account.map(ToOwned::to_owned));
@@ -95,6 +100,7 @@ impl Found {
             return Outcome::Skipped("there are more projects and tasks than the limit");
         }
         let account = source.account.map(ToOwned::to_owned);
+        (item.created_at, item.updated_at) = (source.created, source.updated);
         let rest = source.rest.into_json().map(satchel_importer::address::unsigned_json);
         item.metadata = rest.and_then(|rest| RawObject::parse(rest.into_owned()).ok());
         self.memories.push(Memory { series, item, account, locator });
@@ -116,10 +122,13 @@ impl<'a> Source<'a> {
                 it.text = rest.words(key, json)?;
             } else if key == "name" {
                 it.name = rest.keep_and_read(key, json)?.words().filter(|name| !name.trim().is_empty());
-            } else if key == "user_id" {
-                it.account = rest.words(key, json)?;
             } else {
-                rest.keep(key, json)?;
+                match key {
+                    "user_id" => it.account = rest.words(key, json)?,
+                    "create_time" => it.created = rest.time(key, json)?,
+                    "modify_time" => it.updated = rest.time(key, json)?,
+                    _ => rest.keep(key, json)?,
+                }
             }
         }
         json.end()?;

@@ -92,6 +92,7 @@ fn liking(id: &str, likes: &str, locator: &str) -> Evidence {
         summary: None,
         tags: Vec::new(),
         confidence: None,
+        created_at: None,
         updated_at: None,
         valid_from: None,
         valid_until: None,

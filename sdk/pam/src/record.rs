@@ -259,6 +259,9 @@ pub struct Item {
     /// PAM `confidence`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<ConfidenceRecord>,
+    /// When the provider made this memory, in microseconds, if it says so for each by itself; none: the time of the evidence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<i64>,
     /// Microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<i64>,
@@ -296,6 +299,7 @@ impl Item {
             summary: None,
             tags: Vec::new(),
             confidence: None,
+            created_at: None,
             updated_at: None,
             valid_from: None,
             valid_until: None,

@@ -135,6 +135,7 @@ fn item(record: &wit::Item) -> usize {
         summary,
         tags,
         confidence: _,
+        created_at: _,
         updated_at: _,
         valid_from: _,
         valid_until: _,

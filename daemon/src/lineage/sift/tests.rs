@@ -76,14 +76,21 @@ fn report() -> impl Strategy<Value = (Key, Vec<u8>)> {
     let other = || prop::option::weighted(0.2, 0..TEXTS.len());
     let statement = (text(), 1..4_i64, other(), 0..3_u8).prop_map(|(text, at, other, copy)| {
         let id = format!("statement {text} {other:?} {copy}");
-        witness(&id, at, Claim::Statement(item(text, other)))
+        let created_at = (copy == 2).then_some(2);
+        witness(&id, at, Claim::Statement(Item { created_at, ..item(text, other) }))
     });
     let emptied = (text(), 1..4_i64, 0..3_u8).prop_map(|(text, at, copy)| {
         let gone = Item::new("", MemoryType::Fact);
         witness(&format!("statement {text} None {copy}"), at, Claim::Statement(gone))
     });
-    let shown = (prop::collection::vec(text(), 0..4), 1..4_i64).prop_map(|(texts, at)| {
-        let items = texts.iter().map(|text| item(*text, None)).collect();
+    let dated = || (text(), prop::option::of(1..6_i64));
+    let shown = (prop::collection::vec(dated(), 0..4), 1..4_i64).prop_map(|(texts, at)| {
+        let dated = |(text, own): &(usize, Option<i64>)| Item {
+            created_at: *own,
+            updated_at: own.map(|own| own + 2),
+            ..item(*text, None)
+        };
+        let items = texts.iter().map(dated).collect();
         witness(&format!("shown {texts:?} {}", at % 2), at, Claim::Snapshot { series: "about".into(), items })
     });
     let edited = (text(), text(), 1..4_i64).prop_map(|(text, target, at)| {

@@ -12,7 +12,7 @@ use satchel_pam::{
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Derived, Fate, Said, Witness, edge::supersedes, sightings};
+use super::{Derived, Fate, Said, Witness, edge::supersedes, sightings, streams::UNDATED};
 
 /// Each further piece of evidence takes this share of the doubt away.
 const REINFORCEMENT: f64 = 0.1;
@@ -53,7 +53,9 @@ fn memory(group: &[Said<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Memory, Option<
     let item = first.item;
     let (status, by, changed) = fate(group, known);
     let last_seen = group.iter().map(|said| said.witness.at).max().unwrap_or(first.witness.at);
-    let updated = [changed, item.updated_at].into_iter().flatten().max().filter(|at| *at > first.witness.at);
+    let created = created_at(group);
+    let own = group.iter().filter_map(|said| said.item.updated_at);
+    let updated = own.chain(changed).max().filter(|at| *at > created);
     let earliest = |field: fn(&Item) -> Option<i64>| {
         group.iter().find_map(|said| field(said.item)).map(Timestamp::saturating)
     };
@@ -75,7 +77,7 @@ fn memory(group: &[Said<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Memory, Option<
             .collect(),
         confidence: Some(confidence(group, last_seen)),
         temporal: Temporal {
-            created_at: Timestamp::saturating(first.witness.at),
+            created_at: Timestamp::saturating(created),
             updated_at: updated.map(Timestamp::saturating),
             valid_from: earliest(|item| item.valid_from),
             valid_until: earliest(|item| item.valid_until),
@@ -87,6 +89,13 @@ fn memory(group: &[Said<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Memory, Option<
         metadata: metadata(group, last_seen),
     };
     (memory, relation)
+}
+
+/// The earliest time at which the memory was made: the provider's where it states one for the memory itself, else that of the
+/// evidence. A time that nobody knows counts only where there is no other.
+fn created_at(group: &[Said<'_>]) -> i64 {
+    let times = group.iter().map(|said| said.item.created_at.unwrap_or(said.witness.at));
+    times.filter(|at| *at != UNDATED).min().unwrap_or(UNDATED)
 }
 
 /// Active if any stream holds it; else what happened last.

@@ -14,6 +14,7 @@ fn item(content: &str) -> Item {
         summary: None,
         tags: Vec::new(),
         confidence: None,
+        created_at: None,
         updated_at: None,
         valid_from: None,
         valid_until: None,
@@ -44,7 +45,16 @@ fn status(derived: &Derived, content: &str) -> Status {
 }
 
 fn slot(id: &str, at: i64, content: &str) -> Witness {
-    witness(id, "chatgpt", at, Claim::Snapshot { series: "about".into(), items: vec![item(content)] })
+    list(id, at, vec![item(content)])
+}
+
+fn list(id: &str, at: i64, items: Vec<Item>) -> Witness {
+    witness(id, "chatgpt", at, Claim::Snapshot { series: "about".into(), items })
+}
+
+/// When a provider says that it made a memory, and last changed it.
+fn own_times() -> impl Strategy<Value = (Option<i64>, Option<i64>)> {
+    (prop::option::of(0_i64..6), prop::option::of(0_i64..6))
 }
 
 fn edit(id: &str, at: i64, edit: Edit) -> Witness {
@@ -176,6 +186,48 @@ fn a_list_seen_at_no_known_time_gives_way_to_one_that_was() {
     assert_eq!(status(&derive(&[slot("a", 0, "Keeps goats")]), "Keeps goats"), Status::Active);
 }
 
+/// The time of creation, and of the last change, of the memory that says `content`.
+fn times(derived: &Derived, content: &str) -> (i64, Option<i64>) {
+    let temporal = &derived.memories[&memory_id(&item(content))].temporal;
+    (temporal.created_at.micros(), temporal.updated_at.map(satchel_pam::time::Timestamp::micros))
+}
+
+#[test]
+fn a_memory_of_a_list_has_the_times_that_the_provider_gives_it() {
+    let dated = |content: &str, created_at, updated_at| Item { created_at, updated_at, ..item(content) };
+    let shown = list(
+        "a",
+        9,
+        vec![
+            dated("tea", Some(3), Some(5)),
+            dated("rye", Some(4), Some(4)),
+            dated("oat", None, Some(7)),
+            dated("fig", Some(11), None),
+            item("nut"),
+        ],
+    );
+    let derived = derive(std::slice::from_ref(&shown));
+    assert_eq!(times(&derived, "tea"), (3, Some(5)));
+    assert_eq!(times(&derived, "rye"), (4, None));
+    assert_eq!(times(&derived, "oat"), (9, None));
+    assert_eq!(times(&derived, "fig"), (11, None));
+    assert_eq!(times(&derived, "nut"), (9, None));
+    // Another export saw one of them before, and a newer one says that it was changed.
+    let older = witness("b", "chatgpt", 2, Claim::Statement(item("tea")));
+    let newer = list("c", 20, vec![dated("tea", Some(3), Some(15)), dated("rye", Some(4), Some(4))]);
+    let derived = derive(&[newer, shown, older]);
+    assert_eq!(times(&derived, "tea"), (2, Some(15)));
+    assert_eq!(times(&derived, "rye"), (4, None));
+}
+
+#[test]
+fn a_time_that_the_provider_gives_counts_before_one_that_nobody_knows() {
+    let undated = witness("a", "grok", 0, Claim::Statement(item("tea")));
+    assert_eq!(times(&derive(std::slice::from_ref(&undated)), "tea"), (0, None));
+    let dated = witness("b", "grok", 0, Claim::Statement(Item { created_at: Some(6), ..item("tea") }));
+    assert_eq!(times(&derive(&[undated, dated]), "tea"), (6, None));
+}
+
 #[test]
 fn accounts_are_listed_apart() {
     let mut other = slot("b", 2, "Keeps bees");
@@ -187,18 +239,19 @@ fn accounts_are_listed_apart() {
 proptest! {
     #[test]
     fn what_follows_does_not_depend_on_the_order_of_evidence(
-        kinds in prop::collection::vec((0_u8..5, 0_u8..3, 0_i64..4), 1..12),
+        kinds in prop::collection::vec((0_u8..5, 0_u8..3, 0_i64..4, own_times()), 1..12),
         turn in 0_usize..12,
     ) {
         let texts = ["red", "green", "blue"];
         let all: Vec<Witness> = kinds
             .iter()
             .enumerate()
-            .map(|(at, (kind, text, time))| {
+            .map(|(at, (kind, text, time, own))| {
                 let (id, text) = (format!("w{at}"), texts[usize::from(*text)]);
+                let item = |text: &str| Item { created_at: own.0, updated_at: own.1, ..item(text) };
                 match kind {
                     0 => witness(&id, "chatgpt", *time, Claim::Statement(item(text))),
-                    1 => slot(&id, *time, text),
+                    1 => list(&id, *time, vec![item(text)]),
                     2 => edit(&id, *time, Edit::Add(item(text))),
                     3 => edit(&id, *time, Edit::Replace { line: Some(1), target: None, item: item(text) }),
                     _ => edit(&id, *time, Edit::Remove { line: None, target: Some(text.to_owned()) }),
@@ -212,6 +265,7 @@ proptest! {
         prop_assert_eq!(derive(&all), derive(&other));
         let derived = derive(&all);
         for memory in derived.memories.values() {
+            prop_assert!(memory.temporal.updated_at.is_none_or(|at| at > memory.temporal.created_at));
             prop_assert!(memory.temporal.superseded_by.iter().all(|by| derived.memories.contains_key(by)));
         }
     }

@@ -41,6 +41,7 @@ pub(crate) fn evidence(
     };
     let item = Item {
         scope: Some(format!("project:{uuid}")),
+        created_at: project.created,
         updated_at: project.updated,
         metadata: metadata(project, kept),
         ..item

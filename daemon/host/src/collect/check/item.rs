@@ -17,6 +17,7 @@ pub(super) fn check(item: &mut Item, notes: &mut Notes) -> Result<(), Fault> {
     notes.optional_id("superseded_by", &mut item.superseded_by);
     notes.label("embedding_ref", &mut item.embedding_ref);
     notes.tags(&mut item.tags);
+    notes.time("created_at", &mut item.created_at);
     notes.time("updated_at", &mut item.updated_at);
     notes.time("valid_from", &mut item.valid_from);
     notes.time("valid_until", &mut item.valid_until);
