@@ -7,6 +7,7 @@ mod archive;
 mod below;
 mod bundle;
 mod entry;
+mod formats;
 mod glimpse;
 pub mod pam;
 mod pulse;

@@ -37,12 +37,6 @@ pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
         return Err(CliError::Usage("rebuild works here; leave --server and SATCHEL_SERVER out".to_owned()));
     };
     let dir = config.data_dir.clone();
-    if !satchel_store::has_journal(&dir) {
-        return Err(CliError::Usage(format!(
-            "there is no journal in {}; nothing to build from",
-            dir.display()
-        )));
-    }
     let opened = vault::open_options(&config);
     let opened =
         opened.map_err(|error| CliError::Store { dir: config.data_dir.clone(), source: error.into() })?;

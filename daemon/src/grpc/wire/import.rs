@@ -171,6 +171,8 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         job,
         source,
         path,
+        files,
+        files_found,
         source_checksum,
         provider,
         importer,
@@ -222,6 +224,8 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         bytes,
         differences: differences.into_iter().map(difference_to_wire).collect(),
         differences_total: differences_found,
+        files,
+        files_total: files_found,
     }
 }
 
@@ -258,6 +262,8 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         bytes,
         differences,
         differences_total,
+        files,
+        files_total,
     } = wire;
     let given = |text: String| (!text.is_empty()).then_some(text);
     Ok(ImportRecord {
@@ -265,6 +271,8 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         job: job_id,
         source,
         path,
+        files,
+        files_found: files_total,
         source_checksum: given(source_checksum),
         provider: given(provider),
         importer: given(importer),

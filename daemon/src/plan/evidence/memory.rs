@@ -12,7 +12,7 @@ use satchel_pam::{
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Derived, Fate, Said, Witness, edge::supersedes, sightings};
+use super::{Derived, Fate, Said, Witness, edge::supersedes, sightings, streams::UNDATED};
 
 /// Each further piece of evidence takes this share of the doubt away.
 const REINFORCEMENT: f64 = 0.1;
@@ -53,7 +53,9 @@ fn memory(group: &[Said<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Memory, Option<
     let item = first.item;
     let (status, by, changed) = fate(group, known);
     let last_seen = group.iter().map(|said| said.witness.at).max().unwrap_or(first.witness.at);
-    let updated = [changed, item.updated_at].into_iter().flatten().max().filter(|at| *at > first.witness.at);
+    // A time that nobody knows is earlier than all others only by its number.
+    let created = group.iter().map(|said| said.witness.at).find(|at| *at != UNDATED).unwrap_or(UNDATED);
+    let updated = [changed, item.updated_at].into_iter().flatten().max().filter(|at| *at > created);
     let earliest = |field: fn(&Item) -> Option<i64>| {
         group.iter().find_map(|said| field(said.item)).map(Timestamp::saturating)
     };
@@ -75,7 +77,7 @@ fn memory(group: &[Said<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Memory, Option<
             .collect(),
         confidence: Some(confidence(group, last_seen)),
         temporal: Temporal {
-            created_at: Timestamp::saturating(first.witness.at),
+            created_at: Timestamp::saturating(created),
             updated_at: updated.map(Timestamp::saturating),
             valid_from: earliest(|item| item.valid_from),
             valid_until: earliest(|item| item.valid_until),
@@ -84,7 +86,7 @@ fn memory(group: &[Said<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Memory, Option<
         provenance: provenance(first.witness),
         access: group.iter().find_map(|said| said.item.access.clone()).or_else(|| Some(Access::default())),
         embedding_ref: group.iter().find_map(|said| said.item.embedding_ref.clone()),
-        metadata: metadata(group, last_seen),
+        metadata: metadata(group, last_seen, created),
     };
     (memory, relation)
 }
@@ -146,7 +148,7 @@ fn trust(method: ExtractionMethod) -> f64 {
 }
 
 /// The items' own metadata, the earliest first, and under `satchel` where the memory was seen.
-fn metadata(group: &[Said<'_>], last_seen: i64) -> Map<String, Value> {
+fn metadata(group: &[Said<'_>], last_seen: i64, created: i64) -> Map<String, Value> {
     let mut metadata = Map::new();
     for raw in group.iter().filter_map(|said| said.item.metadata.as_ref()) {
         for (key, value) in raw.to_map() {
@@ -159,7 +161,12 @@ fn metadata(group: &[Said<'_>], last_seen: i64) -> Map<String, Value> {
     let mut own = Map::new();
     own.insert("evidence".into(), sightings::list(&evidence).into());
     own.insert("evidence_count".into(), evidence.len().into());
-    own.insert("last_seen".into(), Timestamp::saturating(last_seen).to_string().into());
+    if created == UNDATED {
+        own.insert("created_at_source".into(), "unknown".into());
+    }
+    if last_seen != UNDATED {
+        own.insert("last_seen".into(), Timestamp::saturating(last_seen).to_string().into());
+    }
     if let Some(scope) = &group[0].item.scope {
         own.insert("scope".into(), scope.clone().into());
     }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{Fate, Witness, memory_uuid, stated};
 
 /// The time of evidence of which nobody knows when it was seen: 1970-01-01, in microseconds.
-const UNDATED: i64 = 0;
+pub(super) const UNDATED: i64 = 0;
 
 /// Evidence that speaks of one list of one account, and so has to be read in its order.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
