@@ -20,8 +20,10 @@ mod keys;
 mod link;
 mod look;
 mod memories;
+mod nothing;
 mod out;
 mod page;
+mod pager;
 mod plugins;
 mod purge;
 mod rebuild;
@@ -77,8 +79,12 @@ pub struct Environment {
     pub config_home: Option<PathBuf>,
     /// The folder for sockets of data directories with long paths, as [`crate::serve::runtime_folder`] chooses it.
     pub runtime_dir: PathBuf,
-    /// `NO_COLOR` is set to something.
+    /// `NO_COLOR` is set to something, or `TERM` says that the terminal knows no colours.
     pub no_color: bool,
+    /// `PAGER`; empty: no pager.
+    pub pager: Option<OsString>,
+    /// `LESS`, the options of that pager.
+    pub less: Option<OsString>,
     /// `SATCHEL_DATA_PASSPHRASE`.
     pub data_passphrase: Option<Secret>,
     /// `SATCHEL_PASSPHRASE`, of encrypted exports.
@@ -130,7 +136,7 @@ impl Context {
 /// # Errors
 /// What went wrong, with what to do about it; results that are printed are no errors, whatever they say.
 pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
-    let mut out = Out::of_process(&cli.global, environment.no_color);
+    let mut out = Out::of_process(&cli.global, environment);
     // These need neither a place nor a clock.
     match &cli.command {
         Command::Completions { shell } => return shell::completions(*shell, &mut out).map(|()| Exit::Done),
@@ -179,6 +185,7 @@ fn start_log(cli: &Cli, environment: &Environment, place: &Place) -> Result<Log,
         quiet: cli.global.quiet,
         daemon,
     };
+    verbosity.check().map_err(|problem| CliError::Usage(format!("SATCHEL_LOG cannot be used: {problem}")))?;
     let (target, level) = match place {
         Place::Local(config) if daemon => {
             (LogTarget::of(&config.log, environment.journal_stream.as_deref(), color), config.log.level)
@@ -196,11 +203,38 @@ fn start_log(cli: &Cli, environment: &Environment, place: &Place) -> Result<Log,
     })
 }
 
+/// Whether a command begins a data directory where there is none: those that bring something, and the one that has to come before
+/// anything is brought if nothing is ever to lie there in plain.
+fn begins(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Serve(_)
+            | Command::Import(_)
+            | Command::Apply(_)
+            | Command::Restore(_)
+            | Command::Memories(Memories::Add(_))
+            | Command::Keys(Keys::Locking(args::Locking::Encrypt(_)))
+    )
+}
+
+/// Refuses a command that would find nothing: a data directory that is mistyped must not look like an empty one.
+fn there(place: &Place, command: &Command) -> Result<(), CliError> {
+    let Place::Local(config) = place else { return Ok(()) };
+    // What is left of a damaged one is one too, and one that a service manager waits at.
+    let left = ["db", "blobs"].iter().any(|name| config.data_dir.join(name).is_dir());
+    let served = !matches!(crate::serve::socket_path(&config.data_dir), Ok(None));
+    if begins(command) || left || served || satchel_store::has_journal(&config.data_dir) {
+        return Ok(());
+    }
+    Err(CliError::NoData { dir: config.data_dir.clone() })
+}
+
 /// Does a command that is no daemon itself.
 async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliError> {
     if let Command::Verify(args) = command {
         return verify::run(args, own_keys(&context.place), context);
     }
+    there(&context.place, command)?;
     match command {
         Command::Doctor(args) => return doctor::run(context, *args).await,
         Command::Restore(args) => return backup::restore(context, args).await,

@@ -21,6 +21,7 @@ use typed::{
 use crate::{
     envelope::{EnvelopeError, Lock},
     intake::Limits,
+    plugins::Plugins,
     schedule::{NoSchedule, Regular, Renewal},
     vault::Unlock,
     watch::{SpecError, WatchSpec, Watching},
@@ -122,6 +123,9 @@ pub enum ConfigError {
     /// A folder cannot be watched as it stands there.
     #[error("[[watch]] in the configuration: {0}")]
     Watch(#[source] SpecError),
+    /// A platform that no importer reads.
+    #[error("[[watch]] providers in the configuration names {found:?}, which no importer reads; {advice}")]
+    Provider { found: String, advice: String },
     /// A text that is no DID, or one that names another key.
     #[error(
         "[owner] did in the configuration is no DID that can stand for you: {found:?}; write one such as did:web:example.org, or leave it out for that of the signing key"
@@ -354,6 +358,10 @@ impl Config {
     fn watched(&self, section: WatchSection) -> Result<WatchSpec, ConfigError> {
         let WatchSection { path, recursive, poll, providers, ignore, settle_ms } = section;
         let path = self.at_home(path);
+        if let Some(found) = providers.iter().find(|name| !Plugins::knows(name)) {
+            let advice = unknown::near(found, &Plugins::platforms());
+            return Err(ConfigError::Provider { found: found.clone(), advice });
+        }
         let spec = WatchSpec {
             recursive: recursive.unwrap_or(true),
             poll: poll.unwrap_or(false),

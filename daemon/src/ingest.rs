@@ -10,7 +10,7 @@ pub mod hand;
 mod interrupted;
 mod job;
 mod ledger;
-mod leftover;
+pub mod leftover;
 mod memo;
 mod memories;
 mod normalise;
@@ -397,6 +397,11 @@ impl Imports {
             issues.extend(rest);
         }
         Ok(issues)
+    }
+
+    /// What imports may unpack.
+    pub fn limits(&self) -> Limits {
+        self.0.limits()
     }
 
     /// What imports that begin from now on may unpack.

@@ -9,6 +9,7 @@ mod builder;
 mod bundle;
 mod entry;
 mod fault;
+mod formats;
 mod glimpse;
 mod inner;
 pub mod pam;

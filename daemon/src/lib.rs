@@ -50,6 +50,24 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
+/// Makes the folder that a file is to lie in, and those above it, closed to others. What is there stays as it is.
+pub(crate) fn make_parents(file: &std::path::Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    match file.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent),
+        None => Ok(()),
+    }
+}
+
+/// Returns the known word of which `word` is likely a mistyped form.
+pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    /// One edit in so many characters still makes the same word.
+    const NEAR: usize = 3;
+    let distance = |known: &str| strsim::damerau_levenshtein(word, known);
+    let nearest = known.iter().copied().min_by_key(|known| distance(known))?;
+    (distance(nearest) <= nearest.chars().count().div_ceil(NEAR)).then_some(nearest)
+}
+
 /// Names in a sentence: the first few, and how many more there are.
 pub(crate) fn listed(names: &[&str]) -> String {
     const NAMED: usize = 8;

@@ -80,6 +80,25 @@ impl Verbosity {
         format!("warn,satchel={word}")
     }
 
+    /// Checks what the environment says.
+    ///
+    /// # Errors
+    /// What is wrong with it: a level that there is not, or a filter that does not read.
+    pub fn check(&self) -> Result<(), String> {
+        let Some(directives) = &self.directives else { return Ok(()) };
+        for part in directives.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let level = part.rsplit_once('=').map_or(part, |(_, level)| level).trim();
+            // The filter takes any other single word for the name of a part of the program, and would log nothing of ours.
+            let part_of_ours = part == level && (part.starts_with("satchel") || part.contains(['[', ':']));
+            if !part_of_ours && level.parse::<LevelFilter>().is_err() {
+                return Err(format!(
+                    "{level:?} is not a level; known are error, warn, info, debug, trace and off"
+                ));
+            }
+        }
+        EnvFilter::try_new(directives).map(drop).map_err(|error| error.to_string())
+    }
+
     fn filter(&self, configured: Option<LogLevel>) -> EnvFilter {
         let builder = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into());
         builder.parse_lossy(self.directives(configured))

@@ -22,7 +22,10 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() -> ExitCode {
     // Whatever this program writes, libraries' caches and temporary files too, is its user's alone.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refused(&error),
+    };
     let mut environment = environment();
     if let Command::Serve(_) = &cli.command {
         environment.inherited = inherited();
@@ -30,11 +33,28 @@ fn main() -> ExitCode {
     match cli::run(&cli, &environment) {
         Ok(exit) => exit.into(),
         Err(error) => {
-            if let Err(closed) = std::io::stderr().write_all(error.report().as_bytes()) {
-                tracing::debug!(error = %closed, "stderr is closed");
-            }
+            tell(&if cli.global.json { error.report_json() } else { error.report() });
             error.exit().into()
         }
+    }
+}
+
+/// What was typed does not read, or asks for help.
+fn refused(error: &clap::Error) -> ExitCode {
+    let json = env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
+    if error.use_stderr() && json {
+        tell(&cli::error::usage_json(&error.render().to_string()));
+        return cli::exit::Exit::Usage.into();
+    }
+    if let Err(closed) = error.print() {
+        tracing::debug!(error = %closed, "the output is closed");
+    }
+    u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+fn tell(report: &str) {
+    if let Err(closed) = std::io::stderr().write_all(report.as_bytes()) {
+        tracing::debug!(error = %closed, "stderr is closed");
     }
 }
 
@@ -46,7 +66,9 @@ fn environment() -> Environment {
         data_home: path("XDG_DATA_HOME"),
         config_home: path("XDG_CONFIG_HOME"),
         runtime_dir: serve::runtime_folder(path("XDG_RUNTIME_DIR").as_deref(), &env::temp_dir()),
-        no_color: set("NO_COLOR").is_some(),
+        no_color: set("NO_COLOR").is_some() || set("TERM").is_some_and(|term| term == "dumb"),
+        pager: env::var_os("PAGER"),
+        less: set("LESS"),
         data_passphrase: text("SATCHEL_DATA_PASSPHRASE").filter(|text| !text.is_empty()).map(Secret::new),
         passphrase: text("SATCHEL_PASSPHRASE").filter(|passphrase| !passphrase.is_empty()),
         log: text("SATCHEL_LOG"),

@@ -21,6 +21,9 @@ const AT_ONCE: usize = 2;
 /// Between two looks whether they are still waited for: a part of the second within which a cancel takes effect.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
+/// What stands for PAM documents, which no importer is needed for, among the names of platforms.
+const PAM: &str = "pam";
+
 /// Importers, in the order in which they are asked.
 pub struct Plugins {
     cache: Option<PathBuf>,
@@ -51,6 +54,16 @@ impl Plugins {
     /// Whether one that came with this program is for `platform`, after which each of those is named. None is compiled for it.
     pub fn come_with(platform: &str) -> bool {
         BUILT_IN.iter().any(|built_in| built_in.name == platform)
+    }
+
+    /// The platforms whose exports can be read: those of the importers that came with this program, and PAM's own documents.
+    pub fn platforms() -> Vec<&'static str> {
+        BUILT_IN.iter().map(|built_in| built_in.name).chain([PAM]).collect()
+    }
+
+    /// Whether exports of `platform` can be read.
+    pub fn knows(platform: &str) -> bool {
+        Self::platforms().contains(&platform)
     }
 
     /// Whether any has been compiled, or read from the cache.

@@ -20,6 +20,7 @@ mod spec;
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -221,6 +222,14 @@ impl Watch {
             view: one.running.as_ref().map(Running::view).unwrap_or_default(),
         });
         shown.collect()
+    }
+
+    /// The names in a folder that no importer knew when they were last looked at, the first `most` of them in order.
+    ///
+    /// # Errors
+    /// What the store refuses.
+    pub fn unrecognised(&self, root: &Path, most: usize) -> Result<Vec<OsString>, StoreError> {
+        memory::unrecognised(&self.0.store, root, most)
     }
 
     /// What of the configuration cannot be watched, and why.

@@ -77,15 +77,11 @@ fn what_cannot_be_a_part_is_refused_with_what_to_do() {
 fn notes_are_written_with_files() {
     let home = stored();
     let out = home.path().join("notes");
-    let told = done(&home.run(&[
-        "export",
-        "--output",
-        out.to_str().unwrap(),
-        "--format",
-        "markdown",
-        "--attachments",
-    ]));
-    assert!(told.contains("format         markdown") && told.contains("nothing in it is signed"), "{told}");
+    let output =
+        home.run(&["export", "--output", out.to_str().unwrap(), "--format", "markdown", "--attachments"]);
+    let told = done(&output);
+    assert!(told.contains("format         markdown"), "{told}");
+    assert!(stderr(&output).contains("nothing in it is signed"), "{}", stderr(&output));
     for name in ["index.md", "memories/instruction.md", "conversations", "attachments"] {
         assert!(out.join(name).exists(), "{name}");
     }

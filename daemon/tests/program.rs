@@ -163,7 +163,8 @@ fn only_commands_that_need_importers_load_them() {
     let cache = home.path().join(".local/share/satchel/cache");
     let out = home.path().join("out.zip");
     for words in [
-        &["status"][..],
+        &["memories", "add", "Keeps bees"][..],
+        &["status"],
         &["memories", "list"],
         &["conversations", "list"],
         &["imports", "list"],

@@ -108,7 +108,7 @@ fn a_daemon_that_has_the_data_directory_is_named_and_nothing_happens() {
     rustix::process::kill_process(rustix::process::Pid::from_child(&daemon), rustix::process::Signal::TERM)
         .unwrap();
     home::ended(&mut daemon);
-    assert_eq!(code(&refused), Some(2), "{}", stderr(&refused));
+    assert_eq!(code(&refused), Some(4), "{}", stderr(&refused));
     assert!(stderr(&refused).contains("stop the daemon first"), "{}", stderr(&refused));
     ok(&home.run(&["memories", "purge", &id, "--confirm", &id]));
     assert_eq!(readable(&home), Vec::<PathBuf>::new());

@@ -73,7 +73,7 @@ async fn a_daemon_killed_among_twenty_exports_imports_each() -> Result<()> {
     let mut client = ImportServiceClient::new(daemon.channel.clone());
     let end = Instant::now() + PATIENCE;
     loop {
-        let sources = client.list_sources(v1::ListSourcesRequest {}).await?.into_inner().sources;
+        let sources = client.list_sources(v1::ListSourcesRequest::default()).await?.into_inner().sources;
         let source = sources.first().context("a watched folder")?;
         if source.imported == EXPORTS as u64 && source.reading.is_empty() {
             break;

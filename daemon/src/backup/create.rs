@@ -85,6 +85,7 @@ pub fn create(
         return Err(BackupError::Occupied { path: output.to_owned() });
     }
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    crate::make_parents(output).map_err(&failed)?;
     // Mode 0600 from the first moment; it goes if we fail.
     let file = tempfile::Builder::new().prefix(".satchel-backup-").tempfile_in(parent).map_err(&failed)?;
     let stats = store.stats()?;

@@ -56,7 +56,7 @@ pub struct Global {
     /// A file with the passphrase of an encrypted data directory, closed to others [env: `SATCHEL_DATA_PASSPHRASE` holds one itself]
     #[arg(long, global = true, env = "SATCHEL_DATA_PASSPHRASE_FILE", hide_env_values = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub data_passphrase_file: Option<PathBuf>,
-    /// Print one JSON document instead of text
+    /// Print one JSON document instead of text; an error is one on stderr
     #[arg(long, global = true)]
     pub json: bool,
     /// Log more to stderr; twice: everything
@@ -65,6 +65,9 @@ pub struct Global {
     /// Neither progress nor hints, only results and errors
     #[arg(short, long, global = true)]
     pub quiet: bool,
+    /// Print long output at once instead of through `PAGER`, else `less`
+    #[arg(long, global = true)]
+    pub no_pager: bool,
     /// When to colour the output; `NO_COLOR` is respected
     #[arg(
         long,
@@ -202,7 +205,11 @@ pub enum Command {
 pub enum Sources {
     /// List the watched folders, what is read, what waits and why, and what failed
     #[command(after_help = examples::SOURCES_LIST)]
-    List,
+    List {
+        /// Name the files that no importer knows, each with what it seems to be
+        #[arg(long, visible_alias = "unrecognized")]
+        unrecognised: bool,
+    },
     /// Watch one more folder, from now on and after every start
     #[command(after_help = examples::SOURCES_ADD)]
     Add(Folder),
@@ -246,18 +253,18 @@ pub enum Imports {
     List(Paging),
     /// Show the receipt of one import
     #[command(after_help = examples::IMPORTS_SHOW)]
-    Show(Id),
+    Show(IdOrLast),
     /// List what an import skipped or found odd, each with its place in the export
     #[command(after_help = examples::IMPORTS_ISSUES)]
     Issues {
         #[command(flatten)]
-        id: Id,
+        id: IdOrLast,
         #[command(flatten)]
         paging: Paging,
     },
     /// Stop an import that runs; what is stored until then is whole and stays
     #[command(after_help = examples::IMPORTS_CANCEL)]
-    Cancel(Id),
+    Cancel(IdOrLast),
     /// Take back what an import brought
     ///
     /// Memories and conversations become what they would be without that import; what later imports brought stays. Nothing
@@ -273,7 +280,7 @@ pub enum Imports {
 #[derive(Debug, Args)]
 pub struct UndoArgs {
     #[command(flatten)]
-    pub id: Id,
+    pub id: IdOrLast,
     /// Say what would change, change nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -365,7 +372,7 @@ pub enum Conversations {
 #[derive(Debug, Args)]
 pub struct ShowConversation {
     #[command(flatten)]
-    pub id: Id,
+    pub id: IdOrLast,
     /// The branch that goes through this message, to its newest end
     #[arg(long, value_name = "MESSAGE", conflicts_with = "tree")]
     pub branch: Option<String>,
@@ -437,6 +444,24 @@ pub struct Id {
     /// The id, or its first characters (4 or more) where they fit one only
     #[arg(value_name = "ID")]
     pub id: String,
+}
+
+/// The id of an import, an export or a conversation, of which one is the newest.
+#[derive(Clone, Debug, Args)]
+pub struct IdOrLast {
+    /// The id, or its first characters (4 or more) where they fit one only
+    #[arg(value_name = "ID", required_unless_present = "last")]
+    pub id: Option<String>,
+    /// The newest one instead of an id
+    #[arg(long, conflicts_with = "id")]
+    pub last: bool,
+}
+
+impl IdOrLast {
+    /// The id that was typed; none: the newest one.
+    pub fn given(&self) -> Option<&str> {
+        self.id.as_deref().filter(|_| !self.last)
+    }
 }
 
 #[cfg(test)]

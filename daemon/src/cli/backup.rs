@@ -69,6 +69,10 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &BackupArgs
         context.out.json(&Written { path, revision, bytes, files, digest, left_out })?;
     } else {
         context.out.print(&written(&backup, context.out.look))?;
+        let path = quoted(&text::one_line(&backup.path));
+        context.out.note(&format!(
+            "`satchel restore --data-dir DIR {path}` puts it back; keep it as safe as the data itself"
+        ));
     }
     Ok(Exit::Done)
 }
@@ -91,11 +95,6 @@ fn written(backup: &Backup, look: Look) -> String {
             format_args!("{mark} left out: attachment {hash}, whose bytes are not what they were\n"),
         );
     }
-    let hint = format!(
-        "`satchel restore --data-dir DIR {}` puts it back; keep it as safe as the data itself",
-        quoted(&text::one_line(path))
-    );
-    text::append(&mut out, format_args!("{}\n", look.paint(Paint::Dim, &hint)));
     out
 }
 
@@ -243,7 +242,6 @@ revision  57
 digest    00ff
 
 ✗ left out: attachment ab12, whose bytes are not what they were
-`satchel restore --data-dir DIR '/home/ana/my backup.zip'` puts it back; keep it as safe as the data itself
 ";
         assert_eq!(written(&backup, Look::plain(120)), expected);
     }

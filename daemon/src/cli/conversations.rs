@@ -6,8 +6,8 @@ mod message;
 mod render;
 
 use satchel_proto::v1::{
-    Conversation, ConversationFilter, GetConversationRequest, ListConversationsRequest, ListMessagesRequest,
-    Message, MessageSelection, StoreHeader,
+    Conversation, ConversationFilter, GetConversationRequest, ListConversationIdsRequest,
+    ListConversationsRequest, ListMessagesRequest, Message, MessageSelection, StoreHeader,
 };
 
 use self::{branches::Branches, render::View};
@@ -18,6 +18,7 @@ use super::{
     exit::Exit,
     json,
     link::Link,
+    nothing,
     page::{self, Page},
 };
 
@@ -50,6 +51,9 @@ async fn list(
         tags_all: select.tags.clone(),
         title_contains: select.title.clone().unwrap_or_default(),
         updated: context.calendar.range(select.since.as_deref(), select.until.as_deref())?,
+        created: context
+            .calendar
+            .created(select.created_since.as_deref(), select.created_until.as_deref())?,
         ..ConversationFilter::default()
     };
     let mut header = StoreHeader::default();
@@ -68,7 +72,8 @@ async fn list(
         return Ok(Exit::Done);
     }
     if listing.rows.is_empty() {
-        context.out.note("no conversation fits; `satchel import PATH` brings an export in");
+        let why = nothing::conversations(link, select).await?;
+        context.out.note(&why);
     } else {
         context.out.print(&render::table(&listing.rows, &context.calendar).render(context.out.look))?;
     }
@@ -88,21 +93,34 @@ async fn fetch(
     Ok((page, answer.header.unwrap_or_default()))
 }
 
-/// The id that `given` means.
+/// The id that `given` means, also of a conversation that is in no list any more.
 ///
 /// # Errors
 /// When it fits none or several.
 pub(super) async fn resolve(link: &Link, given: &str) -> Result<String, CliError> {
-    let every = ConversationFilter::default();
-    page::resolve("conversation", given, async |size, token| {
-        let (page, _) = fetch(link, &every, size, token).await?;
-        Ok(Page { rows: page.rows.into_iter().map(|row| row.id).collect(), next: page.next })
+    page::resolve("conversation", given, async |page_size, page_token| {
+        let request = ListConversationIdsRequest { prefix: given.to_owned(), page_size, page_token };
+        let answer = link.conversations().list_conversation_ids(request).await?.into_inner();
+        Ok(Page { rows: answer.ids.into_iter().map(|id| id.id).collect(), next: answer.next_page_token })
     })
     .await
 }
 
+/// The id that `given` means; none: that of the conversation that changed last.
+///
+/// # Errors
+/// As [`resolve`], and when there is none.
+pub(super) async fn named(link: &Link, given: Option<&str>) -> Result<String, CliError> {
+    let Some(given) = given else {
+        let (page, _) = fetch(link, &ConversationFilter::default(), 1, String::new()).await?;
+        let newest = page.rows.into_iter().next().map(|row| row.id);
+        return newest.ok_or(CliError::None { kind: "conversation" });
+    };
+    resolve(link, given).await
+}
+
 async fn show(context: &mut Context, link: &Link, args: &ShowConversation) -> Result<Exit, CliError> {
-    let id = resolve(link, &args.id.id).await?;
+    let id = named(link, args.id.given()).await?;
     let request = GetConversationRequest { id: id.clone() };
     let answer = link.conversations().get_conversation(request).await?.into_inner();
     let conversation = answer.conversation.unwrap_or_default();
@@ -119,7 +137,10 @@ async fn show(context: &mut Context, link: &Link, args: &ShowConversation) -> Re
     } else {
         view.branch(&conversation, &messages, &branches)
     };
-    context.out.print(&text)?;
+    context.out.page(&text)?;
+    if args.tree {
+        context.out.note("● the branch that was seen last; --branch ID shows another");
+    }
     left_out(context, args, &messages);
     Ok(Exit::Done)
 }

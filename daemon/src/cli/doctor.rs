@@ -84,10 +84,6 @@ async fn local(
     args: DoctorArgs,
     findings: &mut Findings,
 ) -> Result<(), CliError> {
-    if !config.data_dir.exists() {
-        findings.looked_at.push(format!("{}: nothing is there yet", config.data_dir.display()));
-        return Ok(());
-    }
     findings.folder(&config.data_dir)?;
     match connect(&config.data_dir).await {
         Ok(_) => {
@@ -125,7 +121,7 @@ async fn local(
 /// Lets the daemon check its store while it goes on.
 async fn daemon(context: &mut Context, args: DoctorArgs, findings: &mut Findings) -> Result<(), CliError> {
     if args.repair {
-        return Err(CliError::Usage(
+        return Err(CliError::Declined(
             "a daemon has the store; stop it, then run `satchel doctor --repair`".to_owned(),
         ));
     }

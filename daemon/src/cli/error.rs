@@ -1,12 +1,15 @@
 //! What can go wrong in a command, with what to do about it and how the program ends.
 
+mod fields;
+
 use std::{error::Error, io, path::PathBuf};
 
 use satchel_store::StoreError;
+use serde::Serialize;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-use super::{exit::Exit, text};
+use super::{exit::Exit, out, text};
 use crate::{RunError, vault::VaultError};
 
 /// Why a command ended early.
@@ -16,9 +19,18 @@ pub enum CliError {
     /// What was typed cannot be done.
     #[error("{0}")]
     Usage(String),
+    /// What was typed is well, but cannot be done as things stand.
+    #[error("{0}")]
+    Declined(String),
+    /// There is no data directory, and the command makes none.
+    #[error("there is no data directory in {dir:?}")]
+    NoData { dir: PathBuf },
     /// No record has this id.
     #[error("no {kind} has an id that starts with {given:?}")]
     NoSuch { kind: &'static str, given: String },
+    /// There is no newest one.
+    #[error("there is no {kind} yet")]
+    None { kind: &'static str },
     /// Several records have ids that start so.
     #[error("{given:?} fits more than one {kind}: {}", list(fitting))]
     Ambiguous { kind: &'static str, given: String, fitting: Vec<String> },
@@ -60,8 +72,19 @@ impl Refusal {
     fn message(&self) -> String {
         match (self.0.message(), self.0.code()) {
             ("", code) => format!("the daemon refused: {code}"),
-            (message, _) => message.to_owned(),
+            (message, _) => self.in_words(message),
         }
+    }
+
+    /// The message with what people call the fields that it names.
+    fn in_words(&self, message: &str) -> String {
+        let details = self.0.get_details_bad_request();
+        let violations = details.map(|details| details.field_violations).unwrap_or_default();
+        let named = violations.iter().find_map(|violation| {
+            let rest = message.strip_prefix(&violation.field)?;
+            rest.starts_with(' ').then(|| format!("{}{rest}", fields::name(&violation.field)))
+        });
+        named.unwrap_or_else(|| message.to_owned())
     }
 
     fn reason(&self) -> String {
@@ -105,7 +128,10 @@ impl CliError {
             // The reader of a pipe has seen enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
             Self::Cancelled => Exit::Cancelled,
-            Self::NoSuch { .. }
+            Self::Declined(_)
+            | Self::NoData { .. }
+            | Self::None { .. }
+            | Self::NoSuch { .. }
             | Self::Ambiguous { .. }
             | Self::NoBundle(_)
             | Self::Store { .. }
@@ -124,6 +150,11 @@ impl CliError {
     /// Returns what to do, where the message does not say it.
     pub fn remedy(&self) -> Option<String> {
         match self {
+            Self::NoData { .. } => Some(
+                "if it lies elsewhere, name it with --data-dir; to begin here, `satchel import PATH` brings an export in, or \
+                 `satchel serve` waits for one"
+                    .to_owned(),
+            ),
             Self::NoSuch { kind, .. } => Some(format!("`satchel {}` shows them", list_command(kind))),
             Self::Ambiguous { .. } => Some("give more characters".to_owned()),
             Self::Refused(refusal) => remedy_of(refusal),
@@ -140,6 +171,8 @@ impl CliError {
             }
             Self::Store { .. } => Some("`satchel doctor` says more".to_owned()),
             Self::Usage(_)
+            | Self::Declined(_)
+            | Self::None { .. }
             | Self::Config(_)
             | Self::File { .. }
             | Self::Output(_)
@@ -148,28 +181,113 @@ impl CliError {
         }
     }
 
+    /// Returns what names the error for programs: a reason of `proto/README.md` where the daemon refused, else one of this
+    /// command's own.
+    pub fn reason(&self) -> String {
+        let own = match self {
+            Self::Usage(_) => "USAGE",
+            Self::Declined(_) => "DECLINED",
+            Self::NoData { .. } => "DATA_DIR_MISSING",
+            Self::NoSuch { kind, .. } | Self::None { kind } => {
+                return format!("{}_NOT_FOUND", kind.to_uppercase());
+            }
+            Self::Ambiguous { .. } => "ID_AMBIGUOUS",
+            Self::Refused(refusal) => match refusal.reason() {
+                reason if reason.is_empty() => "REFUSED",
+                reason => return reason,
+            },
+            Self::Unreachable { .. } => "DAEMON_UNREACHABLE",
+            Self::Store { source, .. } if locked(source.as_ref()) => "DATA_DIR_IN_USE",
+            Self::Store { source, .. } if closed(source.as_ref()) => "DATA_DIR_CLOSED",
+            Self::Store { .. } => "DATA_DIR_UNUSABLE",
+            Self::Config(_) => "CONFIG_INVALID",
+            Self::File { .. } => "FILE_REFUSED",
+            Self::NoBundle(_) => "BUNDLE_UNREADABLE",
+            Self::Output(_) => "OUTPUT_REFUSED",
+            Self::Step { .. } => "FAILED",
+            Self::Cancelled => "CANCELLED",
+        };
+        own.to_owned()
+    }
+
+    /// The messages of the causes, the nearest first; one that a message repeats is left out.
+    fn causes(&self) -> Vec<String> {
+        let mut told = vec![self.to_string()];
+        let mut next = self.source();
+        while let Some(cause) = next {
+            let text = cause.to_string();
+            // A transparent error repeats its cause.
+            if !told.contains(&text) {
+                told.push(text);
+            }
+            next = cause.source();
+        }
+        told.split_off(1)
+    }
+
+    /// Returns the error as the one JSON document that `--json` writes to stderr. Empty when there is nothing to tell.
+    pub fn report_json(&self) -> String {
+        if self.exit() == Exit::Done {
+            return String::new();
+        }
+        let (reason, message) = (self.reason(), self.to_string());
+        ErrorDocument::text(&reason, &message, &self.causes(), self.remedy().as_deref(), self.exit())
+    }
+
     /// Returns the lines for stderr: the error, its causes, what to do. Empty when there is nothing to tell.
     pub fn report(&self) -> String {
         if self.exit() == Exit::Done {
             return String::new();
         }
         let mut lines = format!("error: {}\n", shown(&self.to_string()));
-        let mut said = vec![self.to_string()];
-        let mut next = self.source();
-        while let Some(cause) = next {
-            let text = cause.to_string();
-            // A transparent error repeats its cause.
-            if !said.contains(&text) {
-                text::append(&mut lines, format_args!("  because: {}\n", shown(&text)));
-                said.push(text);
-            }
-            next = cause.source();
+        for cause in self.causes() {
+            text::append(&mut lines, format_args!("  because: {}\n", shown(&cause)));
         }
         if let Some(remedy) = self.remedy() {
             text::append(&mut lines, format_args!("  try: {}\n", shown(&remedy)));
         }
         lines
     }
+}
+
+/// What `--json` prints of an error.
+#[derive(Debug, Serialize)]
+pub(super) struct ErrorDocument<'a> {
+    error: ErrorFields<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct ErrorFields<'a> {
+    /// `UPPER_SNAKE_CASE`, stable.
+    reason: &'a str,
+    message: &'a str,
+    causes: &'a [String],
+    remedy: Option<&'a str>,
+    exit_code: u8,
+}
+
+impl<'a> ErrorDocument<'a> {
+    /// Returns the document with its line end.
+    pub(super) fn text(
+        reason: &'a str,
+        message: &'a str,
+        causes: &'a [String],
+        remedy: Option<&'a str>,
+        exit: Exit,
+    ) -> String {
+        let error = ErrorFields { reason, message, causes, remedy, exit_code: exit.code() };
+        let text = serde_json::to_string_pretty(&Self { error });
+        // Texts and a number always become JSON.
+        let mut text = out::harmless(&text.unwrap_or_default());
+        text.push('\n');
+        text
+    }
+}
+
+/// Returns the JSON document of a command line that does not read; `message` is what the parser says.
+pub fn usage_json(message: &str) -> String {
+    let message = message.trim().strip_prefix("error: ").unwrap_or(message.trim());
+    ErrorDocument::text("USAGE", message, &[], None, Exit::Usage)
 }
 
 /// Whether it is closed, and says itself what opens it.
@@ -226,7 +344,7 @@ fn exit_of(code: Code) -> Exit {
 /// What to do about the reasons of `proto/README.md`.
 fn remedy_of(refusal: &Refusal) -> Option<String> {
     let remedy = match refusal.reason().as_str() {
-        "FIELD_INVALID" => return fields(&refusal.0),
+        "FIELD_INVALID" => return field_lines(&refusal.0),
         "PAGE_TOKEN_INVALID" => "run the command again",
         "MEMORY_NOT_FOUND" => "`satchel memories list --status all` shows them",
         "RELATION_NOT_FOUND" => "`satchel relations list` shows them",
@@ -258,11 +376,12 @@ fn remedy_of(refusal: &Refusal) -> Option<String> {
     Some(remedy.to_owned())
 }
 
-fn fields(status: &Status) -> Option<String> {
+fn field_lines(status: &Status) -> Option<String> {
     let bad = status.get_details_bad_request()?;
     let named = bad.field_violations.iter().filter(|violation| !status.message().contains(&violation.field));
-    let lines: Vec<String> =
-        named.map(|violation| format!("{}: {}", violation.field, violation.description)).collect();
+    let lines: Vec<String> = named
+        .map(|violation| format!("{}: {}", fields::name(&violation.field), violation.description))
+        .collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
@@ -317,9 +436,38 @@ mod tests {
             Status::with_error_details(Code::InvalidArgument, "a field is wrong", details).into();
         assert_eq!(
             error.report(),
-            "error: a field is wrong\n  try: provider: no importer reads exports of \"x\"\n"
+            "error: a field is wrong\n  try: --provider: no importer reads exports of \"x\"\n"
         );
         assert_eq!(error.exit(), Exit::Usage);
+    }
+
+    #[test]
+    fn a_refusal_calls_a_field_as_people_type_it() {
+        let mut details =
+            ErrorDetails::with_error_info("FIELD_INVALID", "satchel.local", std::collections::HashMap::new());
+        details.add_bad_request_violation("age_recipients", "cannot be used: \"x\" is no recipient");
+        let message = "age_recipients cannot be used: \"x\" is no recipient";
+        let error: CliError = Status::with_error_details(Code::InvalidArgument, message, details).into();
+        assert_eq!(error.report(), "error: --encrypt-to cannot be used: \"x\" is no recipient\n");
+    }
+
+    #[test]
+    fn an_error_is_a_json_document_with_its_reason() {
+        let error = refused(Code::NotFound, "MEMORY_NOT_FOUND", "there is no memory \"\u{9b}\"");
+        let text = error.report_json();
+        assert!(!text.contains('\u{9b}') && text.ends_with("}\n"), "{text}");
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        assert_eq!(
+            document.pointer("/error/reason").and_then(serde_json::Value::as_str),
+            Some("MEMORY_NOT_FOUND")
+        );
+        assert_eq!(document.pointer("/error/exit_code").and_then(serde_json::Value::as_u64), Some(4));
+        let missing = CliError::NoData { dir: "/nowhere".into() };
+        assert_eq!((missing.exit(), missing.reason().as_str()), (Exit::Failed, "DATA_DIR_MISSING"));
+        assert!(missing.report().contains("/nowhere") && missing.report().contains("--data-dir"));
+        let closed = CliError::Output(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!(closed.report_json(), "");
+        assert!(usage_json("error: unexpected argument '--x'\n").contains("\"reason\": \"USAGE\""));
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(crate) async fn create(
     };
     let kind = if args.incremental { ExportType::Incremental } else { ExportType::Full };
     let base_export_id = match &args.base {
-        Some(given) => resolve(link, given).await?,
+        Some(given) => resolve(link, unless_last(given)).await?,
         None => String::new(),
     };
     let request = CreateExportRequest {
@@ -72,17 +72,19 @@ pub(crate) async fn create(
     }
     let text = written(&export, &context.calendar, context.out.look);
     context.out.print(&text)?;
+    context.out.note(&hint(&export));
     Ok(Exit::Done)
 }
 
 /// Which memories and conversations; none: all.
 fn filter(select: &ExportSelect, calendar: &Calendar) -> Result<Option<MemoryFilter>, CliError> {
-    let ExportSelect { types, tags, platforms, since, until } = select;
+    let ExportSelect { types, tags, platforms, since, until, created_since, created_until } = select;
     let filter = MemoryFilter {
         types: types.iter().map(|word| word.to_wire().into()).collect(),
         platforms: platforms.clone(),
         tags_all: tags.clone(),
         updated: calendar.range(since.as_deref(), until.as_deref())?,
+        created: calendar.created(created_since.as_deref(), created_until.as_deref())?,
         ..MemoryFilter::default()
     };
     Ok((filter != MemoryFilter::default()).then_some(filter))
@@ -121,7 +123,7 @@ fn stage(progress: &ExportProgress) -> String {
 pub(crate) async fn run(context: &mut Context, link: &Link, command: &Exports) -> Result<Exit, CliError> {
     match command {
         Exports::List(paging) => list(context, link, *paging).await,
-        Exports::Show(id) => show(context, link, &id.id).await,
+        Exports::Show(id) => show(context, link, id.given()).await,
     }
 }
 
@@ -147,7 +149,7 @@ async fn fetch(link: &Link, page_size: i32, page_token: String) -> Result<Page<E
     Ok(Page { rows: answer.exports, next: answer.next_page_token })
 }
 
-async fn show(context: &mut Context, link: &Link, given: &str) -> Result<Exit, CliError> {
+async fn show(context: &mut Context, link: &Link, given: Option<&str>) -> Result<Exit, CliError> {
     let id = resolve(link, given).await?;
     let export =
         link.exports().get_export(GetExportRequest { id }).await?.into_inner().export.unwrap_or_default();
@@ -159,12 +161,22 @@ async fn show(context: &mut Context, link: &Link, given: &str) -> Result<Exit, C
     Ok(Exit::Done)
 }
 
-async fn resolve(link: &Link, given: &str) -> Result<String, CliError> {
+/// The id that `given` means; none: that of the newest export.
+async fn resolve(link: &Link, given: Option<&str>) -> Result<String, CliError> {
+    let Some(given) = given else {
+        let newest = fetch(link, 1, String::new()).await?.rows.into_iter().next();
+        return newest.map(|export| export.id).ok_or(CliError::None { kind: "export" });
+    };
     page::resolve("export", given, async |size, token| {
         let page = fetch(link, size, token).await?;
         Ok(Page { rows: page.rows.into_iter().map(|export| export.id).collect(), next: page.next })
     })
     .await
+}
+
+/// What an option names; none: the newest.
+pub(super) fn unless_last(given: &str) -> Option<&str> {
+    (given != "last").then_some(given)
 }
 
 /// What was done otherwise than asked, and what the export does not say.
@@ -254,16 +266,16 @@ fn written(export: &Export, calendar: &Calendar, look: Look) -> String {
         text::count(export.conversations, "conversation", "conversations")
     );
     let mark = look.paint(Paint::Good, "✓");
-    let hint = if signed(export) {
+    format!("{mark} exported {what}\n\n{}", facts(export, calendar).render(look))
+}
+
+/// How it is checked.
+fn hint(export: &Export) -> String {
+    if signed(export) {
         format!("`satchel verify {}` checks it, on any machine", quoted(&text::one_line(&export.path)))
     } else {
         "nothing in it is signed; a bundle that anyone can check is `--format pam`".to_owned()
-    };
-    format!(
-        "{mark} exported {what}\n\n{}\n{}\n",
-        facts(export, calendar).render(look),
-        look.paint(Paint::Dim, &hint)
-    )
+    }
 }
 
 /// Whether the format has a signature: PAM.
@@ -319,10 +331,9 @@ relations      2
 revision       57
 checksum       sha256:00
 signed by      z6Mkabc
-
-`satchel verify '/home/ana/my backup.zip'` checks it, on any machine
 ";
         assert_eq!(written(&export(), &time::fixed(), Look::plain(80)), expected);
+        assert_eq!(hint(&export()), "`satchel verify '/home/ana/my backup.zip'` checks it, on any machine");
     }
 
     #[test]
@@ -334,10 +345,8 @@ signed by      z6Mkabc
             ..export()
         };
         let shown = written(&view, &time::fixed(), Look::plain(80));
-        assert!(
-            shown.contains("format         memu\n") && shown.contains("nothing in it is signed"),
-            "{shown}"
-        );
+        assert!(shown.contains("format         memu\n"), "{shown}");
+        assert!(hint(&view).contains("nothing in it is signed"));
         assert!(!["verify", "checksum", "signed by"].iter().any(|word| shown.contains(word)), "{shown}");
     }
 

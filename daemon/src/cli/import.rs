@@ -115,6 +115,9 @@ fn report(context: &mut Context, job: &ImportJob, first: bool) -> Result<(), Cli
         let text = receipt::render(import, &context.calendar, context.out.look);
         let gap = if first && at == 0 { "" } else { "\n" };
         context.out.print(&format!("{gap}{text}"))?;
+        if let Some(hint) = receipt::hint(import) {
+            context.out.note(&format!("  {hint}"));
+        }
     }
     Ok(())
 }

@@ -31,9 +31,9 @@ use undo::Way;
 pub(crate) async fn run(context: &mut Context, link: &Link, command: &Imports) -> Result<Exit, CliError> {
     match command {
         Imports::List(paging) => list(context, link, *paging).await,
-        Imports::Show(id) => show(context, link, &id.id).await,
-        Imports::Issues { id, paging } => issues(context, link, &id.id, *paging).await,
-        Imports::Cancel(id) => cancel(context, link, &id.id).await,
+        Imports::Show(id) => show(context, link, id.given()).await,
+        Imports::Issues { id, paging } => issues(context, link, id.given(), *paging).await,
+        Imports::Cancel(id) => cancel(context, link, id.given()).await,
         Imports::Undo(args) => undo::run(context, link, args, Way::Undo).await,
         Imports::Redo(args) => undo::run(context, link, args, Way::Redo).await,
     }
@@ -60,7 +60,12 @@ async fn fetch(link: &Link, page_size: i32, page_token: String) -> Result<Page<I
     Ok(Page { rows: answer.imports, next: answer.next_page_token })
 }
 
-async fn resolve(link: &Link, given: &str) -> Result<String, CliError> {
+/// The id that `given` means; none: that of the newest import.
+async fn resolve(link: &Link, given: Option<&str>) -> Result<String, CliError> {
+    let Some(given) = given else {
+        let newest = fetch(link, 1, String::new()).await?.rows.into_iter().next();
+        return newest.map(|import| import.id).ok_or(CliError::None { kind: "import" });
+    };
     page::resolve("import", given, async |size, token| {
         let page = fetch(link, size, token).await?;
         Ok(Page { rows: page.rows.into_iter().map(|import| import.id).collect(), next: page.next })
@@ -68,19 +73,27 @@ async fn resolve(link: &Link, given: &str) -> Result<String, CliError> {
     .await
 }
 
-async fn show(context: &mut Context, link: &Link, given: &str) -> Result<Exit, CliError> {
+async fn show(context: &mut Context, link: &Link, given: Option<&str>) -> Result<Exit, CliError> {
     let id = resolve(link, given).await?;
     let import =
         link.imports().get_import(GetImportRequest { id }).await?.into_inner().import.unwrap_or_default();
     if context.out.json {
         context.out.json(&json::import::One { import: json::import::Import::new(&import) })?;
     } else {
-        context.out.print(&receipt::render(&import, &context.calendar, context.out.look))?;
+        context.out.page(&receipt::render(&import, &context.calendar, context.out.look))?;
+        if let Some(hint) = receipt::hint(&import) {
+            context.out.note(&format!("  {hint}"));
+        }
     }
     Ok(Exit::Done)
 }
 
-async fn issues(context: &mut Context, link: &Link, given: &str, paging: Paging) -> Result<Exit, CliError> {
+async fn issues(
+    context: &mut Context,
+    link: &Link,
+    given: Option<&str>,
+    paging: Paging,
+) -> Result<Exit, CliError> {
     let id = resolve(link, given).await?;
     let listing = page::collect(paging.want(), async |page_size, page_token| {
         let request = ListImportIssuesRequest { id: id.clone(), page_size, page_token, kinds: Vec::new() };
@@ -101,7 +114,7 @@ async fn issues(context: &mut Context, link: &Link, given: &str, paging: Paging)
     Ok(Exit::Done)
 }
 
-async fn cancel(context: &mut Context, link: &Link, given: &str) -> Result<Exit, CliError> {
+async fn cancel(context: &mut Context, link: &Link, given: Option<&str>) -> Result<Exit, CliError> {
     let id = resolve(link, given).await?;
     let job =
         link.imports().cancel_import(CancelImportRequest { id }).await?.into_inner().job.unwrap_or_default();
@@ -139,7 +152,7 @@ fn table(imports: &[Import], calendar: &Calendar) -> Table {
         let skipped: u64 = skipped.into_iter().flatten().map(|counts| counts.skipped).sum();
         table.row([
             Cell::painted(&ids.of(&import.id), Paint::Id),
-            Cell::new(&import.source),
+            Cell::new(&receipt::called(import)),
             Cell::new(&import.provider),
             status(import),
             Cell::new(&conversations),

@@ -252,7 +252,7 @@ pub(super) fn phrase(unlock: &Unlock) -> Result<Secret, CliError> {
 
 fn refused(error: VaultError) -> CliError {
     match error {
-        VaultError::Encrypted | VaultError::Plain => CliError::Usage(error.to_string()),
+        VaultError::Encrypted | VaultError::Plain => CliError::Declined(error.to_string()),
         error => CliError::Step { what: "the command was not carried out".to_owned(), source: error.into() },
     }
 }

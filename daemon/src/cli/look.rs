@@ -12,6 +12,8 @@ const MIN_COLUMNS: usize = 20;
 pub(crate) struct Look {
     /// Columns of the terminal; none: a file or a pipe, where nothing is cut.
     pub columns: Option<usize>,
+    /// Rows of the terminal; none where that is not known.
+    pub rows: Option<usize>,
     pub color: bool,
 }
 
@@ -37,7 +39,8 @@ impl Look {
             ColorWhen::Never => false,
             ColorWhen::Auto => terminal && !no_color,
         };
-        Self { columns: terminal.then(|| textwrap::termwidth().max(MIN_COLUMNS)), color }
+        let rows = terminal.then(rows).flatten();
+        Self { columns: terminal.then(|| textwrap::termwidth().max(MIN_COLUMNS)), rows, color }
     }
 
     /// Columns of running text.
@@ -52,6 +55,12 @@ impl Look {
         };
         format!("\x1b[{on}m{text}\x1b[{off}m")
     }
+}
+
+/// How many rows the terminal of stdout has.
+fn rows() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    (size.ws_row > 0).then_some(size.ws_row.into())
 }
 
 /// The codes that turn a paint on and off, in the 16 colours that every theme sets.
@@ -73,7 +82,7 @@ fn codes(paint: Paint) -> Option<(&'static str, &'static str)> {
 impl Look {
     /// A terminal of `columns` without colours, for tests.
     pub(crate) fn plain(columns: usize) -> Self {
-        Self { columns: Some(columns), color: false }
+        Self { columns: Some(columns), rows: None, color: false }
     }
 }
 
@@ -93,7 +102,7 @@ mod tests {
 
     #[test]
     fn what_is_painted_is_turned_off_again() {
-        let look = Look { columns: None, color: true };
+        let look = Look { columns: None, rows: None, color: true };
         assert_eq!(look.paint(Paint::Bad, "no"), "\x1b[31mno\x1b[39m");
         assert_eq!(look.paint(Paint::Plain, "no"), "no");
         assert_eq!(look.paint(Paint::Bad, ""), "");

@@ -5,8 +5,8 @@ mod fields;
 mod render;
 
 use satchel_proto::v1::{
-    GetMemoryRequest, ListMemoriesRequest, ListMemoryVersionsRequest, Memory, MemoryFilter, MemoryOrder,
-    MemoryStatus, MemoryView, StoreHeader,
+    GetMemoryRequest, ListMemoriesRequest, ListMemoryIdsRequest, ListMemoryVersionsRequest, MemoryFilter,
+    MemoryOrder, MemoryView, StoreHeader,
 };
 
 use super::{
@@ -15,8 +15,9 @@ use super::{
     conversations,
     error::CliError,
     exit::Exit,
-    json,
+    exports, json,
     link::Link,
+    nothing,
     page::{self, Page},
 };
 
@@ -62,7 +63,8 @@ async fn list(
         return Ok(Exit::Done);
     }
     if listing.rows.is_empty() {
-        context.out.note("no memory fits; `satchel memories list --status all` shows every one, `satchel import` brings more");
+        let why = nothing::memories(link, select).await?;
+        context.out.note(&why);
     } else {
         let states = filter.statuses.len() > 1;
         context
@@ -75,7 +77,7 @@ async fn list(
 
 async fn filter(context: &Context, link: &Link, select: &MemorySelect) -> Result<MemoryFilter, CliError> {
     let conversation_id = match &select.conversation {
-        Some(given) => conversations::resolve(link, given).await?,
+        Some(given) => conversations::named(link, exports::unless_last(given)).await?,
         None => String::new(),
     };
     Ok(MemoryFilter {
@@ -88,6 +90,9 @@ async fn filter(context: &Context, link: &Link, select: &MemorySelect) -> Result
         updated: context.calendar.range(select.since.as_deref(), select.until.as_deref())?,
         valid_at: select.valid.then(|| context.calendar.now_on_the_wire()),
         expired_at: select.expired.then(|| context.calendar.now_on_the_wire()),
+        created: context
+            .calendar
+            .created(select.created_since.as_deref(), select.created_until.as_deref())?,
         ..MemoryFilter::default()
     })
 }
@@ -99,7 +104,10 @@ async fn show(context: &mut Context, link: &Link, given: &str) -> Result<Exit, C
     if context.out.json {
         context.out.json(&json::memory::One::new(&memory))?;
     } else {
-        context.out.print(&render::one(&memory, &context.calendar, context.out.look))?;
+        context.out.page(&render::one(&memory, &context.calendar, context.out.look))?;
+        if let Some(hint) = render::hint(&memory) {
+            context.out.note(&hint);
+        }
     }
     Ok(Exit::Done)
 }
@@ -118,31 +126,17 @@ async fn history(context: &mut Context, link: &Link, given: &str, paging: Paging
         context.out.json(&json::memory::History { id: &id, versions, more: listing.left.more() })?;
         return Ok(Exit::Done);
     }
-    context.out.print(&render::history(&listing.rows, &context.calendar, context.out.look))?;
+    context.out.page(&render::history(&listing.rows, &context.calendar, context.out.look))?;
     context.hint(listing.left);
     Ok(Exit::Done)
 }
 
-/// The id that `given` means, whatever the memory's status.
+/// The id that `given` means, whatever the memory's status, also of one that is in no list any more.
 pub(super) async fn resolve(link: &Link, given: &str) -> Result<String, CliError> {
-    let statuses = [
-        MemoryStatus::Active,
-        MemoryStatus::Superseded,
-        MemoryStatus::Deprecated,
-        MemoryStatus::Retracted,
-        MemoryStatus::Archived,
-    ];
-    let filter = MemoryFilter { statuses: statuses.map(Into::into).into(), ..MemoryFilter::default() };
     page::resolve("memory", given, async |page_size, page_token| {
-        let (filter, order, view) =
-            (Some(filter.clone()), MemoryOrder::IdAsc.into(), MemoryView::Basic.into());
-        let request = ListMemoriesRequest { page_size, page_token, filter, order, view };
-        let answer = link.memories().list_memories(request).await?.into_inner();
-        Ok(Page { rows: ids(answer.memories), next: answer.next_page_token })
+        let request = ListMemoryIdsRequest { prefix: given.to_owned(), page_size, page_token };
+        let answer = link.memories().list_memory_ids(request).await?.into_inner();
+        Ok(Page { rows: answer.ids.into_iter().map(|id| id.id).collect(), next: answer.next_page_token })
     })
     .await
-}
-
-fn ids(memories: Vec<Memory>) -> Vec<String> {
-    memories.into_iter().map(|memory| memory.id).collect()
 }

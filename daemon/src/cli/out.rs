@@ -9,9 +9,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use super::{
+    Environment,
     args::Global,
     error::CliError,
     look::{Look, Paint},
+    pager::Pager,
     text,
 };
 
@@ -27,13 +29,17 @@ pub(crate) struct Out {
     pub quiet: bool,
     /// Stderr is a terminal, so that bars can be drawn.
     pub bars: bool,
+    /// What shows a long result.
+    pager: Pager,
     results: Box<dyn Write + Send>,
     notes: Box<dyn Write + Send>,
 }
 
 impl Out {
     /// Takes the outputs of the process.
-    pub(crate) fn of_process(global: &Global, no_color: bool) -> Self {
+    pub(crate) fn of_process(global: &Global, environment: &Environment) -> Self {
+        let Environment { no_color, pager, less, .. } = environment;
+        let no_color = *no_color;
         let bars = io::stderr().is_terminal();
         Self {
             look: Look::of(global.color, io::stdout().is_terminal(), no_color),
@@ -41,6 +47,7 @@ impl Out {
             json: global.json,
             quiet: global.quiet,
             bars,
+            pager: Pager::of_process(global.no_pager || global.json, pager.as_deref(), less.as_deref()),
             results: Box::new(io::BufWriter::new(io::stdout())),
             notes: Box::new(io::stderr()),
         }
@@ -49,6 +56,16 @@ impl Out {
     /// Prints a result that ends its own lines.
     pub(crate) fn print(&mut self, text: &str) -> Result<(), CliError> {
         self.results.write_all(text.as_bytes()).and_then(|()| self.results.flush()).map_err(CliError::Output)
+    }
+
+    /// Prints a result that may be long: through a pager where there is one and it does not fit the screen.
+    pub(crate) fn page(&mut self, text: &str) -> Result<(), CliError> {
+        let lines = text.lines().count();
+        let fits = self.look.rows.is_some_and(|rows| lines < rows);
+        if !fits && self.pager.show(text).map_err(CliError::Output)? {
+            return Ok(());
+        }
+        self.print(text)
     }
 
     /// Prints a result as the one JSON document.
@@ -88,7 +105,7 @@ impl Out {
 
 /// Writes what could steer a terminal as JSON escapes. Such characters can only stand inside strings, so the document
 /// means the same.
-fn harmless(json: &str) -> String {
+pub(super) fn harmless(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut units = [0; 2];
     for c in json.chars() {
@@ -145,6 +162,7 @@ pub(crate) mod memory {
                 json,
                 quiet: false,
                 bars: false,
+                pager: Pager::None,
                 results: Box::new(results.clone()),
                 notes: Box::new(notes.clone()),
             };

@@ -5,7 +5,7 @@ use super::error::CliError;
 /// Rows of a page when many are wanted; the most that the daemon gives.
 const BIG_PAGE: usize = 1_000;
 /// Characters of a shortened id at least; fewer are more often a slip than a choice.
-pub(crate) const MIN_PREFIX: usize = 4;
+const MIN_PREFIX: usize = 4;
 /// Candidates that an ambiguous id names.
 const CANDIDATES: usize = 5;
 
@@ -86,7 +86,7 @@ fn size(rows: usize) -> i32 {
     i32::try_from(rows.min(BIG_PAGE)).unwrap_or(i32::MAX)
 }
 
-/// Returns the id that `given` means: itself when it is a whole one, else the only one that starts with it.
+/// Returns the id that `given` means: itself when it is a whole one, however short, else the only one that starts with it.
 ///
 /// # Errors
 /// A beginning that is too short, fits none or fits several; or as `fetch`, which gets a page size and a token and gives
@@ -99,12 +99,6 @@ pub(crate) async fn resolve(
     if let Ok(whole) = uuid::Uuid::try_parse(given) {
         return Ok(whole.to_string());
     }
-    if given.chars().count() < MIN_PREFIX {
-        let problem = format!(
-            "{given:?} is too short to tell one {kind}; give {MIN_PREFIX} characters of its id or more"
-        );
-        return Err(CliError::Usage(problem));
-    }
     let (mut fitting, mut token) = (Vec::new(), String::new());
     loop {
         let page = fetch(size(BIG_PAGE), token).await?;
@@ -116,6 +110,20 @@ pub(crate) async fn resolve(
         if token.is_empty() {
             break;
         }
+    }
+    pick_long(kind, given, fitting)
+}
+
+/// Returns the only id that `given` is the beginning of.
+///
+/// # Errors
+/// As [`pick`], and when `given` is shorter than [`MIN_PREFIX`]: no whole id is it.
+pub(crate) fn pick_long(kind: &'static str, given: &str, fitting: Vec<String>) -> Result<String, CliError> {
+    if given.chars().count() < MIN_PREFIX {
+        let problem = format!(
+            "no {kind} has the id {given:?}, and it is too short for the beginning of one; give {MIN_PREFIX} characters or more"
+        );
+        return Err(CliError::Usage(problem));
     }
     pick(kind, given, fitting)
 }
@@ -205,5 +213,10 @@ mod tests {
         assert_eq!(error.to_string(), "\"3f2a\" fits more than one memory: 3f2a77aa-y, 3f2a91bc-x");
         assert!(matches!(resolve("memory", "ffff", ids(IDS)).await, Err(CliError::NoSuch { .. })));
         assert!(matches!(resolve("memory", "3f2", ids(IDS)).await, Err(CliError::Usage(_))));
+        assert_eq!(
+            resolve("memory", "m1", ids(&["m1", "m10"])).await.unwrap(),
+            "m1",
+            "a whole id may be short"
+        );
     }
 }

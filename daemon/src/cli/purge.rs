@@ -9,14 +9,24 @@ use std::{
     path::Path,
 };
 
-use satchel_store::{CheckProgress, ConversationQuery, MemoryQuery, Seal, Store, StoreError};
+use satchel_proto::v1::{GetPurgePlanRequest, get_purge_plan_request::Target as Named};
+use satchel_store::{CheckProgress, Seal, Store, StoreError};
 
+use self::render::Outlook;
 use super::{
-    Context, args::PurgeArgs, error::CliError, exit::Exit, exports::quoted, link::Place, page, steps::Steps,
+    Context,
+    args::PurgeArgs,
+    error::CliError,
+    exit::Exit,
+    exports::quoted,
+    link::{Link, Place},
+    page,
+    steps::Steps,
 };
 use crate::{
     clock::{Clock as _, SystemClock},
     config::Config,
+    connect::connect,
     ingest::{
         IngestError,
         purge::{self, Plan, Target},
@@ -26,8 +36,6 @@ use crate::{
 
 /// Longest line that is read as an answer.
 const LONGEST_ANSWER: u64 = 4 << 10;
-/// Records that are looked through at once for one whose id begins so.
-const PAGE: usize = 500;
 
 /// What is erased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,12 +70,15 @@ pub(super) async fn run(context: &mut Context, kind: Kind, args: &PurgeArgs) -> 
         return Err(CliError::Usage(problem.to_owned()));
     };
     let given = args.id.id.clone();
+    if args.dry_run && connect(&config.data_dir).await.is_ok() {
+        return ask(context, kind, &given).await;
+    }
     let (store, seal, plan) = off_thread({
         let config = config.clone();
         move || look(&config, kind, &given)
     })
     .await?;
-    render::plan(context, kind.word(), &plan, args.dry_run)?;
+    render::plan(context, kind.word(), &Outlook::from(&plan), args.dry_run)?;
     let beside = nothing_beside(&config.data_dir, "erased");
     if args.dry_run {
         store.close().map_err(failed)?;
@@ -96,7 +107,24 @@ pub(super) async fn run(context: &mut Context, kind: Kind, args: &PurgeArgs) -> 
         return Err(refused);
     }
     let attachments = erase(context, &config, (store, seal), plan.clone()).await?;
-    render::done(context, &plan, attachments)?;
+    render::done(context, &Outlook::from(&plan), attachments)?;
+    Ok(Exit::Done)
+}
+
+/// Lets the daemon say what would go: to look, nobody has to stop it.
+async fn ask(context: &mut Context, kind: Kind, given: &str) -> Result<Exit, CliError> {
+    let place = context.place.clone();
+    let link = Link::open(&place, &mut context.out).await?;
+    let (target, keep_memories) = match kind {
+        Kind::Memory => (Named::MemoryId(super::memories::resolve(&link, given).await?), false),
+        Kind::Conversation { keep_memories } => {
+            (Named::ConversationId(super::conversations::resolve(&link, given).await?), keep_memories)
+        }
+    };
+    let request = GetPurgePlanRequest { target: Some(target), keep_memories };
+    let answer = link.admin().get_purge_plan(request).await?.into_inner();
+    render::plan(context, kind.word(), &Outlook::from(answer), true)?;
+    link.close(&place).await?;
     Ok(Exit::Done)
 }
 
@@ -143,14 +171,11 @@ fn look(config: &Config, kind: Kind, given: &str) -> Result<(Store, Option<Seal>
     let dir = &config.data_dir;
     let open =
         |source: Box<dyn std::error::Error + Send + Sync>| CliError::Store { dir: dir.clone(), source };
-    if !satchel_store::has_journal(dir) {
-        return Err(CliError::Usage(format!("there is nothing in {} to erase", dir.display())));
-    }
     let options = vault::open_options(config).map_err(|error| open(error.into()))?;
     let seal = options.seal.clone();
     let mut opened = || Store::open(dir, options.clone(), &mut |_| {});
     let store = opened().map_err(|error| match error {
-        StoreError::Locked { pid, .. } => CliError::Usage(format!(
+        StoreError::Locked { pid, .. } => CliError::Declined(format!(
             "process {pid} has the data directory {}; everything in it is written anew, so stop the daemon first \
              (`systemctl --user stop satchel`, or end `satchel serve`), then try again",
             dir.display()
@@ -162,7 +187,7 @@ fn look(config: &Config, kind: Kind, given: &str) -> Result<(Store, Option<Seal>
     let id = resolve(&store, kind, given)?;
     let plan = purge::planned(&store, &kind.target(id.clone()), SystemClock.now_micros());
     let Some(plan) = plan.map_err(|error| open(error.into()))? else {
-        return Err(CliError::Usage(format!("{} {id} has nothing left to erase", kind.word())));
+        return Err(CliError::Declined(format!("{} {id} has nothing left to erase", kind.word())));
     };
     purge::ready(dir, seal.as_ref(), std::slice::from_ref(&plan.record)).map_err(failed)?;
     Ok((store, seal, plan))
@@ -177,29 +202,12 @@ fn resolve(store: &Store, kind: Kind, given: &str) -> Result<String, CliError> {
     if known {
         return Ok(given.to_owned());
     }
-    if given.chars().count() < page::MIN_PREFIX {
-        return Err(CliError::NoSuch { kind: kind.word(), given: given.to_owned() });
-    }
-    let (mut fitting, mut after, at) = (Vec::new(), None, store.revision());
-    loop {
-        let (ids, next) = match kind {
-            Kind::Memory => {
-                let page =
-                    store.memories(&MemoryQuery::default(), after.as_ref(), PAGE, at).map_err(failed)?;
-                (page.items.into_iter().map(|record| record.memory.id).collect::<Vec<_>>(), page.next)
-            }
-            Kind::Conversation { .. } => {
-                let query = ConversationQuery::default();
-                let page = store.conversations(&query, after.as_ref(), PAGE, at).map_err(failed)?;
-                (page.items.into_iter().map(|summary| summary.id).collect(), page.next)
-            }
-        };
-        fitting.extend(ids.into_iter().filter(|id| page::starts_with(id, given)));
-        after = next;
-        if after.is_none() {
-            return page::pick(kind.word(), given, fitting);
-        }
-    }
+    let at = store.revision();
+    let fitting = match kind {
+        Kind::Memory => store.memory_ids(given, at),
+        Kind::Conversation { .. } => store.conversation_ids(given, at),
+    };
+    page::pick_long(kind.word(), given, fitting.map_err(failed)?)
 }
 
 /// The id that has to be typed: that of what was named, which stands first.

@@ -56,12 +56,6 @@ pub(crate) async fn run(context: &mut Context, args: RebuildArgs) -> Result<Exit
         return Err(CliError::Usage("rebuild works here; leave --server and SATCHEL_SERVER out".to_owned()));
     };
     let dir = config.data_dir.clone();
-    if !satchel_store::has_journal(&dir) {
-        return Err(CliError::Usage(format!(
-            "there is no journal in {}; nothing to build from",
-            dir.display()
-        )));
-    }
     let failed = |source: StoreError| CliError::Store { dir: config.data_dir.clone(), source: source.into() };
     if args.put_back {
         return put_back(context, &dir);

@@ -105,7 +105,7 @@ fn list(context: &mut Context, relations: &[Relation], left: page::Left) -> Resu
                 Cell::painted(&text::short_id(&relation.from_id), Paint::Id),
                 Cell::new(&words::relation_type(relation.r#type)),
                 Cell::painted(&text::short_id(&relation.to_id), Paint::Id),
-                Cell::painted(&context.calendar.short(relation.created_at.as_ref()), Paint::Dim),
+                Cell::painted(&context.calendar.short_or_unknown(relation.created_at.as_ref()), Paint::Dim),
             ]);
         }
         context.out.print(&table.render(context.out.look))?;

@@ -23,19 +23,27 @@ use super::{
 /// As the daemon refuses.
 pub(crate) async fn run(context: &mut Context, link: &Link, command: &Sources) -> Result<Exit, CliError> {
     match command {
-        Sources::List => list(context, link).await,
+        Sources::List { unrecognised } => list(context, link, *unrecognised).await,
         Sources::Add(folder) => add(context, link, &folder.dir).await,
         Sources::Remove(folder) => remove(context, link, &folder.dir).await,
     }
 }
 
-async fn list(context: &mut Context, link: &Link) -> Result<Exit, CliError> {
-    let sources = link.imports().list_sources(ListSourcesRequest {}).await?.into_inner().sources;
+async fn list(context: &mut Context, link: &Link, unrecognised: bool) -> Result<Exit, CliError> {
+    let request = ListSourcesRequest { unrecognized: unrecognised };
+    let sources = link.imports().list_sources(request).await?.into_inner().sources;
     if context.out.json {
         context.out.json(&json::source::Sources::new(&sources))?;
     } else {
         let text: String = sources.iter().map(|source| render(source, context.out.look)).collect();
         context.out.print(&text)?;
+        if unrecognised && !sources.is_empty() && sources.iter().all(|one| one.unrecognized_items.is_empty())
+        {
+            context.out.note("every file in them is known to an importer, as far as they were looked at");
+        }
+        if !unrecognised && sources.iter().any(|source| source.unrecognized > 0) {
+            context.out.note("`satchel sources list --unrecognised` names what no importer knows");
+        }
         if sources.is_empty() {
             context.out.note("no folder is watched; `satchel sources add DIR` adds one");
         }
@@ -105,6 +113,9 @@ pub(super) fn render(source: &Source, look: Look) -> String {
     lines("reading", &source.reading, 0);
     lines("waiting", &source.waiting, source.waiting_total);
     lines(&look.paint(Paint::Bad, "failed"), &source.failed, source.failed_total);
+    let unrecognised = &source.unrecognized_items;
+    let total = if unrecognised.is_empty() { 0 } else { source.unrecognized };
+    lines("not recognised", unrecognised, total);
     out
 }
 

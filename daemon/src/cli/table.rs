@@ -193,7 +193,7 @@ ID        TITLE                                    MESSAGES  CHANGED
 77e0bb21  日本語の文法 \\u{1b}[2Jについて              1,204  yesterday
 ";
         assert_eq!(table().render(Look::plain(120)), expected);
-        assert_eq!(table().render(Look { columns: None, color: false }), expected);
+        assert_eq!(table().render(Look { columns: None, rows: None, color: false }), expected);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Times as people type and read them.
 
 use jiff::{
-    Span, Timestamp,
+    Span, Timestamp, ToSpan as _,
     civil::{Date, DateTime},
     tz::TimeZone,
 };
@@ -9,18 +9,14 @@ use satchel_proto::v1::TimeRange;
 
 use super::error::CliError;
 
+/// What stands for the time of a record that nobody knows.
+pub(crate) const UNKNOWN: &str = "time unknown";
+
 /// Now, and where the person is.
 #[derive(Clone, Debug)]
 pub(crate) struct Calendar {
     pub now: Timestamp,
     pub zone: TimeZone,
-}
-
-/// Which end of a range a text stands at: a day counts whole.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    Since,
-    Until,
 }
 
 impl Calendar {
@@ -56,6 +52,16 @@ impl Calendar {
         time.and_then(timestamp).is_some_and(|time| time <= self.now)
     }
 
+    /// Returns the time of a record in the form for tables; [`UNKNOWN`] where nobody knows it.
+    pub(crate) fn short_or_unknown(&self, time: Option<&prost_types::Timestamp>) -> String {
+        or_unknown(self.short(time))
+    }
+
+    /// Returns the time of a record to the minute; [`UNKNOWN`] where nobody knows it.
+    pub(crate) fn minute_or_unknown(&self, time: Option<&prost_types::Timestamp>) -> String {
+        or_unknown(self.minute(time))
+    }
+
     /// Reads `--since` and `--until`; none if neither is given.
     ///
     /// # Errors
@@ -65,16 +71,45 @@ impl Calendar {
         since: Option<&str>,
         until: Option<&str>,
     ) -> Result<Option<TimeRange>, CliError> {
-        let start = since.map(|text| self.parse(text, End::Since)).transpose()?;
-        let end = until.map(|text| self.parse(text, End::Until)).transpose()?;
+        self.between(("--since", since), ("--until", until))
+    }
+
+    /// Reads `--created-since` and `--created-until`; none if neither is given.
+    ///
+    /// # Errors
+    /// As [`Calendar::range`].
+    pub(crate) fn created(
+        &self,
+        since: Option<&str>,
+        until: Option<&str>,
+    ) -> Result<Option<TimeRange>, CliError> {
+        self.between(("--created-since", since), ("--created-until", until))
+    }
+
+    /// Reads two options that say from when on and until when; none if neither is given.
+    ///
+    /// # Errors
+    /// As [`Calendar::range`].
+    fn between(
+        &self,
+        (since_option, since): (&str, Option<&str>),
+        (until_option, until): (&str, Option<&str>),
+    ) -> Result<Option<TimeRange>, CliError> {
+        let read = |option: &str, text: &str| self.period(text.trim()).ok_or_else(|| no_time(option, text));
+        let start = since.map(|text| read(since_option, text)).transpose()?.map(|(start, _)| start);
+        // A day, month or year counts whole.
+        let end = until.map(|text| read(until_option, text)).transpose()?.map(|(_, end)| end);
         if let (Some(start), Some(end)) = (start, end)
             && end <= start
         {
-            return Err(CliError::Usage(
-                "--until lies before --since; nothing can be between them".to_owned(),
-            ));
+            return Err(CliError::Usage(format!(
+                "{until_option} lies before {since_option}; nothing can be between them"
+            )));
         }
-        let range = TimeRange { start: start.map(to_wire), end: end.map(to_wire) };
+        let range = TimeRange {
+            start: start.map(whole_micros).map(to_wire),
+            end: end.map(whole_micros).map(to_wire),
+        };
         Ok((range.start.is_some() || range.end.is_some()).then_some(range))
     }
 
@@ -83,42 +118,87 @@ impl Calendar {
     /// # Errors
     /// A text that is no time.
     pub(crate) fn moment(&self, option: &str, text: &str) -> Result<prost_types::Timestamp, CliError> {
-        let found = self.instant(text.trim(), End::Since).map(whole_micros).map(to_wire);
-        found.ok_or_else(|| {
-            CliError::Usage(format!(
-                "{option} {text:?} is not a time; write 2026-03-01, 2026-03-01T14:00:00Z, or 12h, 7d, 2w, 3mo, 1y ago"
-            ))
-        })
+        let found = self.period(text.trim()).map(|(start, _)| to_wire(whole_micros(start)));
+        found.ok_or_else(|| no_time(option, text))
     }
 
-    fn parse(&self, text: &str, end: End) -> Result<Timestamp, CliError> {
-        let option = if end == End::Since { "--since" } else { "--until" };
-        let found = self.instant(text.trim(), end).map(whole_micros);
-        found.ok_or_else(|| {
-            CliError::Usage(format!(
-                "{option} {text:?} is not a time; write 2026-03-01, 2026-03-01T14:00:00Z, or 12h, 7d, 2w, 3mo, 1y ago"
-            ))
-        })
-    }
-
-    fn instant(&self, text: &str, end: End) -> Option<Timestamp> {
+    /// The first instant of what the text names, and the first after it; of an instant both are that one.
+    fn period(&self, text: &str) -> Option<(Timestamp, Timestamp)> {
         if let Ok(time) = text.parse::<Timestamp>() {
-            return Some(time);
+            return Some((time, time));
         }
-        // A date first: a date and time reads as a date too, but not the other way round.
-        if let (Ok(date), false) = (text.parse::<Date>(), text.contains([':', 'T', 't'])) {
-            let day = if end == End::Until { date.tomorrow().ok()? } else { date };
-            return day.to_zoned(self.zone.clone()).ok().map(|time| time.timestamp());
+        if let Some((first, next)) = self.days(&text.to_ascii_lowercase()) {
+            return Some((self.midnight(first)?, self.midnight(next)?));
         }
         if let Ok(time) = text.parse::<DateTime>() {
-            return time.to_zoned(self.zone.clone()).ok().map(|time| time.timestamp());
+            let time = time.to_zoned(self.zone.clone()).ok()?.timestamp();
+            return Some((time, time));
         }
         let back: Span = text.trim_end_matches("ago").trim().parse().ok()?;
         if back.is_negative() || back.is_zero() {
             return None;
         }
-        self.now.to_zoned(self.zone.clone()).checked_sub(back).ok().map(|time| time.timestamp())
+        let time = self.now.to_zoned(self.zone.clone()).checked_sub(back).ok()?.timestamp();
+        Some((time, time))
     }
+
+    /// The first of the days that the text names, and the first after them.
+    fn days(&self, text: &str) -> Option<(Date, Date)> {
+        let today = self.now.to_zoned(self.zone.clone()).date();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let unit = |word: &str| match word {
+            "day" => Some((today, 1.day())),
+            // Weeks begin on Monday.
+            "week" => Some((
+                today.checked_sub(i64::from(today.weekday().to_monday_zero_offset()).days()).ok()?,
+                1.week(),
+            )),
+            "month" => Some((today.first_of_month(), 1.month())),
+            "year" => Some((today.first_of_year(), 1.year())),
+            _ => None,
+        };
+        let (first, length) = match words.as_slice() {
+            ["today"] => (today, 1.day()),
+            ["yesterday"] => (today.yesterday().ok()?, 1.day()),
+            ["this", word] => unit(word)?,
+            ["last", word] => {
+                let (first, length) = unit(word)?;
+                (first.checked_sub(length).ok()?, length)
+            }
+            [word] => written(word)?,
+            _ => return None,
+        };
+        Some((first, first.checked_add(length).ok()?))
+    }
+
+    fn midnight(&self, date: Date) -> Option<Timestamp> {
+        date.to_zoned(self.zone.clone()).ok().map(|time| time.timestamp())
+    }
+}
+
+/// The first day of a year, month or day as digits name it, and how long it is.
+fn written(text: &str) -> Option<(Date, Span)> {
+    let digits = |part: &str, length: usize| {
+        (part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit())).then(|| part.parse().ok())?
+    };
+    let parts: Vec<&str> = text.split('-').collect();
+    match parts.as_slice() {
+        [year] => Some((Date::new(digits(year, 4)?, 1, 1).ok()?, 1.year())),
+        [year, month] => {
+            let month = i8::try_from(digits(month, 2)?).ok()?;
+            Some((Date::new(digits(year, 4)?, month, 1).ok()?, 1.month()))
+        }
+        // A date and time reads as a date too, but not the other way round.
+        _ if text.contains([':', 't']) => None,
+        _ => Some((text.parse().ok()?, 1.day())),
+    }
+}
+
+fn no_time(option: &str, text: &str) -> CliError {
+    CliError::Usage(format!(
+        "{option} {text:?} is not a time; write 2026-03-01, 2026-03, 2026, 2026-03-01T14:00:00Z, today, yesterday, last week, \
+         last month, or 12h, 7d, 2w, 3mo, 1y ago"
+    ))
 }
 
 /// Returns PAM's text form, in UTC: `2026-03-01T14:02:00Z`, with a fraction only where there is one.
@@ -126,8 +206,13 @@ pub(crate) fn rfc3339(time: &prost_types::Timestamp) -> Option<String> {
     timestamp(time).map(|time| time.to_string())
 }
 
+fn or_unknown(shown: String) -> String {
+    if shown.is_empty() { UNKNOWN.to_owned() } else { shown }
+}
+
 fn timestamp(time: &prost_types::Timestamp) -> Option<Timestamp> {
-    Timestamp::new(time.seconds, time.nanos).ok()
+    // 1970-01-01 stands for a time that nobody knows.
+    Timestamp::new(time.seconds, time.nanos).ok().filter(|time| *time != Timestamp::UNIX_EPOCH)
 }
 
 /// Cuts what the wire refuses: it knows microseconds.
@@ -202,8 +287,47 @@ mod tests {
     }
 
     #[test]
+    fn words_and_parts_of_dates_are_days_that_count_whole() {
+        let day = |text: &str| Some(format!("{text}T00:00:00Z"));
+        // 2026-03-12 is a Thursday.
+        for (text, first, next) in [
+            ("2025-03", "2025-03-01", "2025-04-01"),
+            ("2025", "2025-01-01", "2026-01-01"),
+            ("2024-02", "2024-02-01", "2024-03-01"),
+            ("today", "2026-03-12", "2026-03-13"),
+            ("Yesterday", "2026-03-11", "2026-03-12"),
+            ("this week", "2026-03-09", "2026-03-16"),
+            ("last week", "2026-03-02", "2026-03-09"),
+            ("last month", "2026-02-01", "2026-03-01"),
+            ("this month", "2026-03-01", "2026-04-01"),
+            (" last  year ", "2025-01-01", "2026-01-01"),
+            ("last day", "2026-03-11", "2026-03-12"),
+        ] {
+            let range = fixed().range(Some(text), Some(text)).unwrap().unwrap();
+            let ends = (range.start.as_ref().and_then(rfc3339), range.end.as_ref().and_then(rfc3339));
+            assert_eq!(ends, (day(first), day(next)), "{text}");
+        }
+        // A month begins where the person is.
+        let calendar = Calendar { zone: TimeZone::fixed(jiff::tz::offset(2)), ..fixed() };
+        let start = calendar.range(Some("2025-03"), None).unwrap().unwrap().start;
+        assert_eq!(start.as_ref().and_then(rfc3339).as_deref(), Some("2025-02-28T22:00:00Z"));
+    }
+
+    #[test]
+    fn a_time_that_nobody_knows_is_said_so_and_never_shown_as_1970() {
+        let epoch = prost_types::Timestamp { seconds: 0, nanos: 0 };
+        for time in [None, Some(&epoch)] {
+            assert_eq!(fixed().short_or_unknown(time), "time unknown");
+            assert_eq!(fixed().minute_or_unknown(time), "time unknown");
+        }
+        assert_eq!(rfc3339(&epoch), None);
+    }
+
+    #[test]
     fn what_is_no_time_is_refused() {
-        for text in ["", "soon", "-7d", "2026-13-01", "7"] {
+        for text in
+            ["", "soon", "-7d", "2026-13-01", "7", "2026-13", "20261", "last", "last monday", "9999-12-32"]
+        {
             let error = fixed().range(Some(text), None).unwrap_err().to_string();
             assert!(error.contains("--since") && error.contains("2026-03-01"), "{error}");
         }

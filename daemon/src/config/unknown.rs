@@ -1,7 +1,6 @@
 //! What to say about a key of the configuration that is not known.
 
-/// Edits, of a key's length in characters, up to which two keys count as the same one mistyped: one in three.
-const NEAR: usize = 3;
+use crate::nearest;
 
 /// Reads what the parser says about an unknown key: the key, and the advice to give. None when it says something else.
 ///
@@ -10,14 +9,17 @@ pub(super) fn advice(message: &str) -> Option<(String, String)> {
     let mut quoted = message.strip_prefix("unknown field ")?.split('`').skip(1).step_by(2);
     let key = quoted.next()?.to_owned();
     let known: Vec<&str> = quoted.collect();
-    let nearest = known.iter().min_by_key(|known| strsim::damerau_levenshtein(&key, known))?;
-    let near = strsim::damerau_levenshtein(&key, nearest) <= nearest.chars().count().div_ceil(NEAR);
-    let advice = if near {
-        format!("did you mean {nearest:?}?")
-    } else {
-        format!("known here: {}", crate::listed(&known))
-    };
+    known.first()?;
+    let advice = near(&key, &known);
     Some((key, advice))
+}
+
+/// Names the known word that is nearest to `word`, or all of them.
+pub(super) fn near(word: &str, known: &[&str]) -> String {
+    match nearest(word, known) {
+        Some(nearest) => format!("did you mean {nearest:?}?"),
+        None => format!("known here: {}", crate::listed(known)),
+    }
 }
 
 #[cfg(test)]

@@ -12,10 +12,16 @@ use super::{
     call::absolute,
     care::{self, Answers},
     source,
-    status::Fault,
-    wire::scalar::time_to_wire,
+    status::{Fault, Kind},
+    wire::scalar::{known_micros_to_wire, time_to_wire},
 };
-use crate::chain;
+use crate::{
+    chain,
+    ingest::purge::{self, Line, Plan, Target},
+};
+
+/// Most records of a plan to erase something: an answer has no room for more.
+const MOST_PURGED: usize = 30_000;
 
 #[derive(Clone)]
 pub(super) struct Admin(pub(super) Core);
@@ -41,6 +47,14 @@ impl AdminService for Admin {
     ) -> Result<Response<Self::VerifyStoreStream>, Status> {
         let core = self.0.clone();
         Ok(care::stream(move |answers: &mut Answers<_>| care::verify(&core, answers)))
+    }
+
+    async fn get_purge_plan(
+        &self,
+        request: Request<v1::GetPurgePlanRequest>,
+    ) -> Result<Response<v1::GetPurgePlanResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| purge_plan(core, request)).await
     }
 
     async fn get_status(
@@ -87,6 +101,40 @@ fn get_status(core: &Core) -> Result<v1::GetStatusResponse, Fault> {
         pid: std::process::id(),
         sources: source::all(core),
     })
+}
+
+fn purge_plan(core: &Core, request: v1::GetPurgePlanRequest) -> Result<v1::GetPurgePlanResponse, Fault> {
+    use v1::get_purge_plan_request::Target as Named;
+    let v1::GetPurgePlanRequest { target, keep_memories } = request;
+    let (target, kind, id) = match target {
+        Some(Named::MemoryId(id)) => (Target::Memory(id.clone()), Kind::Memory, id),
+        Some(Named::ConversationId(id)) => {
+            (Target::Conversation { id: id.clone(), keep_memories }, Kind::Conversation, id)
+        }
+        None => return Err(Fault::field("target", "is missing")),
+    };
+    let plan = purge::planned(&core.store, &target, core.clock.now_micros()).map_err(Fault::internal)?;
+    let Plan { record, memories, conversations, evidence, words, stay } =
+        plan.ok_or_else(|| Fault::missing(kind, id))?;
+    if memories.len() + conversations.len() > MOST_PURGED {
+        return Err(Fault::Busy(format!(
+            "more than {MOST_PURGED} records would be erased; stop the daemon to list them"
+        )));
+    }
+    Ok(v1::GetPurgePlanResponse {
+        memories: memories.into_iter().map(purged_to_wire).collect(),
+        conversations: conversations.into_iter().map(purged_to_wire).collect(),
+        evidence,
+        changes_by_hand: words,
+        attachments: record.attachments.len() as u64,
+        staying_conversation_ids: stay.into_iter().collect(),
+        header: Some(core.header()),
+    })
+}
+
+fn purged_to_wire(line: Line) -> v1::PurgedRecord {
+    let Line { id, platform, created_at, versions, messages } = line;
+    v1::PurgedRecord { id, platform, created_at: known_micros_to_wire(created_at), versions, messages }
 }
 
 /// What to say of a data directory that cannot be looked into.

@@ -8,7 +8,7 @@ use tonic::{Request, Response, Status};
 
 use super::{
     Core,
-    call::{bounded, fill, index_cursor, index_of, required},
+    call::{bounded, fill, index_cursor, index_of, required, slice_page},
     status::{Fault, Kind},
     wire::{
         conversation::{Standing, conversation_to_wire, filter_from_wire, summary_to_wire},
@@ -42,6 +42,14 @@ impl ConversationService for Conversations {
     ) -> Result<Response<v1::ListConversationsResponse>, Status> {
         let request = request.into_inner();
         self.0.answer(|core| list(core, request)).await
+    }
+
+    async fn list_conversation_ids(
+        &self,
+        request: Request<v1::ListConversationIdsRequest>,
+    ) -> Result<Response<v1::ListConversationIdsResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| list_ids(core, request)).await
     }
 
     async fn list_messages(
@@ -94,6 +102,30 @@ fn list(
     let next = next.map(|cursor| cursor.as_bytes().to_vec());
     Ok(v1::ListConversationsResponse {
         conversations,
+        next_page_token: core.next_token(&paging, revision, next),
+        header: Some(core.header_at(revision)),
+    })
+}
+
+fn list_ids(
+    core: &Core,
+    mut request: v1::ListConversationIdsRequest,
+) -> Result<v1::ListConversationIdsResponse, Fault> {
+    let size = std::mem::take(&mut request.page_size);
+    let token = std::mem::take(&mut request.page_token);
+    let paging = core.paging("ListConversationIds", &request, size, &token)?;
+    bounded("prefix", &request.prefix)?;
+    let revision = paging.revision.unwrap_or_else(|| core.store.revision());
+    let all = core.store.conversation_ids(&request.prefix, revision)?;
+    let (ids, next) = fill(
+        paging.rows,
+        paging.store_cursor(),
+        |after, limit| slice_page(&all, after, limit),
+        |id| Ok(v1::ConversationId { id }),
+    )?;
+    let next = next.map(|cursor| cursor.as_bytes().to_vec());
+    Ok(v1::ListConversationIdsResponse {
+        ids,
         next_page_token: core.next_token(&paging, revision, next),
         header: Some(core.header_at(revision)),
     })

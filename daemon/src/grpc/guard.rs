@@ -25,8 +25,9 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const MAX_REQUEST_ID_CHARS: usize = 64;
 /// Calls that work as long as their work takes. Of a stream only its beginning is bounded, but a folder must be packed
 /// before its download begins.
-const UNBOUNDED: [&str; 10] = [
+const UNBOUNDED: [&str; 11] = [
     "/satchel.v1.AdminService/CreateBackup",
+    "/satchel.v1.AdminService/GetPurgePlan",
     "/satchel.v1.AdminService/VerifyStore",
     "/satchel.v1.ExportService/CreateExport",
     "/satchel.v1.ExportService/MakeExport",

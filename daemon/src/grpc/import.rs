@@ -151,9 +151,10 @@ impl ImportService for ImportJobs {
 
     async fn list_sources(
         &self,
-        _request: Request<v1::ListSourcesRequest>,
+        request: Request<v1::ListSourcesRequest>,
     ) -> Result<Response<v1::ListSourcesResponse>, Status> {
-        self.core.answer(|core| Ok(source::list(core))).await
+        let request = request.into_inner();
+        self.core.answer(move |core| source::list(core, request)).await
     }
 
     async fn add_source(

@@ -10,7 +10,7 @@ use tonic::{Request, Response, Status};
 
 use super::{
     Core,
-    call::{PAGE_BYTES, fill, required, slice_page},
+    call::{PAGE_BYTES, bounded, fill, required, slice_page},
     change, relation,
     status::{Fault, Kind},
     wire::{
@@ -49,6 +49,14 @@ impl MemoryService for Memories {
     ) -> Result<Response<v1::ListMemoriesResponse>, Status> {
         let request = request.into_inner();
         self.0.answer(|core| list(core, request)).await
+    }
+
+    async fn list_memory_ids(
+        &self,
+        request: Request<v1::ListMemoryIdsRequest>,
+    ) -> Result<Response<v1::ListMemoryIdsResponse>, Status> {
+        let request = request.into_inner();
+        self.0.answer(|core| list_ids(core, request)).await
     }
 
     async fn list_memory_versions(
@@ -210,6 +218,27 @@ fn list(core: &Core, mut request: v1::ListMemoriesRequest) -> Result<v1::ListMem
     let next = next.map(|cursor| cursor.as_bytes().to_vec());
     Ok(v1::ListMemoriesResponse {
         memories,
+        next_page_token: core.next_token(&paging, revision, next),
+        header: Some(core.header_at(revision)),
+    })
+}
+
+fn list_ids(core: &Core, mut request: v1::ListMemoryIdsRequest) -> Result<v1::ListMemoryIdsResponse, Fault> {
+    let size = std::mem::take(&mut request.page_size);
+    let token = std::mem::take(&mut request.page_token);
+    let paging = core.paging("ListMemoryIds", &request, size, &token)?;
+    bounded("prefix", &request.prefix)?;
+    let revision = paging.revision.unwrap_or_else(|| core.store.revision());
+    let all = core.store.memory_ids(&request.prefix, revision)?;
+    let (ids, next) = fill(
+        paging.rows,
+        paging.store_cursor(),
+        |after, limit| slice_page(&all, after, limit),
+        |id| Ok(v1::MemoryId { id }),
+    )?;
+    let next = next.map(|cursor| cursor.as_bytes().to_vec());
+    Ok(v1::ListMemoryIdsResponse {
+        ids,
         next_page_token: core.next_token(&paging, revision, next),
         header: Some(core.header_at(revision)),
     })

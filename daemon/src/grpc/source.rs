@@ -6,16 +6,54 @@ use satchel_proto::v1;
 
 use super::{Core, import::MAX_PATH_BYTES, status::Fault};
 use crate::{
-    ingest::Silent,
+    ingest::{Silent, leftover},
     watch::{FolderView, Notice, Origin, State, Watch, WatchedFolder, shown, text},
 };
 
+/// Most files of a folder that are listed because no importer knows them.
+const MAX_UNRECOGNISED: usize = 1_000;
+/// How many of those are looked at for one answer.
+const LOOKED_AT: usize = 200;
 /// Longest reason of one file in an answer, in characters.
 const MAX_REASON: usize = 500;
 
 /// Every watched folder.
-pub(super) fn list(core: &Core) -> v1::ListSourcesResponse {
-    v1::ListSourcesResponse { sources: all(core), header: Some(core.header()) }
+pub(super) fn list(core: &Core, request: v1::ListSourcesRequest) -> Result<v1::ListSourcesResponse, Fault> {
+    let v1::ListSourcesRequest { unrecognized } = request;
+    let mut sources = Vec::new();
+    for folder in core.watch.folders() {
+        let root = folder.path.clone();
+        let mut source = to_wire(&core.watch, folder);
+        if unrecognized {
+            source.unrecognized_items = unrecognised(core, &root)?;
+            // Without a daemon nothing is counted.
+            source.unrecognized = source.unrecognized.max(source.unrecognized_items.len() as u64);
+        }
+        sources.push(source);
+    }
+    Ok(v1::ListSourcesResponse { sources, header: Some(core.header()) })
+}
+
+/// What no importer knows in a folder, with what each seems to be. What has gone since is left out.
+fn unrecognised(core: &Core, root: &Path) -> Result<Vec<v1::SourceItem>, Fault> {
+    let names = core.watch.unrecognised(root, MAX_UNRECOGNISED)?;
+    let limits = core.imports.limits();
+    let items = names.iter().enumerate().filter_map(|(at, name)| {
+        if at >= LOOKED_AT {
+            return root.join(name).symlink_metadata().is_ok().then(|| (name, String::new()));
+        }
+        match leftover::seems(root, name, &limits) {
+            Ok(seems) => Some((name, seems)),
+            Err(_) if root.join(name).symlink_metadata().is_err() => None,
+            Err(error) => Some((name, format!("it cannot be looked at: {error}"))),
+        }
+    });
+    let items = items.map(|(name, reason)| v1::SourceItem {
+        name: shown(name),
+        reason: reason.chars().take(MAX_REASON).collect(),
+        ..v1::SourceItem::default()
+    });
+    Ok(items.collect())
 }
 
 pub(super) fn all(core: &Core) -> Vec<v1::Source> {
@@ -140,6 +178,7 @@ fn to_wire(watch: &Watch, folder: WatchedFolder) -> v1::Source {
         overflows,
         scanned,
         recursive: spec.recursive,
+        unrecognized_items: Vec::new(),
     }
 }
 

@@ -1,16 +1,33 @@
 //! Names what no importer knows, with what was seen of it, so that nothing is left out in silence.
 
-use std::{collections::BTreeMap, io::Read as _};
+use std::{collections::BTreeMap, ffi::OsStr, io::Read as _, path::Path};
 
 use satchel_host::Files as _;
 use satchel_pam::record::Warning;
 
-use crate::intake::{Bundle, Glimpse, HEAD_BYTES};
+use crate::intake::{Bundle, Glimpse, HEAD_BYTES, IntakeError, Limits, Source};
 
 /// Names that a message lists before it says how many more there are.
 const NAMED: usize = 8;
 /// Files that are looked at; a folder may hold a hundred thousand photos.
 const LOOKED_AT: usize = 2_000;
+
+/// What a file or folder in `root` seems to be, by its first bytes or those of the files in it.
+///
+/// # Errors
+/// When it cannot be opened.
+pub fn seems(root: &Path, name: &OsStr, limits: &Limits) -> Result<String, IntakeError> {
+    let bundle = Source::below(root, name)?.open(limits)?;
+    let kinds = kinds(&bundle, |_| false);
+    Ok(match (kinds.into_iter().collect::<Vec<_>>().as_slice(), bundle.list()) {
+        ([], _) => "nothing that can be read".to_owned(),
+        ([(Some(kind), _)], [one]) if OsStr::new(&one.path) == name => kind.to_string(),
+        (kinds, _) => {
+            let kinds = kinds.iter().take(NAMED).map(|(kind, names)| shown(kind.as_ref(), names));
+            kinds.collect::<Vec<_>>().join("; ")
+        }
+    })
+}
 
 /// What the files that `claimed` leaves are, a warning for each kind; and what could not be read at all.
 pub(super) fn warnings(bundle: &Bundle, claimed: impl Fn(&str) -> bool) -> Vec<Warning> {

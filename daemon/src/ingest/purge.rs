@@ -15,7 +15,7 @@ use satchel_store::{
 };
 
 use self::eraser::Words;
-pub use self::plan::{Plan, Target, planned};
+pub use self::plan::{Line, Plan, Target, planned};
 use super::{IngestError, memories::named::relation_changes};
 use crate::{
     chain,

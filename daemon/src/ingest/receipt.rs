@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub const LISTED_SKIPS: usize = 1_000;
 /// Warnings that stand in the receipt itself.
 pub const LISTED_WARNINGS: usize = 100;
+/// Files of an export that are named.
+pub const LISTED_FILES: usize = 10;
 
 /// Accounts that stand in a receipt; an export is of one, or of a few people who share it.
 pub const LISTED_ACCOUNTS: usize = 100;
@@ -119,6 +121,12 @@ pub struct ImportRecord {
     pub source: String,
     /// Where it lay.
     pub path: String,
+    /// The first [`LISTED_FILES`] of its files, by their names in the source; none where that is no folder.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// How many files it has.
+    #[serde(default)]
+    pub files_found: u64,
     /// `sha256:…` of the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_checksum: Option<String>,

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::formats;
+
 /// Bytes of a head that are looked at.
 pub const HEAD_BYTES: usize = 4 << 10;
 /// Keys or columns that are named.
@@ -16,6 +18,8 @@ const LISTS: usize = 1;
 pub enum Glimpse {
     /// Nothing.
     Empty,
+    /// A format of a known program that no importer reads.
+    Format(&'static str),
     /// JSON: the keys of the first object, as far as the head reaches.
     Json(Vec<String>),
     /// Lines of cells under a head.
@@ -44,8 +48,14 @@ impl Glimpse {
         let Some(text) = text(head) else { return Self::Binary };
         let text = text.trim_start_matches('\u{feff}').trim_start();
         let start: String = text.chars().take(15).collect::<String>().to_ascii_lowercase();
-        if text.starts_with(['{', '[']) {
-            return Self::Json(keys(text));
+        let json = text.starts_with(['{', '[']);
+        let keys = if json { keys(text) } else { Vec::new() };
+        if let Some(what) = formats::of(text, &keys) {
+            return Self::Format(what);
+        }
+        // A line of a chat may begin as a list does.
+        if json {
+            return Self::Json(keys.iter().take(NAMED).map(|key| shown(key)).collect());
         }
         if ["<!doctype html", "<html"].iter().any(|tag| start.starts_with(tag)) {
             return Self::Html;
@@ -58,6 +68,7 @@ impl fmt::Display for Glimpse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("empty"),
+            Self::Format(what) => write!(f, "{what}, which Satchel does not read"),
             Self::Json(keys) if keys.is_empty() => f.write_str("JSON"),
             Self::Json(keys) => write!(f, "JSON with the keys {}", keys.join(", ")),
             Self::Table(columns) => write!(f, "table with the columns {}", columns.join(", ")),
@@ -99,8 +110,8 @@ fn keys(text: &str) -> Vec<String> {
                 let Some(end) = closing(rest) else { return keys };
                 let (name, after) = (&rest[..end], &rest[end + 1..]);
                 let named = objects == 1 && lists <= LISTS && after.trim_start().starts_with(':');
-                if named && keys.len() < NAMED {
-                    keys.push(shown(name));
+                if named {
+                    keys.push(name.to_owned());
                 }
                 rest = after;
             }

@@ -4,7 +4,7 @@ use std::{
     fs::{self, File},
     io::{self, Write as _},
     os::unix::fs::OpenOptionsExt,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -36,10 +36,10 @@ pub(super) fn read(path: &Path) -> Result<Zeroizing<[u8; 32]>, VaultError> {
 pub(super) fn read_or_create(path: &Path, data_dir: &Path) -> Result<Zeroizing<[u8; 32]>, VaultError> {
     let failed = |source| VaultError::Write { path: path.to_owned(), source };
     let folder = path.parent().ok_or_else(|| VaultError::NoKeyFile { path: path.to_owned() })?;
-    let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if real(folder).starts_with(real(data_dir)) {
         return Err(VaultError::KeyInside { path: path.to_owned() });
     }
+    crate::make_parents(path).map_err(failed)?;
     let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let mut file = match made {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return read(path),
@@ -51,6 +51,15 @@ pub(super) fn read_or_create(path: &Path, data_dir: &Path) -> Result<Zeroizing<[
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
     read(path)
+}
+
+/// Where a path leads, as far as it is there: links above what is not may lead anywhere.
+fn real(path: &Path) -> PathBuf {
+    let there = path.ancestors().find_map(|above| Some((above, fs::canonicalize(above).ok()?)));
+    match there {
+        Some((above, real)) => path.strip_prefix(above).map_or(real.clone(), |rest| real.join(rest)),
+        None => path.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -83,6 +92,22 @@ mod tests {
         let refused = read_or_create(&path, &dir.path().join("data"));
         assert!(matches!(refused, Err(VaultError::KeyInside { .. })));
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_folders_of_a_key_file_are_made_and_closed_to_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, data) = (dir.path().join("new/folder/data.key"), dir.path().join("data"));
+        let made = read_or_create(&path, &data).unwrap();
+        assert_eq!(*read(&path).unwrap(), *made);
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&dir.path().join("new")), mode(&dir.path().join("new/folder"))), (0o700, 0o700));
+        // A link above a folder that is not there yet leads into the data directory.
+        fs::create_dir(&data).unwrap();
+        std::os::unix::fs::symlink(&data, dir.path().join("link")).unwrap();
+        let inside = read_or_create(&dir.path().join("link/keys/data.key"), &data);
+        assert!(matches!(inside, Err(VaultError::KeyInside { .. })));
+        assert!(!data.join("keys").exists());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What was made of each path, kept in the store, so that what did not change is not even read again.
 
 use std::{
+    collections::BTreeSet,
     ffi::{OsStr, OsString},
     os::unix::{
         ffi::{OsStrExt, OsStringExt},
@@ -199,6 +200,31 @@ impl Kept {
 fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes().chunks(2);
     digits.map(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok()).collect()
+}
+
+/// The names in the folder `root` that no importer knew when they were last looked at, in order, the first `most`.
+pub(super) fn unrecognised(store: &Store, root: &Path, most: usize) -> Result<Vec<OsString>, StoreError> {
+    let digest = Sha256Digest::of(root.as_os_str().as_bytes()).to_hex();
+    let (mut found, mut after) = (BTreeSet::new(), None);
+    loop {
+        let page = store.ledger_list(Ledger::Source, after.as_ref(), PAGE)?;
+        for entry in page.items.iter().filter(|entry| entry.id.starts_with(PREFIX)) {
+            let read = serde_json::from_slice(&entry.value);
+            let Ok(Entry { place: Some(place), verdict: Verdict::Unrecognised { .. }, .. }) = read else {
+                continue;
+            };
+            if place.folder == digest {
+                found.extend(unhex(&place.name).map(OsString::from_vec));
+            }
+            if found.len() > most {
+                found.pop_last();
+            }
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(found.into_iter().collect());
+        }
+    }
 }
 
 /// The folders that were added at run time.

@@ -181,6 +181,11 @@ impl List {
         key
     }
 
+    /// How the list sorts a time.
+    pub(crate) fn sort(self, micros: i64) -> u64 {
+        if self == Self::MemoriesCreated { ascending(micros) } else { descending(micros) }
+    }
+
     /// `prefix sort id16 revision`
     pub(crate) fn entry(self, sort: u64, id: Id16, revision: u64) -> Vec<u8> {
         let mut key = self.prefix();

@@ -49,7 +49,7 @@ pub use ledger::{Durability, Ledger, LedgerEntry, LedgerWrite};
 pub use open::{Claim, claim};
 pub use pin::{Pinned, PinnedSegment};
 pub use purge::{Eraser, Text, empty_conversation, empty_memory, erased, has_journal, purge, purge_ready};
-pub use query::{ConversationQuery, Cursor, MemoryOrder, MemoryQuery, Page, TimeRange};
+pub use query::{ConversationQuery, Cursor, MemoryOrder, MemoryQuery, Page, TimeRange, UNKNOWN_TIME};
 pub use read::{Bodies, EvidenceIter};
 pub use record::{
     BodyPlace, ChangeKind, ChangeLogEntry, ChangeOp, ChangePosition, ConversationRecord, ConversationSummary,

@@ -2,6 +2,10 @@
 
 use satchel_pam::memory::{MemoryType, Status};
 
+/// The time of a record of which nobody knows when it was made, in microseconds since the Unix epoch. Such a record comes last in
+/// every list that is ordered by time, and fits no range.
+pub const UNKNOWN_TIME: i64 = 0;
+
 /// Half-open range of microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeRange {
@@ -13,11 +17,14 @@ pub struct TimeRange {
 
 impl TimeRange {
     pub(crate) fn holds(self, micros: i64) -> bool {
-        self.from.is_none_or(|from| micros >= from) && self.until.is_none_or(|until| micros < until)
+        let open = self == Self::default();
+        (open || micros != UNKNOWN_TIME)
+            && self.from.is_none_or(|from| micros >= from)
+            && self.until.is_none_or(|until| micros < until)
     }
 }
 
-/// In which order memories come.
+/// In which order memories come. Those of [`UNKNOWN_TIME`] come last in an order by time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemoryOrder {
     /// Newest update first.

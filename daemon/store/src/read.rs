@@ -6,6 +6,7 @@ mod feed;
 mod ids;
 mod ledger;
 pub(crate) mod memory;
+mod prefix;
 mod relation;
 
 pub use conversation::Bodies;
@@ -14,11 +15,12 @@ pub use evidence::EvidenceIter;
 use crate::{
     change::Origin,
     codec::{Malformed, Take, batch},
-    engine::Engine,
+    engine::{self, Engine, Pairs, SCAN},
     entry::{self, Entry, RelationEntry},
     error::StoreError,
     journal::{Place, frame::Kind},
-    keys::{self, Id16},
+    keys::{self, Id16, List},
+    query::UNKNOWN_TIME,
     revision::Revision,
     store::Store,
     value::{self, ConversationValue, MemoryValue, OldVersion, RelationValue, Stored},
@@ -55,6 +57,35 @@ impl Store {
         let found = self.engine().scan(&from, &until, 1, true)?;
         found.first().map(|(_, value)| read(value, what, OldVersion::take)).transpose()
     }
+}
+
+/// Walks the entries of a list from a key on, until `visit` returns false. Entries of an unknown time come last, although their keys
+/// do not: keys are as older versions wrote them.
+fn walk_list(
+    engine: &dyn Engine,
+    list: List,
+    after: Option<&[u8]>,
+    mut visit: impl FnMut(&[u8], &[u8]) -> Result<bool, StoreError>,
+) -> Result<(), StoreError> {
+    let prefix = list.prefix();
+    let unknown = [prefix.as_slice(), &list.sort(UNKNOWN_TIME).to_be_bytes()].concat();
+    let (end, unknown_end) = (keys::after_prefix(&prefix), keys::after_prefix(&unknown));
+    let all = [(prefix, unknown.clone()), (unknown_end.clone(), end), (unknown.clone(), unknown_end)];
+    // Where the page before ended among the unknown ones, only those are left.
+    let passed = if after.is_some_and(|after| after.starts_with(&unknown)) { 2 } else { 0 };
+    for (from, until) in all.into_iter().skip(passed) {
+        let from = match after {
+            Some(after) if passed == 2 || !from.starts_with(&unknown) => engine::next_key(after).max(from),
+            _ => from,
+        };
+        let mut pairs = Pairs::new(engine, from, until, SCAN);
+        while let Some((key, value)) = pairs.next()? {
+            if !visit(&key, &value)? {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Which of the two a reader at `at` sees.

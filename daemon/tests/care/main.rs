@@ -127,7 +127,7 @@ fn a_running_daemon_is_backed_up_and_checked_and_keeps_its_store() {
         assert_eq!(refused.status.code(), Some(4), "{words:?}: {}", stderr(&refused));
         assert!(stderr(&refused).contains(&pid), "{words:?}: {}", stderr(&refused));
     }
-    assert_eq!(home.run(&["doctor", "--repair"]).status.code(), Some(2));
+    assert_eq!(home.run(&["doctor", "--repair"]).status.code(), Some(4));
 }
 
 #[test]

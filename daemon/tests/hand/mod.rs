@@ -133,7 +133,7 @@ fn relations_are_drawn_listed_and_withdrawn() {
     let drawn = json(&home, &["relations", "add", &one, "supports", &other, "--confidence", "0.75"]);
     assert_eq!((text(&drawn, "/relation/from"), drawn["existed"].as_bool()), (one.as_str(), Some(false)));
     refused(&home, &["relations", "add", &one, "supersedes", &other], 2, "supersede");
-    refused(&home, &["relations", "add", &one, "supports", &one], 2, "relation.to_id");
+    refused(&home, &["relations", "add", &one, "supports", &one], 2, "the second memory");
     let plain = home.run(&["relations", "list"]);
     assert!(String::from_utf8_lossy(&plain.stdout).contains("supports"), "{}", stderr(&plain));
     let relation = text(&drawn, "/relation/id").to_owned();

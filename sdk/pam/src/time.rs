@@ -53,13 +53,19 @@ pub enum TimeNote {
 }
 
 impl Timestamp {
-    /// 1970-01-01T00:00:00Z.
+    /// 1970-01-01T00:00:00Z, which stands where nobody knows the time: PAM requires one.
     pub const EPOCH: Self = Self { micros: 0, offset: 0 };
 
     /// Microseconds since the Unix epoch, UTC; none outside the years 1 to 9999.
     #[must_use]
     pub fn from_micros(micros: i64) -> Option<Self> {
         (MIN_MICROS..=MAX_MICROS).contains(&micros).then_some(Self { micros, offset: 0 })
+    }
+
+    /// Whether this is a time and not [`Timestamp::EPOCH`], which stands for one that nobody knows.
+    #[must_use]
+    pub const fn known(self) -> bool {
+        self.micros != Self::EPOCH.micros
     }
 
     /// Midnight, UTC, of a day; none if the calendar has no such day in the years 1 to 9999.

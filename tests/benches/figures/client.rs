@@ -46,7 +46,7 @@ impl Client {
 
     /// The watched folder.
     pub(crate) fn source(&self) -> Result<Source> {
-        let answer = self.runtime.block_on(self.imports().list_sources(v1::ListSourcesRequest {}))?;
+        let answer = self.runtime.block_on(self.imports().list_sources(v1::ListSourcesRequest::default()))?;
         answer.into_inner().sources.into_iter().next().context("a watched folder")
     }
 

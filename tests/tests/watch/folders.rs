@@ -78,7 +78,7 @@ async fn folders_are_added_and_removed_at_run_time_and_kept() -> Result<()> {
     let missing = play.client().remove_source(remove(path(&more))).await;
     assert_eq!(missing.err().map(|status| status.code()), Some(tonic::Code::NotFound));
     let play = play.restart().await?;
-    let sources = play.client().list_sources(v1::ListSourcesRequest {}).await?.into_inner().sources;
+    let sources = play.client().list_sources(v1::ListSourcesRequest::default()).await?.into_inner().sources;
     assert_eq!(sources.len(), 1);
     play.daemon.stop().await?;
     Ok(())

@@ -76,7 +76,8 @@ impl Play {
     }
 
     pub(crate) async fn source(&self) -> Result<v1::Source> {
-        let sources = self.client().list_sources(v1::ListSourcesRequest {}).await?.into_inner().sources;
+        let sources =
+            self.client().list_sources(v1::ListSourcesRequest::default()).await?.into_inner().sources;
         sources.into_iter().next().context("a watched folder")
     }
 

@@ -18,7 +18,8 @@ Exit codes:
 
 A flag goes before the environment (SATCHEL_DATA_DIR, SATCHEL_CONFIG, SATCHEL_SERVER, SATCHEL_COLOR, SATCHEL_LOG), that
 before the configuration file. SATCHEL_DATA_PASSPHRASE opens an encrypted data directory, SATCHEL_PASSPHRASE encrypted
-exports. Results go to stdout, everything else to stderr.";
+exports. Results go to stdout, everything else to stderr; with --json an error is one JSON document there, with its reason.
+Long output of `show` goes through PAGER, else less, on a terminal.";
 
 pub(super) const SERVE: &str = "\
 Examples:
@@ -70,6 +71,7 @@ Examples:
 pub(super) const SOURCES_LIST: &str = "\
 Examples:
   satchel sources list
+  satchel sources list --unrecognised
   satchel sources list --json | jq '.sources[] | {path, waiting}'";
 
 pub(super) const SOURCES_ADD: &str = "\

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use super::{
-    Id, examples,
+    IdOrLast, examples,
     select::{Paging, TypeWord},
     unlock::{PassphraseArgs, UnlockArgs},
 };
@@ -41,7 +41,7 @@ pub struct ExportArgs {
     /// Only what changed since the last full export, which it adds to; of pam only
     #[arg(long)]
     pub incremental: bool,
-    /// The full export to add to: its id, or the first characters of it
+    /// The full export to add to: its id, the first characters of it, or `last`
     #[arg(long, value_name = "EXPORT_ID", requires = "incremental")]
     pub base: Option<String>,
 }
@@ -60,12 +60,18 @@ pub struct ExportSelect {
     /// From this platform, such as chatgpt; may be repeated
     #[arg(long = "platform", value_name = "NAME", value_delimiter = ',', conflicts_with = "incremental")]
     pub platforms: Vec<String>,
-    /// Last changed at this time or later: 2026-03-01, 2026-03-01T14:00:00Z, or 7d, 2w, 3mo ago
+    /// Last changed at this time or later: 2026-03-01, 2026-03, yesterday, last month, 2026-03-01T14:00:00Z, or 7d, 2w, 3mo ago
     #[arg(long, value_name = "TIME", conflicts_with = "incremental")]
     pub since: Option<String>,
-    /// Last changed before this time; a day counts whole
+    /// Last changed before this time; a day, month or year counts whole
     #[arg(long, value_name = "TIME", conflicts_with = "incremental")]
     pub until: Option<String>,
+    /// Begun at this time or later, as --since
+    #[arg(long, value_name = "TIME", conflicts_with = "incremental")]
+    pub created_since: Option<String>,
+    /// Begun before this time, as --until
+    #[arg(long, value_name = "TIME", conflicts_with = "incremental")]
+    pub created_until: Option<String>,
 }
 
 /// In whose shapes an export is written.
@@ -87,7 +93,7 @@ pub enum Exports {
     List(Paging),
     /// Show one export
     #[command(after_help = examples::EXPORTS_SHOW)]
-    Show(Id),
+    Show(IdOrLast),
 }
 
 /// `verify`.

@@ -43,13 +43,19 @@ pub struct MemorySelect {
     /// With this tag; if repeated, with all of them
     #[arg(long = "tag", value_name = "TAG", value_delimiter = ',')]
     pub tags: Vec<String>,
-    /// Last changed at this time or later: 2026-03-01, 2026-03-01T14:00:00Z, or 7d, 2w, 3mo ago
+    /// Last changed at this time or later: 2026-03-01, 2026-03, yesterday, last month, 2026-03-01T14:00:00Z, or 7d, 2w, 3mo ago
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
-    /// Last changed before this time; a day counts whole
+    /// Last changed before this time; a day, month or year counts whole
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
-    /// That come from this conversation (id or its first characters)
+    /// First stated at this time or later, as --since
+    #[arg(long, value_name = "TIME")]
+    pub created_since: Option<String>,
+    /// First stated before this time, as --until
+    #[arg(long, value_name = "TIME")]
+    pub created_until: Option<String>,
+    /// That come from this conversation (its id, the first characters of it, or `last`)
     #[arg(long, value_name = "ID")]
     pub conversation: Option<String>,
     /// That hold now: without an end of their validity, or before it
@@ -73,12 +79,18 @@ pub struct ConversationSelect {
     /// With this tag; if repeated, with all of them
     #[arg(long = "tag", value_name = "TAG", value_delimiter = ',')]
     pub tags: Vec<String>,
-    /// Last changed at this time or later: 2026-03-01, 2026-03-01T14:00:00Z, or 7d, 2w, 3mo ago
+    /// Last changed at this time or later: 2026-03-01, 2026-03, yesterday, last month, 2026-03-01T14:00:00Z, or 7d, 2w, 3mo ago
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
-    /// Last changed before this time; a day counts whole
+    /// Last changed before this time; a day, month or year counts whole
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
+    /// Begun at this time or later, as --since
+    #[arg(long, value_name = "TIME")]
+    pub created_since: Option<String>,
+    /// Begun before this time, as --until
+    #[arg(long, value_name = "TIME")]
+    pub created_until: Option<String>,
     /// With this in the title; letter case does not count
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,

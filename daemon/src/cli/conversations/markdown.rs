@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn strong_and_code_are_painted_line_by_line() {
-        let look = Look { columns: Some(24), color: true };
+        let look = Look { columns: Some(24), rows: None, color: true };
         assert_eq!(render("a **b** `c` 2**3 `x", "", look), "a \x1b[1mb\x1b[22m \x1b[36mc\x1b[39m 2**3 `x\n");
         assert_eq!(
             render("**one two three four five six** end", "", look),

@@ -11,7 +11,7 @@ use crate::{
         look::{Look, Paint},
         table::{Cell, Column, Table},
         text,
-        time::Calendar,
+        time::{Calendar, UNKNOWN},
         words,
     },
     plan::groups::CONTINUED,
@@ -37,7 +37,10 @@ pub(super) fn table(rows: &[Conversation], calendar: &Calendar) -> Table {
             title.map_or_else(|| Cell::painted("without a title", Paint::Dim), Cell::new),
             Cell::new(&row.platform),
             Cell::new(&text::number(row.message_count)),
-            Cell::painted(&calendar.short(row.updated_at.as_ref().or(row.created_at.as_ref())), Paint::Dim),
+            Cell::painted(
+                &calendar.short_or_unknown(row.updated_at.as_ref().or(row.created_at.as_ref())),
+                Paint::Dim,
+            ),
         ]);
     }
     table
@@ -111,10 +114,12 @@ impl View<'_> {
             self.calendar.minute(conversation.created_at.as_ref()),
             self.calendar.minute(conversation.updated_at.as_ref()),
         );
-        facts.push(if changed.is_empty() || changed == begun {
-            begun
-        } else {
-            format!("{begun} to {changed}")
+        facts.push(match (begun.as_str(), changed.as_str()) {
+            ("", "") => UNKNOWN.to_owned(),
+            ("", changed) => format!("changed {changed}"),
+            (_, "") => begun,
+            _ if changed == begun => begun,
+            _ => format!("{begun} to {changed}"),
         });
         if conversation.is_archived {
             facts.push("archived".to_owned());
@@ -143,7 +148,7 @@ impl View<'_> {
 
     fn heading(&self, conversation: &Conversation, message: &Message) -> String {
         let (name, paint) = speaker(conversation, message);
-        let mut facts = vec![self.calendar.minute(message.created_at.as_ref())];
+        let mut facts = vec![self.calendar.minute_or_unknown(message.created_at.as_ref())];
         if message.role() == Role::Assistant {
             let model =
                 message.model.as_deref().filter(|model| Some(*model) != conversation.model.as_deref());
@@ -213,13 +218,6 @@ impl View<'_> {
                 ),
             );
         }
-        text::append(
-            &mut out,
-            format_args!(
-                "\n{}\n",
-                self.look.paint(Paint::Dim, "● the branch that was seen last; --branch ID shows another")
-            ),
-        );
         out
     }
 }
@@ -388,8 +386,6 @@ ChatGPT  2026-03-12 11:20 · gpt-5-mini
   ● 2/2 q-new  user       How many hives fit on a balcony?
     ○ 1/2 a-one  assistant  Two.
     ● 2/2 a-two  assistant  Two small ones.
-
-● the branch that was seen last; --branch ID shows another
 ";
         assert_eq!(text.split_once("\n\n").unwrap().1, expected);
     }

@@ -45,6 +45,23 @@ pub(in crate::cli) fn render(import: &Import, calendar: &Calendar, look: Look) -
     out
 }
 
+/// What an export is called: the file or folder that was named, and where in it the export lies if that says more.
+pub(in crate::cli) fn called(import: &Import) -> String {
+    let source = text::one_line(&import.source);
+    let Some(first) = import.files.first() else { return source };
+    let more = import.files_total.saturating_sub(1);
+    if more == 0 {
+        return format!("{source}/{}", text::one_line(first));
+    }
+    // The deepest folder or archive in which all that are named lie.
+    let shared = first.match_indices('/').map(|(at, _)| &first[..=at]);
+    let folder = shared.filter(|folder| import.files.iter().all(|file| file.starts_with(folder))).last();
+    match folder {
+        Some(folder) => format!("{source}/{}", text::one_line(folder.trim_end_matches('/'))),
+        None => format!("{source}/{} and {} more", text::one_line(first), text::number(more)),
+    }
+}
+
 fn headline(import: &Import, look: Look) -> String {
     let (mark, paint, words, tail) = match import.status() {
         ImportStatus::Completed => ("✓", Paint::Good, "completed", ""),
@@ -70,7 +87,7 @@ fn headline(import: &Import, look: Look) -> String {
     format!(
         "{} {}  {}{took}{tail}{dry}\n",
         look.paint(paint, mark),
-        look.paint(Paint::Strong, &text::one_line(&import.source)),
+        look.paint(Paint::Strong, &called(import)),
         look.paint(paint, words),
     )
 }
@@ -178,7 +195,6 @@ fn skips(import: &Import, look: Look) -> String {
     if rest > 0 {
         text::append(&mut out, format_args!("    and {} for other reasons\n", text::number(rest as u64)));
     }
-    out.push_str(&hint(import, look));
     out
 }
 
@@ -190,17 +206,15 @@ fn warnings(import: &Import, look: Look) -> String {
         .columns
         .map_or_else(|| line.clone(), |columns| text::fit(&line, columns.saturating_sub(4)).into_owned());
     let title = look.paint(Paint::Warn, &text::count(total, "warning", "warnings"));
-    let hint = if import.skipped.is_empty() { hint(import, look) } else { String::new() };
-    format!("\n  {title}\n    {line}\n{hint}")
+    format!("\n  {title}\n    {line}\n")
 }
 
-fn hint(import: &Import, look: Look) -> String {
-    // A dry run leaves no entry to look at.
-    if import.dry_run {
-        return String::new();
-    }
-    let command = format!("satchel imports issues {}", text::short_id(&import.id));
-    format!("  {}\n", look.paint(Paint::Dim, &format!("`{command}` shows each one")))
+/// Where what was skipped and what was odd is listed.
+pub(in crate::cli) fn hint(import: &Import) -> Option<String> {
+    let some = !import.skipped.is_empty() || !import.warnings.is_empty();
+    // A dry run leaves no entry to look at; of what was imported before, the first receipt said it.
+    let told = some && !import.dry_run && import.status() != ImportStatus::Unchanged;
+    told.then(|| format!("`satchel imports issues {}` shows each one", text::short_id(&import.id)))
 }
 
 fn kind_word(kind: i32, n: u64) -> String {
@@ -277,12 +291,25 @@ mod tests {
   3 skipped
     2  conversations  mapping is null                 conversations-001.json[17]
     1  conversation   two messages have the id \\u{1…  conversations-001.json[3]
-  `satchel imports issues 3f2a91bc` shows each one
 
   7 warnings
     user.json: has no id
 ";
         assert_eq!(plain(&import()), expected);
+        assert_eq!(hint(&import()).as_deref(), Some("`satchel imports issues 3f2a91bc` shows each one"));
+    }
+
+    #[test]
+    fn an_export_in_a_folder_is_called_by_its_file() {
+        let called = |files: &[&str], total| {
+            let files = files.iter().map(|file| (*file).to_owned()).collect();
+            called(&Import { source: "Downloads".to_owned(), files, files_total: total, ..Import::default() })
+        };
+        assert_eq!(called(&["chat.json"], 1), "Downloads/chat.json");
+        assert_eq!(called(&["claude.zip/a.json", "claude.zip/b.json"], 2), "Downloads/claude.zip");
+        assert_eq!(called(&["x/y/a.json", "x/y/b.json"], 40), "Downloads/x/y");
+        assert_eq!(called(&["a.json", "b.json"], 2), "Downloads/a.json and 1 more");
+        assert_eq!(called(&[], 0), "Downloads", "a single file, or a receipt of an older version");
     }
 
     #[test]
@@ -323,9 +350,7 @@ mod tests {
         );
         assert!(plain(&unchanged).starts_with("✓ chatgpt-export.zip  unchanged\n"));
         let dry = Import { dry_run: true, ..import() };
-        assert!(
-            plain(&dry).contains("dry run: nothing was stored") && !plain(&dry).contains("imports issues")
-        );
+        assert!(plain(&dry).contains("dry run: nothing was stored") && hint(&dry).is_none());
     }
 
     #[test]

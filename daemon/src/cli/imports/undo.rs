@@ -28,7 +28,7 @@ pub(super) async fn run(
     args: &UndoArgs,
     way: Way,
 ) -> Result<Exit, CliError> {
-    let id = resolve(link, &args.id.id).await?;
+    let id = resolve(link, args.id.given()).await?;
     if args.dry_run {
         let preview = call(link, way, &id, true, None).await?;
         return told(context, &preview, true, way);

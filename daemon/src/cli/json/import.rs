@@ -55,6 +55,9 @@ pub(crate) struct Import<'a> {
     pub dry_run: bool,
     pub plugin: Option<&'a str>,
     pub path: &'a str,
+    /// Of the source, the first 10; empty where that is no folder.
+    pub files: &'a [String],
+    pub files_total: u64,
     pub bytes: u64,
     pub attachments: u64,
     pub started_at: Option<String>,
@@ -127,6 +130,8 @@ impl<'a> Import<'a> {
             reason: filled(&import.reason),
             dry_run: import.dry_run,
             plugin: filled(&import.plugin),
+            files: &import.files,
+            files_total: import.files_total,
             path: &import.path,
             bytes: import.bytes,
             attachments: import.attachments,

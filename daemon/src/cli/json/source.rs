@@ -32,6 +32,8 @@ pub(crate) struct Source<'a> {
     pub reading: Vec<Item<'a>>,
     pub waiting: Vec<Item<'a>>,
     pub failed: Vec<Item<'a>>,
+    /// With `--unrecognised`: `reason` says what each seems to be.
+    pub unrecognized_items: Vec<Item<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -73,6 +75,7 @@ impl<'a> Source<'a> {
             reading: items(&source.reading),
             waiting: items(&source.waiting),
             failed: items(&source.failed),
+            unrecognized_items: items(&source.unrecognized_items),
         }
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn table(memories: &[Memory], states: bool, calendar: &Calendar) -> T
             },
             Cell::new(memory.summary.as_deref().unwrap_or(&memory.content)),
             Cell::new(platform),
-            Cell::painted(&calendar.short(changed), Paint::Dim),
+            Cell::painted(&calendar.short_or_unknown(changed), Paint::Dim),
         ]);
     }
     table
@@ -62,17 +62,13 @@ pub(super) fn one(memory: &Memory, calendar: &Calendar, look: Look) -> String {
     out.push('\n');
     out.push_str(&facts(memory, calendar).render(look));
     out.push_str(&metadata(memory, look));
-    if memory.version > 1 {
-        let command = format!("satchel memories history {}", text::short_id(&memory.id));
-        text::append(
-            &mut out,
-            format_args!(
-                "\n{}\n",
-                look.paint(Paint::Dim, &format!("`{command}` shows its {} versions", memory.version))
-            ),
-        );
-    }
     out
+}
+
+/// Where the earlier versions are, if there are any.
+pub(super) fn hint(memory: &Memory) -> Option<String> {
+    let command = format!("satchel memories history {}", text::short_id(&memory.id));
+    (memory.version > 1).then(|| format!("`{command}` shows its {} versions", memory.version))
 }
 
 fn facts(memory: &Memory, calendar: &Calendar) -> Facts {
@@ -101,7 +97,7 @@ fn facts(memory: &Memory, calendar: &Calendar) -> Facts {
         facts.add("stated", &calendar.minute(provenance.extracted_at.as_ref()));
     }
     if let Some(temporal) = &memory.temporal {
-        facts.add("created", &calendar.minute(temporal.created_at.as_ref()));
+        facts.add("created", &calendar.minute_or_unknown(temporal.created_at.as_ref()));
         facts.add("changed", &calendar.minute(temporal.updated_at.as_ref()));
         facts.add("valid from", &calendar.minute(temporal.valid_from.as_ref()));
         let until = calendar.minute(temporal.valid_until.as_ref());
@@ -285,10 +281,13 @@ metadata
   {
     \"series\": \"saved\"
   }
-
-`satchel memories history 9c410001` shows its 3 versions
 ";
         assert_eq!(one(&memory, &time::fixed(), Look::plain(80)), expected);
+        assert_eq!(
+            hint(&memory).as_deref(),
+            Some("`satchel memories history 9c410001` shows its 3 versions")
+        );
+        assert_eq!(hint(&Memory { version: 1, ..memory }), None);
     }
 
     #[test]

@@ -1,14 +1,71 @@
 //! What is told of an erasure. The words that go are not repeated: a terminal keeps what it showed.
 
+use satchel_proto::v1::{self, GetPurgePlanResponse};
 use serde::Serialize;
 
 use crate::{
     cli::{Context, error::CliError, look::Paint, text},
-    ingest::purge::Plan,
+    grpc::wire::scalar::known_micros_to_wire,
+    ingest::purge::{Line, Plan},
 };
 
 /// Ids of one kind that are listed.
 const LISTED: usize = 50;
+
+/// What would go, however it was found out.
+#[derive(Debug)]
+pub(super) struct Outlook {
+    memories: Vec<v1::PurgedRecord>,
+    conversations: Vec<v1::PurgedRecord>,
+    evidence: u64,
+    by_hand: u64,
+    attachments: u64,
+    /// Conversations that may say the same.
+    stay: Vec<String>,
+}
+
+impl From<&Plan> for Outlook {
+    fn from(plan: &Plan) -> Self {
+        let Plan { record, memories, conversations, evidence, words, stay } = plan;
+        let records = |lines: &[Line]| {
+            let record = |line: &Line| {
+                let Line { id, platform, created_at, versions, messages } = line.clone();
+                v1::PurgedRecord {
+                    id,
+                    platform,
+                    created_at: known_micros_to_wire(created_at),
+                    versions,
+                    messages,
+                }
+            };
+            lines.iter().map(record).collect()
+        };
+        Self {
+            memories: records(memories),
+            conversations: records(conversations),
+            evidence: *evidence,
+            by_hand: *words,
+            attachments: record.attachments.len() as u64,
+            stay: stay.iter().cloned().collect(),
+        }
+    }
+}
+
+impl From<GetPurgePlanResponse> for Outlook {
+    fn from(answer: GetPurgePlanResponse) -> Self {
+        let GetPurgePlanResponse {
+            memories,
+            conversations,
+            evidence,
+            changes_by_hand,
+            attachments,
+            staying_conversation_ids,
+            header: _,
+        } = answer;
+        let (by_hand, stay) = (changes_by_hand, staying_conversation_ids);
+        Self { memories, conversations, evidence, by_hand, attachments, stay }
+    }
+}
 
 /// What `--json` prints.
 #[derive(Debug, Serialize)]
@@ -25,8 +82,8 @@ struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    fn new(plan: &'a Plan, erased: bool, attachments: u64) -> Self {
-        let Plan { record: _, memories, conversations, evidence, words, stay } = plan;
+    fn new(plan: &'a Outlook, erased: bool, attachments: u64) -> Self {
+        let Outlook { memories, conversations, evidence, by_hand, attachments: _, stay } = plan;
         let all = || memories.iter().chain(conversations);
         Self {
             erased,
@@ -35,7 +92,7 @@ impl<'a> Told<'a> {
             versions: all().map(|line| u64::from(line.versions)).sum(),
             messages: all().map(|line| line.messages).sum(),
             evidence: *evidence,
-            words_by_hand: *words,
+            words_by_hand: *by_hand,
             attachments,
             conversations_that_stay: stay.iter().map(String::as_str).collect(),
         }
@@ -43,17 +100,16 @@ impl<'a> Told<'a> {
 }
 
 /// Lists what goes.
-pub(super) fn plan(context: &mut Context, word: &str, plan: &Plan, dry_run: bool) -> Result<(), CliError> {
+pub(super) fn plan(context: &mut Context, word: &str, plan: &Outlook, dry_run: bool) -> Result<(), CliError> {
     if context.out.json {
-        let told = Told::new(plan, false, plan.record.attachments.len() as u64);
+        let told = Told::new(plan, false, plan.attachments);
         return if dry_run { context.out.json(&told) } else { Ok(()) };
     }
     let mut out =
         String::from(if dry_run { "would be erased for good:\n" } else { "to be erased for good:\n" });
     for (name, lines) in [("conversation", &plan.conversations), ("memory", &plan.memories)] {
         for line in lines.iter().take(LISTED) {
-            let created =
-                context.calendar.minute(Some(&crate::grpc::wire::scalar::time_to_wire(line.created_at)));
+            let created = context.calendar.minute_or_unknown(line.created_at.as_ref());
             let id = text::one_line(&line.id);
             let id = context.out.look.paint(Paint::Id, &id);
             let versions = text::count(u64::from(line.versions), "version", "versions");
@@ -73,9 +129,9 @@ pub(super) fn plan(context: &mut Context, word: &str, plan: &Plan, dry_run: bool
     }
     let counts = [
         (plan.evidence, "piece of evidence from exports", "pieces of evidence from exports"),
-        (plan.words, "change made by hand", "changes made by hand"),
+        (plan.by_hand, "change made by hand", "changes made by hand"),
         (
-            plan.record.attachments.len() as u64,
+            plan.attachments,
             "attachment, unless others have it",
             "attachments, but for those that others have",
         ),
@@ -100,13 +156,13 @@ pub(super) fn plan(context: &mut Context, word: &str, plan: &Plan, dry_run: bool
 }
 
 /// Tells what was done, and what is left to do elsewhere.
-pub(super) fn done(context: &mut Context, plan: &Plan, attachments: u64) -> Result<(), CliError> {
+pub(super) fn done(context: &mut Context, plan: &Outlook, attachments: u64) -> Result<(), CliError> {
     if context.out.json {
         return context.out.json(&Told::new(plan, true, attachments));
     }
     let mark = context.out.look.paint(Paint::Good, "✓");
     let mut out = format!("{mark} erased for good; the old files were overwritten\n");
-    let kept = plan.record.attachments.len() as u64 - attachments.min(plan.record.attachments.len() as u64);
+    let kept = plan.attachments.saturating_sub(attachments);
     if kept > 0 {
         let kept = text::count(kept, "attachment", "attachments");
         text::append(&mut out, format_args!("  {kept} stay: other conversations have them too\n"));

@@ -70,8 +70,8 @@ fn head(
     front.text("platform", Some(&header.provider.name));
     front.text("platform_id", header.provider.conversation_id.as_deref());
     front.text("account", header.provider.account_id.as_deref());
-    front.plain("created", header.temporal.created_at);
-    if let Some(updated) = header.temporal.updated_at {
+    front.plain("created", text::time(header.temporal.created_at));
+    if let Some(updated) = header.temporal.updated_at.filter(|updated| updated.known()) {
         front.plain("updated", updated);
     }
     front.text("model", header.model.as_deref());
@@ -228,7 +228,7 @@ fn show(
         message.model.as_deref().map(|model| format!(" ({})", text::plain(model))).unwrap_or_default();
     let thought = if message.is_thought { ", thought" } else { "" };
     let mark = name::mark(&message.id);
-    writeln!(out, "## <a id=\"m-{mark}\"></a>{who}{model}{thought} · {}\n", message.created_at)?;
+    writeln!(out, "## <a id=\"m-{mark}\"></a>{who}{model}{thought} · {}\n", text::time(message.created_at))?;
     if let Some(answered) = answers {
         writeln!(out, "Answers [this message](#m-{}).\n", name::mark(answered))?;
     }

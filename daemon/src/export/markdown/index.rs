@@ -1,6 +1,6 @@
 //! The first page: what there is, and where.
 
-use super::{ExportError, Front, Job, Places, Target};
+use super::{ExportError, Front, Job, Places, Target, name::UNDATED};
 
 /// Writes `index.md`.
 pub(super) fn write(job: &Job<'_>, target: &mut Target, places: &Places) -> Result<(), ExportError> {
@@ -26,11 +26,12 @@ pub(super) fn write(job: &Job<'_>, target: &mut Target, places: &Places) -> Resu
             writeln!(out, "- [{name}](memories/{name}.md): {count}").map_err(&failed)?;
         }
         let mut names: Vec<&str> = places.conversations.values().map(String::as_str).collect();
-        // They begin with their day: the newest first.
+        // They begin with their day: the newest first, those without one last.
         names.sort_unstable_by(|one, other| other.cmp(one));
+        names.sort_by_key(|name| name.starts_with(UNDATED));
         let mut month = "";
         for name in names {
-            let this = &name[.."2026-01".len()];
+            let this = if name.starts_with(UNDATED) { "Time unknown" } else { &name[.."2026-01".len()] };
             if this != month {
                 let gap = if month.is_empty() && places.types.is_empty() { "" } else { "\n" };
                 writeln!(out, "{gap}## {this}\n").map_err(&failed)?;

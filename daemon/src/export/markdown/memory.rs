@@ -52,7 +52,7 @@ pub(super) fn write(
 fn show(out: &mut dyn Write, memory: &Memory, places: &Places) -> io::Result<()> {
     let kind =
         memory.custom_type.as_deref().map(|kind| format!(" · {}", text::plain(kind))).unwrap_or_default();
-    let day = name::day(memory.temporal.created_at);
+    let day = name::day(memory.temporal.created_at).unwrap_or_else(|| text::UNKNOWN_TIME.to_owned());
     let mark = name::mark(&memory.id);
     writeln!(out, "## <a id=\"mem-{mark}\"></a>{day} · {}{kind}\n", memory.status.as_str())?;
     text::quote(out, &memory.content)?;
@@ -74,7 +74,7 @@ fn show(out: &mut dyn Write, memory: &Memory, places: &Places) -> io::Result<()>
     if let Some(account) = &from.platform_user_id {
         writeln!(out, "- account: {}", text::plain(account))?;
     }
-    if let Some(updated) = memory.temporal.updated_at {
+    if let Some(updated) = memory.temporal.updated_at.filter(|updated| updated.known()) {
         writeln!(out, "- changed: {updated}")?;
     }
     if let Some(confidence) = memory.confidence.as_ref().and_then(|confidence| confidence.current) {

@@ -2,6 +2,9 @@
 
 use satchel_pam::{conversation::ConversationHeader, hash::Sha256Digest, time::Timestamp};
 
+/// Begins the names of conversations of which nobody knows the day: neither a digit, so that they stand together, nor the name of a
+/// device.
+pub(super) const UNDATED: &str = "undated";
 /// Longest part of a name that comes of a title, in characters.
 const LONGEST_TITLE: usize = 60;
 /// And in bytes: file systems end at 255 for a whole name.
@@ -12,20 +15,22 @@ const MARK: usize = 12;
 const LONGEST_EXTENSION: usize = 8;
 
 /// The name of a conversation's file without `.md`: its day, its title as far as every file system takes it, and a mark of its id.
-/// It begins with a digit, so it is never the name of a device, and ends with the mark, so no two are one where letter case
+/// It begins with a digit, or as [`UNDATED`], so it is never the name of a device, and ends with the mark, so no two are one where letter case
 /// does not count.
 pub(super) fn conversation(header: &ConversationHeader) -> String {
-    let day = day(header.temporal.created_at);
+    let day = day(header.temporal.created_at).unwrap_or_else(|| UNDATED.to_owned());
     let title = header.title.as_deref().map(slug).filter(|slug| !slug.is_empty());
     let parts = [Some(day), title, Some(mark(&header.id))];
     parts.into_iter().flatten().collect::<Vec<_>>().join("-")
 }
 
-/// The day of a time, UTC.
-pub(super) fn day(time: Timestamp) -> String {
-    let mut text = time.to_string();
-    text.truncate("2026-01-01".len());
-    text
+/// The day of a time, UTC; none of one that nobody knows.
+pub(super) fn day(time: Timestamp) -> Option<String> {
+    time.known().then(|| {
+        let mut text = time.to_string();
+        text.truncate("2026-01-01".len());
+        text
+    })
 }
 
 /// Tells records apart in names and anchors.

@@ -5,10 +5,20 @@
 
 use std::io::{self, Write};
 
+use satchel_pam::time::Timestamp;
+
 /// Longest text of a heading or link, in characters.
 const LONGEST_LINE: usize = 160;
 /// What Markdown, or a renderer, gives a meaning to.
 const MARKS: &str = "\\`*_{}[]<>#|~$&!^=";
+
+/// What stands where nobody knows the time.
+pub(super) const UNKNOWN_TIME: &str = "time unknown";
+
+/// A record's time as PAM writes it, or [`UNKNOWN_TIME`].
+pub(super) fn time(time: Timestamp) -> String {
+    if time.known() { time.to_string() } else { UNKNOWN_TIME.to_owned() }
+}
 
 /// Lines as every reader counts them; a control character, which no text needs, becomes U+FFFD.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = String> + '_ {

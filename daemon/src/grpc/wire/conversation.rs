@@ -11,9 +11,9 @@ use satchel_store::{ConversationQuery, ConversationSummary, Revision};
 
 use super::{
     WireError,
-    memory::{MAX_ROW_BYTES, not_empty, stamp_from_wire, stamp_to_wire},
+    memory::{MAX_ROW_BYTES, known_from_wire, known_to_wire, not_empty, stamp_from_wire, stamp_to_wire},
     scalar::{
-        cut, enum_pair, range_from_wire, range_to_wire, required_time_from_wire, time_to_wire,
+        cut, enum_pair, known_micros_from_wire, known_micros_to_wire, range_from_wire, range_to_wire,
         value_from_wire, values_from_wire,
     },
 };
@@ -69,8 +69,8 @@ pub fn conversation_to_wire(header: ConversationHeader, standing: Standing) -> v
         account: account_id,
         title,
         model,
-        created_at: Some(stamp_to_wire(created_at)),
-        updated_at: updated_at.map(stamp_to_wire),
+        created_at: known_to_wire(created_at),
+        updated_at: updated_at.and_then(known_to_wire),
         message_count: messages,
         tags,
         is_archived,
@@ -118,7 +118,6 @@ pub fn conversation_from_wire(wire: v1::Conversation) -> Result<(ConversationHea
     if abridged {
         return Err(WireError::new("abridged", "says that the conversation is not whole"));
     }
-    let created_at = stamp_from_wire("created_at", created_at)?;
     let header = ConversationHeader {
         id: not_empty("id", id)?,
         provider: Provider {
@@ -129,7 +128,7 @@ pub fn conversation_from_wire(wire: v1::Conversation) -> Result<(ConversationHea
         },
         title,
         temporal: ConversationTemporal {
-            created_at: created_at.ok_or_else(|| WireError::new("created_at", "is missing"))?,
+            created_at: known_from_wire("created_at", created_at)?,
             updated_at: stamp_from_wire("updated_at", updated_at)?,
         },
         participants: participants.into_iter().map(participant_from_wire).collect::<Result<_, _>>()?,
@@ -220,8 +219,8 @@ pub fn summary_to_wire(summary: ConversationSummary) -> v1::Conversation {
         platform,
         account,
         title,
-        created_at: Some(time_to_wire(created_at_micros)),
-        updated_at: Some(time_to_wire(updated_at_micros)),
+        created_at: known_micros_to_wire(created_at_micros),
+        updated_at: known_micros_to_wire(updated_at_micros),
         message_count: messages.into(),
         tags,
         is_archived: archived,
@@ -256,8 +255,8 @@ pub fn summary_from_wire(wire: v1::Conversation) -> Result<ConversationSummary, 
         title,
         platform: not_empty("platform", platform)?,
         account,
-        created_at_micros: required_time_from_wire("created_at", created_at)?,
-        updated_at_micros: required_time_from_wire("updated_at", updated_at)?,
+        created_at_micros: known_micros_from_wire("created_at", created_at)?,
+        updated_at_micros: known_micros_from_wire("updated_at", updated_at)?,
         messages: u32::try_from(message_count)
             .map_err(|_| WireError::new("message_count", "is too large"))?,
         archived: is_archived,

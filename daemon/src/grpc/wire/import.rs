@@ -182,6 +182,8 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         job,
         source,
         path,
+        files,
+        files_found,
         source_checksum,
         provider,
         importer,
@@ -237,6 +239,8 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         differences: differences.into_iter().map(difference_to_wire).collect(),
         differences_total: differences_found,
         accounts: accounts.into_iter().map(account_to_wire).collect(),
+        files,
+        files_total: files_found,
     }
 }
 
@@ -275,6 +279,8 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         differences_total,
         embeddings,
         accounts,
+        files,
+        files_total,
     } = wire;
     let given = |text: String| (!text.is_empty()).then_some(text);
     Ok(ImportRecord {
@@ -282,6 +288,8 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         job: job_id,
         source,
         path,
+        files,
+        files_found: files_total,
         source_checksum: given(source_checksum),
         provider: given(provider),
         importer: given(importer),

@@ -265,6 +265,19 @@ pub(super) fn stamp_to_wire(time: Timestamp) -> prost_types::Timestamp {
     time_to_wire(time.micros())
 }
 
+/// Shows a time that PAM requires; none where nobody knows it.
+pub(super) fn known_to_wire(time: Timestamp) -> Option<prost_types::Timestamp> {
+    time.known().then(|| stamp_to_wire(time))
+}
+
+/// Reads a time that PAM requires; an absent one is one that nobody knows.
+pub(super) fn known_from_wire(
+    field: &str,
+    wire: Option<prost_types::Timestamp>,
+) -> Result<Timestamp, WireError> {
+    Ok(stamp_from_wire(field, wire)?.unwrap_or(Timestamp::EPOCH))
+}
+
 pub(super) fn stamp_from_wire(
     field: &str,
     wire: Option<prost_types::Timestamp>,
@@ -302,8 +315,8 @@ fn confidence_from_wire(wire: v1::Confidence) -> Result<Confidence, WireError> {
 fn temporal_to_wire(temporal: Temporal) -> v1::Temporal {
     let Temporal { created_at, updated_at, valid_from, valid_until, superseded_by } = temporal;
     v1::Temporal {
-        created_at: Some(stamp_to_wire(created_at)),
-        updated_at: updated_at.map(stamp_to_wire),
+        created_at: known_to_wire(created_at),
+        updated_at: updated_at.and_then(known_to_wire),
         valid_from: valid_from.map(stamp_to_wire),
         valid_until: valid_until.map(stamp_to_wire),
         superseded_by,
@@ -312,9 +325,8 @@ fn temporal_to_wire(temporal: Temporal) -> v1::Temporal {
 
 fn temporal_from_wire(wire: v1::Temporal) -> Result<Temporal, WireError> {
     let v1::Temporal { created_at, updated_at, valid_from, valid_until, superseded_by } = wire;
-    let created_at = stamp_from_wire("temporal.created_at", created_at)?;
     Ok(Temporal {
-        created_at: created_at.ok_or_else(|| WireError::new("temporal.created_at", "is missing"))?,
+        created_at: known_from_wire("temporal.created_at", created_at)?,
         updated_at: stamp_from_wire("temporal.updated_at", updated_at)?,
         valid_from: stamp_from_wire("temporal.valid_from", valid_from)?,
         valid_until: stamp_from_wire("temporal.valid_until", valid_until)?,
@@ -338,7 +350,7 @@ fn provenance_to_wire(provenance: Provenance) -> v1::Provenance {
         conversation_ref,
         message_ref,
         extraction_method: extraction_method.map(method_to_wire).unwrap_or_default(),
-        extracted_at: extracted_at.map(stamp_to_wire),
+        extracted_at: extracted_at.and_then(known_to_wire),
         extractor,
     }
 }

@@ -9,7 +9,7 @@ use satchel_proto::v1;
 use super::{
     WireError,
     conversation::{raw_from_wire, role_from_wire, role_to_wire},
-    memory::{MAX_ROW_BYTES, not_empty, stamp_from_wire, stamp_to_wire},
+    memory::{MAX_ROW_BYTES, known_from_wire, known_to_wire, not_empty},
     scalar::{cut, enum_pair},
 };
 
@@ -64,7 +64,7 @@ pub fn message_to_wire(message: Message) -> v1::Message {
         provider_message_id,
         role: role_to_wire(role),
         content: content.map(content_to_wire),
-        created_at: Some(stamp_to_wire(created_at)),
+        created_at: known_to_wire(created_at),
         parent_id,
         children_ids,
         model,
@@ -109,13 +109,12 @@ pub fn message_from_wire(wire: v1::Message) -> Result<Message, WireError> {
     if abridged {
         return Err(WireError::new("abridged", "says that the message is not whole"));
     }
-    let created_at = stamp_from_wire("created_at", created_at)?;
     Ok(Message {
         id: not_empty("id", id)?,
         provider_message_id,
         role: role_from_wire("role", role)?,
         content: content.map(content_from_wire).transpose()?,
-        created_at: created_at.ok_or_else(|| WireError::new("created_at", "is missing"))?,
+        created_at: known_from_wire("created_at", created_at)?,
         parent_id,
         children_ids,
         model,

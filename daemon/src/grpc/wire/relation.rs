@@ -6,7 +6,7 @@ use satchel_store::RelationRecord;
 
 use super::{
     WireError,
-    memory::{not_empty, stamp_to_wire},
+    memory::{known_to_wire, not_empty},
     scalar::enum_pair,
 };
 use crate::ingest::hand::NewRelation;
@@ -31,7 +31,7 @@ pub fn relation_to_wire(record: RelationRecord) -> v1::Relation {
         to_id: to,
         r#type: relation_type_to_wire(relation_type),
         confidence,
-        created_at: Some(stamp_to_wire(created_at)),
+        created_at: known_to_wire(created_at),
         withdrawn,
         mod_revision: revision.get(),
     }

@@ -2,7 +2,7 @@
 
 use prost_types::Timestamp;
 use satchel_proto::v1;
-use satchel_store::TimeRange;
+use satchel_store::{TimeRange, UNKNOWN_TIME};
 
 use super::WireError;
 
@@ -40,6 +40,20 @@ pub fn time_from_wire(field: &str, wire: Timestamp) -> Result<i64, WireError> {
 /// As [`time_from_wire`], and for an absent one.
 pub fn required_time_from_wire(field: &str, wire: Option<Timestamp>) -> Result<i64, WireError> {
     time_from_wire(field, wire.ok_or_else(|| WireError::new(field, "is missing"))?)
+}
+
+/// Shows a record's time; none where nobody knows it.
+#[must_use]
+pub fn known_micros_to_wire(micros: i64) -> Option<Timestamp> {
+    (micros != UNKNOWN_TIME).then(|| time_to_wire(micros))
+}
+
+/// Reads a record's time; an absent one is one that nobody knows.
+///
+/// # Errors
+/// As [`time_from_wire`].
+pub fn known_micros_from_wire(field: &str, wire: Option<Timestamp>) -> Result<i64, WireError> {
+    Ok(optional_time_from_wire(field, wire)?.unwrap_or(UNKNOWN_TIME))
 }
 
 /// Reads a time that may be left out.

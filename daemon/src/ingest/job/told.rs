@@ -15,7 +15,7 @@ use crate::{
         IngestError, JobView, Phase,
         detect::Found,
         ledger,
-        receipt::{Counts, ImportRecord, ImportStatus},
+        receipt::{Counts, ImportRecord, ImportStatus, LISTED_FILES},
     },
     intake::{IntakeError, Source},
 };
@@ -86,6 +86,8 @@ impl Task {
             job: self.id.to_string(),
             source: source.to_owned(),
             path: self.request.path.display().to_string(),
+            files: Vec::new(),
+            files_found: 0,
             source_checksum: None,
             provider: None,
             importer: None,
@@ -115,7 +117,11 @@ impl Task {
     }
 
     pub(super) fn describe(&self, source: &Source, found: &Found, bytes: u64) -> ImportRecord {
+        // The name of a single file or archive says all.
+        let files = if source.folder() { found.files.as_slice() } else { &[] };
         ImportRecord {
+            files: files.iter().take(LISTED_FILES).cloned().collect(),
+            files_found: found.files.len() as u64,
             provider: Some(found.reader.platform().to_owned()),
             importer: Some(found.format.clone()),
             plugin: Some(found.reader.software()),

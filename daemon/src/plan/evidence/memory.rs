@@ -86,7 +86,7 @@ fn memory(group: &[Said<'_>], known: &dyn Fn(&Uuid) -> bool) -> (Memory, Option<
         provenance: provenance(first.witness),
         access: group.iter().find_map(|said| said.item.access.clone()).or_else(|| Some(Access::default())),
         embedding_ref: group.iter().find_map(|said| said.item.embedding_ref.clone()),
-        metadata: metadata(group, last_seen),
+        metadata: metadata(group, last_seen, created),
     };
     (memory, relation)
 }
@@ -155,7 +155,7 @@ fn trust(method: ExtractionMethod) -> f64 {
 }
 
 /// The items' own metadata, the earliest first, and under `satchel` where the memory was seen.
-fn metadata(group: &[Said<'_>], last_seen: i64) -> Map<String, Value> {
+fn metadata(group: &[Said<'_>], last_seen: i64, created: i64) -> Map<String, Value> {
     let mut metadata = Map::new();
     for raw in group.iter().filter_map(|said| said.item.metadata.as_ref()) {
         for (key, value) in raw.to_map() {
@@ -168,7 +168,12 @@ fn metadata(group: &[Said<'_>], last_seen: i64) -> Map<String, Value> {
     let mut own = Map::new();
     own.insert("evidence".into(), sightings::list(&evidence).into());
     own.insert("evidence_count".into(), evidence.len().into());
-    own.insert("last_seen".into(), Timestamp::saturating(last_seen).to_string().into());
+    if created == UNDATED {
+        own.insert("created_at_source".into(), "unknown".into());
+    }
+    if last_seen != UNDATED {
+        own.insert("last_seen".into(), Timestamp::saturating(last_seen).to_string().into());
+    }
     if let Some(scope) = &group[0].item.scope {
         own.insert("scope".into(), scope.clone().into());
     }

@@ -10,7 +10,10 @@ use std::collections::BTreeMap;
 use satchel_pam::time::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{Witness, streams::Name};
+use super::{
+    Witness,
+    streams::{Name, UNDATED},
+};
 
 /// Evidence in one line of the list.
 struct Line<'a> {
@@ -54,7 +57,9 @@ impl Line<'_> {
 fn sighting(witness: &Witness) -> Map<String, Value> {
     let mut sighting = Map::new();
     sighting.insert("id".into(), witness.id.clone().into());
-    sighting.insert("at".into(), Timestamp::saturating(witness.at).to_string().into());
+    if witness.at != UNDATED {
+        sighting.insert("at".into(), Timestamp::saturating(witness.at).to_string().into());
+    }
     for (key, place) in [("conversation", &witness.conversation), ("message", &witness.message)] {
         if let Some(id) = place {
             sighting.insert(key.into(), id.clone().into());

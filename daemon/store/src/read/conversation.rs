@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use satchel_pam::conversation::ConversationHeader;
 
-use super::{LOOKS, Seen, memory::Rows, memory::spanned, memory::tagged, parse, read, seen, wrong_kind};
+use super::{
+    LOOKS, Seen, memory::Rows, memory::spanned, memory::tagged, parse, read, seen, walk_list, wrong_kind,
+};
 use crate::{
     change::MessageHead,
     codec::heads::read_part,
@@ -97,8 +99,7 @@ impl Store {
         let at = self.at(Some(at))?;
         let title = query.title_contains.as_ref().map(|title| title.to_lowercase());
         let mut rows = Rows::new(limit);
-        let prefix = List::Conversations.prefix();
-        engine::walk::<StoreError>(self.engine(), &prefix, after.map(Cursor::as_bytes), |key, value| {
+        walk_list(self.engine(), List::Conversations, after.map(Cursor::as_bytes), |key, value| {
             let Some((_, from)) = keys::entry_tail(key) else { return Ok(true) };
             let Some(summary) = spanned(value, from, at, Summary::take)? else { return Ok(true) };
             if !matches(query, title.as_deref(), &summary) {

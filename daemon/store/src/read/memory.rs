@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use satchel_pam::memory::Memory;
 
-use super::{Seen, parse, read, seen, wrong_kind};
+use super::{Seen, parse, read, seen, walk_list, wrong_kind};
 use crate::{
     codec::{Malformed, Take},
     engine::{self, Engine, SCAN},
@@ -12,7 +12,7 @@ use crate::{
     error::StoreError,
     journal::Place,
     keys::{self, Id16, List},
-    query::{Cursor, MemoryOrder, MemoryQuery, Page},
+    query::{Cursor, MemoryOrder, MemoryQuery, Page, UNKNOWN_TIME},
     record::MemoryRecord,
     revision::Revision,
     store::Store,
@@ -106,8 +106,7 @@ impl Store {
         at: Revision,
     ) -> Result<Page<MemoryRecord>, StoreError> {
         let mut rows = Rows::new(limit);
-        let prefix = list.prefix();
-        engine::walk::<StoreError>(self.engine(), &prefix, after.map(Cursor::as_bytes), |key, value| {
+        walk_list(self.engine(), list, after.map(Cursor::as_bytes), |key, value| {
             let Some((known, id)) = row(key, value, at)? else { return Ok(true) };
             if known.as_ref().is_some_and(|facets| !matches(query, facets)) {
                 return Ok(true);
@@ -367,10 +366,11 @@ fn selective(engine: &dyn Engine, query: &MemoryQuery) -> Option<List> {
 }
 
 fn sort_key(order: MemoryOrder, facets: &Facets, id: Id16) -> Vec<u8> {
-    let sort = match order {
-        MemoryOrder::CreatedAscending => keys::ascending(facets.created),
-        MemoryOrder::UpdatedDescending | MemoryOrder::IdAscending => keys::descending(facets.updated),
+    let (time, sorted): (i64, fn(i64) -> u64) = match order {
+        MemoryOrder::CreatedAscending => (facets.created, keys::ascending),
+        MemoryOrder::UpdatedDescending | MemoryOrder::IdAscending => (facets.updated, keys::descending),
     };
+    let sort = if time == UNKNOWN_TIME { u64::MAX } else { sorted(time) };
     [sort.to_be_bytes().as_slice(), &id].concat()
 }
 

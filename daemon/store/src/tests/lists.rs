@@ -6,7 +6,8 @@ use super::{
     world::{Dice, header, memory, open},
 };
 use crate::{
-    Batch, Change, ConversationQuery, ConversationWrite, MemoryQuery, Origin, Revision, Store, keys,
+    Batch, Change, ConversationQuery, ConversationWrite, MemoryOrder, MemoryQuery, Origin, Revision, Store,
+    TimeRange, keys,
 };
 
 const DAY: i64 = 24 * 3_600 * 1_000_000;
@@ -91,4 +92,105 @@ fn tags_do_not_multiply_each_other() {
         let query = MemoryQuery { tags_any, ..MemoryQuery::default() };
         assert_eq!(store.memories(&query, None, 9, store.revision()).unwrap().items.len(), 1);
     }
+}
+
+/// Times of records in microseconds; 0 stands for one that nobody knows.
+const TIMES: [i64; 6] = [5 * DAY, -3 * DAY, 1, 0, 400 * DAY, -1];
+
+fn timed() -> (tempfile::TempDir, Store) {
+    let (dir, disk, house) = (tempfile::tempdir().unwrap(), CrashDisk::default(), MapHouse::default());
+    let (store, _) = open(dir.path(), &disk, &house, "boot").unwrap();
+    let mut dice = Dice(24);
+    for (n, micros) in (0..).zip(TIMES.into_iter().chain([0])) {
+        let time = satchel_pam::time::Timestamp::from_micros(micros).unwrap();
+        let mut one = memory(n, &mut dice);
+        (one.temporal.created_at, one.temporal.updated_at) = (time, None);
+        (one.content, one.tags) = (format!("{micros}"), vec!["tea".to_owned()]);
+        let mut header = header(n, &mut dice);
+        (header.temporal.created_at, header.temporal.updated_at) = (time, None);
+        let write = ConversationWrite { header, current: None, opaque: Vec::new(), messages: Vec::new() };
+        commit(&store, 0, vec![Change::Memory(Box::new(one)), Change::Conversation(Box::new(write))]);
+    }
+    (dir, store)
+}
+
+/// Walks in pages of `limit`.
+fn walked<T>(limit: usize, page: impl Fn(Option<&crate::Cursor>, usize) -> crate::Page<T>) -> Vec<T> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let page = page(after.as_ref(), limit);
+        all.extend(page.items);
+        after = page.next;
+        if after.is_none() {
+            return all;
+        }
+    }
+}
+
+#[test]
+fn what_nobody_knows_the_time_of_comes_last_in_every_order_and_page() {
+    let (_dir, store) = timed();
+    let newest = [400 * DAY, 5 * DAY, 1, -1, -3 * DAY, 0, 0];
+    let oldest = [-3 * DAY, -1, 1, 5 * DAY, 400 * DAY, 0, 0];
+    let tagged = MemoryQuery { tags_all: vec!["tea".to_owned()], ..MemoryQuery::default() };
+    let oldest_first = MemoryQuery { order: MemoryOrder::CreatedAscending, ..MemoryQuery::default() };
+    let of_hash = |query: &MemoryQuery| MemoryQuery {
+        ids: (0..7).map(|n| super::world::id("memory", n)).collect(),
+        ..query.clone()
+    };
+    for limit in 1..9 {
+        let memories = |query: &MemoryQuery| -> Vec<i64> {
+            let page =
+                |after: Option<&_>, limit| store.memories(query, after, limit, store.revision()).unwrap();
+            walked(limit, page).iter().map(|record| record.memory.temporal.created_at.micros()).collect()
+        };
+        for query in [MemoryQuery::default(), tagged.clone(), of_hash(&MemoryQuery::default())] {
+            assert_eq!(memories(&query), newest, "{query:?}, {limit} a page");
+        }
+        for query in [oldest_first.clone(), of_hash(&oldest_first)] {
+            assert_eq!(memories(&query), oldest, "{query:?}, {limit} a page");
+        }
+        let every = ConversationQuery::default();
+        let page =
+            |after: Option<&_>, limit| store.conversations(&every, after, limit, store.revision()).unwrap();
+        let times: Vec<i64> = walked(limit, page).iter().map(|row| row.updated_at_micros).collect();
+        assert_eq!(times, newest, "{limit} a page");
+    }
+}
+
+#[test]
+fn what_nobody_knows_the_time_of_fits_no_range() {
+    let (_dir, store) = timed();
+    let (from, until) = (Some(-10 * DAY), Some(10 * DAY));
+    for range in [TimeRange { from, until }, TimeRange { from, until: None }, TimeRange { from: None, until }]
+    {
+        let of = |created, updated| MemoryQuery { created, updated, ..MemoryQuery::default() };
+        for query in [of(range, TimeRange::default()), of(TimeRange::default(), range)] {
+            let page = store.memories(&query, None, 20, store.revision()).unwrap();
+            assert!(page.items.len() >= 4);
+            assert!(page.items.iter().all(|record| record.memory.temporal.created_at.known()), "{range:?}");
+        }
+        let query = ConversationQuery { updated: range, ..ConversationQuery::default() };
+        let page = store.conversations(&query, None, 20, store.revision()).unwrap();
+        assert!(page.items.iter().all(|row| row.updated_at_micros != 0), "{range:?}");
+    }
+}
+
+#[test]
+fn ids_are_found_by_their_beginning_also_of_what_is_shown_no_more() {
+    let (_dir, store) = timed();
+    let at = store.revision();
+    let (memory, conversation) = (super::world::id("memory", 1), super::world::id("conversation", 2));
+    let gone = store.memory(&memory, None).unwrap().unwrap().memory;
+    let header = store.conversation(&conversation, None).unwrap().unwrap().header;
+    let write = ConversationWrite { header, current: None, opaque: Vec::new(), messages: Vec::new() };
+    let withdrawn =
+        vec![Change::WithdrawMemory(Box::new(gone)), Change::WithdrawConversation(Box::new(write))];
+    commit(&store, 0, withdrawn);
+    assert_eq!(store.memory_ids(&memory[..18].to_uppercase(), at).unwrap(), [memory]);
+    assert_eq!(store.conversation_ids("conv", at).unwrap().len(), 2, "those that are no UUIDs");
+    assert!(store.conversation_ids("CONVERSATION/2", at).unwrap().contains(&conversation));
+    assert_eq!(store.memory_ids("", at).unwrap().len(), 7);
+    assert_eq!(store.memory_ids("", Revision::new(3)).unwrap().len(), 3, "what came later is not there yet");
+    assert!(store.memory_ids("zz", at).unwrap().is_empty());
 }

@@ -47,7 +47,9 @@ pub fn decayed(memory: &Memory, now: Timestamp, half_lives: &HalfLives) -> Optio
     let confidence = memory.confidence.as_ref()?;
     let stored = confidence.current.or(confidence.initial)?.clamp(0.0, 1.0);
     let since = confidence.last_reinforced.unwrap_or(memory.temporal.created_at);
-    let elapsed = Duration::from_micros(u64::try_from(now.micros() - since.micros()).unwrap_or(0));
+    // Of one that is as old as nobody knows, nobody knows how far it has faded.
+    let elapsed = if since.known() { now.micros() - since.micros() } else { 0 };
+    let elapsed = Duration::from_micros(u64::try_from(elapsed).unwrap_or(0));
     Some(stored * left(confidence.decay_model, elapsed, half_lives))
 }
 

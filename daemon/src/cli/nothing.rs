@@ -1,0 +1,223 @@
+//! Why a list is empty: what was asked for, and what there is instead.
+
+use satchel_proto::v1::{Count, GetStatsRequest, GetStatsResponse};
+
+use super::{
+    args::{ConversationSelect, MemorySelect, TypeWord},
+    error::CliError,
+    link::Link,
+    text,
+};
+use crate::{nearest, plugins::Plugins};
+
+/// Platforms that are named.
+const NAMED: usize = 5;
+
+/// What there is, by kind.
+struct Stock<'a> {
+    /// `conversation`, `memory`.
+    one: &'static str,
+    many: &'static str,
+    total: u64,
+    by_platform: &'a [Count],
+}
+
+/// Says why no conversation is listed.
+///
+/// # Errors
+/// As the daemon refuses.
+pub(super) async fn conversations(link: &Link, select: &ConversationSelect) -> Result<String, CliError> {
+    let stats = stats(link).await?;
+    let ConversationSelect { platforms, accounts, tags, since, until, created_since, created_until, title } =
+        select;
+    let title = title.as_ref().map(|title| format!("with {title:?} in its title"));
+    let begun = (created_since.as_deref(), created_until.as_deref());
+    let times = times((since.as_deref(), until.as_deref()), "begun", begun);
+    let asked = [from(platforms, accounts), title.into_iter().collect(), tagged(tags), times].concat();
+    let stock = Stock {
+        one: "conversation",
+        many: "conversations",
+        total: stats.conversations,
+        by_platform: &stats.conversations_by_platform,
+    };
+    Ok(stock.nothing(platforms, "", &asked, None))
+}
+
+/// Says why no memory is listed.
+///
+/// # Errors
+/// As the daemon refuses.
+pub(super) async fn memories(link: &Link, select: &MemorySelect) -> Result<String, CliError> {
+    let stats = stats(link).await?;
+    let MemorySelect {
+        types,
+        statuses,
+        platforms,
+        accounts,
+        tags,
+        since,
+        until,
+        created_since,
+        created_until,
+        conversation,
+    } = select;
+    let kinds = types.iter().map(|word| super::words::memory_type(TypeWord::to_wire(*word).into()));
+    let kinds: Vec<String> = kinds.collect();
+    let kind = (!kinds.is_empty()).then(|| format!("of type {}", kinds.join(" or ")));
+    let of = conversation.as_ref().map(|id| format!("of conversation {id}"));
+    let begun = (created_since.as_deref(), created_until.as_deref());
+    let times = times((since.as_deref(), until.as_deref()), "stated", begun);
+    let asked = [
+        kind.into_iter().collect(),
+        from(platforms, accounts),
+        tagged(tags),
+        of.into_iter().collect(),
+        times,
+    ]
+    .concat();
+    let stock = Stock {
+        one: "memory",
+        many: "memories",
+        total: stats.memories,
+        by_platform: &stats.memories_by_platform,
+    };
+    // Only active ones are listed unless another status was asked for.
+    let active = stats.memories_by_status.iter().find(|count| count.value == "active");
+    let active = active.map_or(0, |count| count.count);
+    let (adjective, others) = match statuses.as_slice() {
+        [] if active < stats.memories => ("active ", Some("--status all lists those of every status")),
+        [] => ("", None),
+        _ => ("such ", None),
+    };
+    Ok(stock.nothing(platforms, adjective, &asked, others))
+}
+
+async fn stats(link: &Link) -> Result<GetStatsResponse, CliError> {
+    Ok(link.admin().get_stats(GetStatsRequest {}).await?.into_inner())
+}
+
+impl Stock<'_> {
+    fn nothing(
+        &self,
+        platforms: &[String],
+        adjective: &str,
+        asked: &[String],
+        advice: Option<&str>,
+    ) -> String {
+        let Self { one, many, total, .. } = *self;
+        if total == 0 {
+            return format!("there is no {one} yet; `satchel import PATH` brings an export in");
+        }
+        if let Some(unknown) = self.unknown(platforms) {
+            return text::one_line(&unknown);
+        }
+        let asked = if asked.is_empty() { String::new() } else { format!(" {}", asked.join(", ")) };
+        let total =
+            if total == 1 { "1 in all".to_owned() } else { format!("{} in all", text::number(total)) };
+        let advice = advice.map(|advice| format!("; {advice}")).unwrap_or_default();
+        let from = match platforms {
+            // Where one was named that has none, it helps to know which have some.
+            [_, ..] if platforms.iter().all(|name| self.of(name) == 0) => {
+                let held = self.by_platform.iter().take(NAMED).map(|count| count.value.as_str());
+                let held: Vec<&str> = held.collect();
+                if held.is_empty() {
+                    String::new()
+                } else {
+                    format!("; there are {many} from {}", held.join(", "))
+                }
+            }
+            _ => String::new(),
+        };
+        text::one_line(&format!("no {adjective}{one}{asked}; {total}{from}{advice}"))
+    }
+
+    fn of(&self, platform: &str) -> u64 {
+        let found = self.by_platform.iter().find(|count| count.value == platform);
+        found.map_or(0, |count| count.count)
+    }
+
+    /// What to say of a platform that is neither here nor known.
+    fn unknown(&self, platforms: &[String]) -> Option<String> {
+        let held = self.by_platform.iter().map(|count| count.value.as_str());
+        let known: Vec<&str> = held.chain(Plugins::platforms()).collect();
+        let unknown = platforms.iter().find(|name| !known.contains(&name.as_str()))?;
+        let hint = match nearest(unknown, &known) {
+            Some(near) => format!("did you mean {near}?"),
+            None => "`satchel plugins list` names those that can be read".to_owned(),
+        };
+        Some(format!("no platform is called {unknown:?}; {hint}"))
+    }
+}
+
+fn from(platforms: &[String], accounts: &[String]) -> Vec<String> {
+    let named = |word: &str, values: &[String]| {
+        (!values.is_empty()).then(|| format!("{word} {}", values.join(" or ")))
+    };
+    named("from", platforms).into_iter().chain(named("of account", accounts)).collect()
+}
+
+fn tagged(tags: &[String]) -> Vec<String> {
+    if tags.is_empty() { Vec::new() } else { vec![format!("tagged {}", tags.join(" and "))] }
+}
+
+/// `created` says what a record was when it began.
+fn times(
+    changed: (Option<&str>, Option<&str>),
+    created: &str,
+    begun: (Option<&str>, Option<&str>),
+) -> Vec<String> {
+    let span = |lead: &str, span: (Option<&str>, Option<&str>)| match span {
+        (None, None) => None,
+        (Some(since), None) => Some(format!("{lead}since {since}")),
+        (None, Some(until)) => Some(format!("{lead}until {until}")),
+        (Some(since), Some(until)) => Some(format!("{lead}from {since} until {until}")),
+    };
+    span("", changed).into_iter().chain(span(&format!("{created} "), begun)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts() -> Vec<Count> {
+        [("chatgpt", 2_900), ("claude", 80)]
+            .map(|(value, count)| Count { value: value.to_owned(), count })
+            .to_vec()
+    }
+
+    fn said(platforms: &[&str], asked: &[&str], total: u64) -> String {
+        let by_platform = counts();
+        let stock = Stock { one: "conversation", many: "conversations", total, by_platform: &by_platform };
+        let owned = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
+        stock.nothing(&owned(platforms), "", &owned(asked), None)
+    }
+
+    #[test]
+    fn an_empty_list_says_why() {
+        for (platforms, asked, total, line) in [
+            (&[][..], &["since 2025-03-01"][..], 2_980, "no conversation since 2025-03-01; 2,980 in all"),
+            (&["chatpgt"], &[], 2_980, "no platform is called \"chatpgt\"; did you mean chatgpt?"),
+            (
+                &["zzzzzzzz"],
+                &[],
+                2_980,
+                "no platform is called \"zzzzzzzz\"; `satchel plugins list` names those that can be read",
+            ),
+            (
+                &["grok"],
+                &["from grok"],
+                2_980,
+                "no conversation from grok; 2,980 in all; there are conversations from chatgpt, claude",
+            ),
+            (
+                &["claude"],
+                &["from claude", "tagged x"],
+                2_980,
+                "no conversation from claude, tagged x; 2,980 in all",
+            ),
+            (&["chatpgt"], &[], 0, "there is no conversation yet; `satchel import PATH` brings an export in"),
+        ] {
+            assert_eq!(said(platforms, asked, total), line);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Names the formats of known programs that no importer reads, so that a person knows what a file is and need not wonder.
+//!
+//! Each is told by its structure in the first bytes of a file. A format is added as a row of [`BY_KEYS`], or a test of its own where
+//! it is no JSON.
+
+/// A format that is told by the keys of its first object.
+struct Keyed {
+    /// What the file is, as the end of "seems to be …".
+    what: &'static str,
+    /// Keys that the first object has, as far as the head reaches.
+    keys: &'static [&'static str],
+    /// A text that stands somewhere in the head; empty: any.
+    text: &'static str,
+}
+
+const fn keyed(what: &'static str, keys: &'static [&'static str], text: &'static str) -> Keyed {
+    Keyed { what, keys, text }
+}
+
+/// The first that fits counts.
+const BY_KEYS: &[Keyed] = &[
+    keyed("a session of Claude Code", &["type", "sessionId"], "\"sessionId\""),
+    keyed("a session of Claude Code", &["type", "summary", "leafUuid"], ""),
+    keyed("a session of Codex", &["timestamp", "type", "payload"], ""),
+    keyed("chats of Open WebUI", &["user_id", "title", "chat"], ""),
+    keyed("a conversation of LibreChat", &["conversationId", "endpoint", "exportAt"], ""),
+    keyed("a channel of Discord, as DiscordChatExporter writes it", &["guild", "channel", "dateRange"], ""),
+    keyed("messages of Slack", &["type", "ts", "client_msg_id"], ""),
+    keyed("messages of Slack", &["type", "ts", "user", "text"], ""),
+    keyed("a chat of Telegram", &["name", "type", "id", "messages"], "\"date_unixtime\""),
+    keyed("chats of Telegram", &["about", "personal_information"], ""),
+    keyed("bookmarks of a browser", &["checksum", "roots", "version"], ""),
+];
+
+/// How bookmarks begin that a browser exports, in small letters.
+const BOOKMARKS: &str = "<!doctype netscape-bookmark-file-1";
+
+/// Returns what a text is; `keys` are those of its first object, if it is JSON.
+pub(super) fn of(text: &str, keys: &[String]) -> Option<&'static str> {
+    let has = |wanted: &&str| keys.iter().any(|key| key == *wanted);
+    let fits = |format: &&Keyed| format.keys.iter().all(|key| has(&key)) && text.contains(format.text);
+    if !keys.is_empty() {
+        return BY_KEYS.iter().find(fits).map(|format| format.what);
+    }
+    let start: String = text.chars().take(BOOKMARKS.len()).collect::<String>().to_ascii_lowercase();
+    if start == BOOKMARKS {
+        return Some("bookmarks of a browser");
+    }
+    text.lines().next().is_some_and(message).then_some("a chat of WhatsApp")
+}
+
+/// Whether a line is one of a chat: `[14/08/2023, 09:15:32] Ana: …`, or `14/08/2023, 09:15 - Ana: …`.
+fn message(line: &str) -> bool {
+    let line = line.trim_start_matches(['\u{feff}', '\u{200e}']);
+    let parts = match line.strip_prefix('[') {
+        Some(rest) => rest.split_once("] "),
+        None => line.split_once(" - "),
+    };
+    let Some((stamp, rest)) = parts else { return false };
+    // Dates differ by country; all have a day, a month and a year, and then hours and minutes.
+    let numbers = stamp.split(|c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty());
+    let told = numbers.clone().count() >= 5 && numbers.clone().all(|number| number.len() <= 4);
+    let words = stamp.chars().filter(|c| c.is_alphabetic()).count();
+    // Lines of a log have a date and a time too, but nothing between them.
+    let apart = stamp.contains(", ") || stamp.contains(" klo ");
+    told && apart
+        && words <= "klo AM".len()
+        && stamp.starts_with(|c: char| c.is_ascii_digit())
+        && !rest.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::intake::Glimpse;
+
+    #[test]
+    fn formats_of_known_programs_are_named() {
+        for (head, named) in [
+            (r#"{"type":"user","uuid":"u1","sessionId":"s","message":{"role":"user"}}"#, "Claude Code"),
+            (r#"{"type":"summary","summary":"Bees","leafUuid":"u"}"#, "Claude Code"),
+            (r#"{"timestamp":"2026-01-01T09:00:00Z","type":"session_meta","payload":{"id":"x"}}"#, "Codex"),
+            (r#"[{"id":"a","user_id":"b","title":"Bees","chat":{"history":{}}}]"#, "Open WebUI"),
+            (r#"{"conversationId":"a","endpoint":"openAI","title":"Bees","exportAt":"09:00"}"#, "LibreChat"),
+            (r#"{"guild":{"id":"1"},"channel":{},"dateRange":{},"messages":[]}"#, "Discord"),
+            (r#"[{"client_msg_id":"a","type":"message","text":"hi","user":"U1","ts":"1.2"}]"#, "Slack"),
+            (
+                r#"{"name":"Ana","type":"personal_chat","id":1,"messages":[{"date_unixtime":"1"}]}"#,
+                "Telegram",
+            ),
+            (r#"{"checksum":"a","roots":{"bookmark_bar":{}},"version":1}"#, "bookmarks"),
+            ("<!DOCTYPE NETSCAPE-Bookmark-file-1>\n<TITLE>Bookmarks</TITLE>", "bookmarks"),
+            ("\u{200e}[14/08/2023, 09:15:32] Ana: Hey", "WhatsApp"),
+            ("12.3.2022, 14.08 - Messages and calls are end-to-end encrypted.", "WhatsApp"),
+            ("8/14/23, 9:15 AM - Ana: Hey", "WhatsApp"),
+        ] {
+            let shown = Glimpse::of(head.as_bytes()).to_string();
+            assert!(shown.contains(named) && shown.contains("does not read"), "{head}: {shown}");
+        }
+    }
+
+    #[test]
+    fn other_files_are_not_mistaken_for_them() {
+        for head in [
+            r#"{"type":"x","name":"y"}"#,
+            r#"[{"title":"Bees","mapping":{}}]"#,
+            r#"{"name":"a","type":"b","id":1,"messages":[]}"#,
+            "[1] A footnote: this one",
+            "2023 - a year in the garden",
+            "2023-01-01 10:00:05 - INFO the garden opens",
+            "2023-01-01 10:00:05,123 - INFO the garden opens",
+            "Dear Ana, thank you.",
+            "",
+        ] {
+            let shown = Glimpse::of(head.as_bytes()).to_string();
+            assert!(!shown.contains("does not read"), "{head}: {shown}");
+        }
+    }
+}

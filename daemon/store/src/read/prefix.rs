@@ -1,0 +1,65 @@
+//! Ids that begin with a text: of every record, withdrawn or not, so that a person who copied the beginning of one finds it.
+
+use super::read;
+use crate::{
+    engine::{Pairs, SCAN},
+    error::StoreError,
+    keys,
+    revision::Revision,
+    store::Store,
+    value::{ConversationValue, MemoryValue},
+};
+
+impl Store {
+    /// Returns the ids of memories that begin with `prefix` and had come by `at`, in order. Letter case does not count. Withdrawn and
+    /// erased memories are among them.
+    ///
+    /// # Errors
+    /// [`StoreError::FutureRevision`]; what the engine refuses.
+    pub fn memory_ids(&self, prefix: &str, at: Revision) -> Result<Vec<String>, StoreError> {
+        self.ids(keys::MEMORY, prefix, at, |value| {
+            read(value, "a memory", |take| {
+                MemoryValue::take(take).map(|value| (value.id, value.stored.created))
+            })
+        })
+    }
+
+    /// Returns the ids of conversations, as [`Store::memory_ids`] does.
+    ///
+    /// # Errors
+    /// As [`Store::memory_ids`].
+    pub fn conversation_ids(&self, prefix: &str, at: Revision) -> Result<Vec<String>, StoreError> {
+        self.ids(keys::CONVERSATION, prefix, at, |value| {
+            let what = "a conversation";
+            read(value, what, |take| {
+                ConversationValue::take(take).map(|value| (value.summary.id, value.stored.created))
+            })
+        })
+    }
+
+    /// Looks through all records of a kind: ids that are no UUIDs lie among the others by a digest.
+    fn ids(
+        &self,
+        kind: u8,
+        prefix: &str,
+        at: Revision,
+        id: impl Fn(&[u8]) -> Result<(String, u64), StoreError>,
+    ) -> Result<Vec<String>, StoreError> {
+        let at = self.at(Some(at))?.get();
+        let mut found = Vec::new();
+        let mut pairs = Pairs::new(self.engine(), vec![kind], vec![kind + 1], SCAN);
+        while let Some((_, value)) = pairs.next()? {
+            let (id, created) = id(&value)?;
+            if created <= at && starts_with(&id, prefix) {
+                found.push(id);
+            }
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+}
+
+/// As people copy ids from anywhere, letter case does not count.
+fn starts_with(id: &str, prefix: &str) -> bool {
+    id.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
