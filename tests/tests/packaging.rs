@@ -54,13 +54,17 @@ const COMPANIONS: [(&str, &[&str], &[&str], &str); 9] = [
 ];
 
 /// Fields that only other files of an export tell, by importer and name, and why.
-const FIELDS: [(&str, &str, &str); 6] = [
+const FIELDS: [(&str, &str, &str); 10] = [
     ("claude", "evidence", UNDATED),
     ("claude", "temporal", UNDATED),
     ("claude", "confidence", UNDATED),
+    ("claude", "last_seen", UNDATED),
+    ("claude", "provenance", UNDATED),
     ("gemini", "evidence", UNDATED),
     ("gemini", "temporal", UNDATED),
     ("gemini", "confidence", UNDATED),
+    ("gemini", "last_seen", UNDATED),
+    ("gemini", "provenance", UNDATED),
 ];
 const UNDATED: &str = "files of memories without a time: those beside them say when they were seen";
 
