@@ -192,11 +192,12 @@ fn words_that_no_importer_read_are_told_and_the_records_kept() {
         empty.raw_metadata = raw(r#"{"x_messages":[{"text":"tea is hot"}]}"#);
         collector.conversation(empty, Notes::default(), 500);
     });
-    let [first, second, third, fourth] = delivered.as_slice() else { panic!("{delivered:?}") };
+    assert_eq!(delivered.len(), 4, "{delivered:?}");
+    let (first, third) = (&delivered[0], &delivered[2]);
     assert!(first.starts_with("warning a.json#c1#m2: ") && first.contains("\"x_text\""), "{first}");
-    assert_eq!(second, "c1:3");
+    assert_eq!(delivered[1], "c1:3");
     assert!(third.starts_with("warning a.json#c2: ") && third.contains("\"x_messages[0].text\""), "{third}");
-    assert_eq!(fourth, "c2:0");
+    assert_eq!(delivered[3], "c2:0");
     assert_eq!((summary.conversations, summary.messages, summary.warnings), (2, 3, 2));
 }
 
