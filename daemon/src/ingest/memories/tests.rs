@@ -51,7 +51,11 @@ impl Shelf {
         let pen = (&self.pen, CancelToken::new(), Pace::default());
         let mut writer = Writer::new(&self.store, pen, origin, ImportMetadata::default(), false);
         writer.take(Normalised::Evidence(vec![witness()]), &mut record).unwrap();
-        let vectors = vector.into_iter().map(|(at, number)| vector_of(at, number)).collect();
+        let vectors = vector
+            .into_iter()
+            .map(|(at, number)| vector_of(at, number))
+            .map(|embedding| ToldVector { embedding, of: None })
+            .collect();
         settle(&self.store, &mut writer, Tail { vectors, ..Tail::default() }, &mut record).unwrap();
         ledger::put(&self.store, &record, Durability::Now).unwrap();
         record

@@ -145,6 +145,7 @@ fn long_receipt() -> ImportRecord {
         conversations: counts,
         messages: counts,
         memories: counts,
+        embeddings: counts,
         same_as: None,
         attachments: 0,
         skipped: vec![skip; 1_000],
