@@ -60,6 +60,8 @@ pub(super) async fn memories(link: &Link, select: &MemorySelect) -> Result<Strin
         created_since,
         created_until,
         conversation,
+        valid,
+        expired,
     } = select;
     let kinds = types.iter().map(|word| super::words::memory_type(TypeWord::to_wire(*word).into()));
     let kinds: Vec<String> = kinds.collect();
@@ -67,11 +69,14 @@ pub(super) async fn memories(link: &Link, select: &MemorySelect) -> Result<Strin
     let of = conversation.as_ref().map(|id| format!("of conversation {id}"));
     let begun = (created_since.as_deref(), created_until.as_deref());
     let times = times((since.as_deref(), until.as_deref()), "stated", begun);
+    let validity = [(*valid, "valid now"), (*expired, "expired")];
+    let validity = validity.into_iter().filter(|(asked, _)| *asked).map(|(_, words)| words.to_owned());
     let asked = [
         kind.into_iter().collect(),
         from(platforms, accounts),
         tagged(tags),
         of.into_iter().collect(),
+        validity.collect(),
         times,
     ]
     .concat();

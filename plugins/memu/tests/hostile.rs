@@ -69,7 +69,7 @@ fn check(lines: &[Line]) {
                 let length = embedding.vector.as_ref().map_or(0, Vec::len);
                 assert_eq!(u32::try_from(length), Ok(embedding.dimensions));
             }
-            Line::Relation(_) | Line::Skip(_) | Line::Warning(_) => {}
+            Line::Relation(_) | Line::Account(_) | Line::Skip(_) | Line::Warning(_) => {}
         }
     }
 }

@@ -126,7 +126,7 @@ impl Outcome {
                     | Line::Warning(Warning { locator, message: text }) => {
                         outcome.remarks.insert(format!("{locator}: {text}"));
                     }
-                    Line::Evidence(_) | Line::Relation(_) | Line::Embedding(_) => {}
+                    Line::Evidence(_) | Line::Relation(_) | Line::Embedding(_) | Line::Account(_) => {}
                 }
             }
         }
