@@ -69,7 +69,9 @@ pub fn find(data_dir: &Path) -> io::Result<Vec<Leftover>> {
             "db.new" => (UNFINISHED, Way::Remove),
             name if name.starts_with("db.broken-") && damaged => (MAY_HOLD, Way::Owner),
             name if name.starts_with("db.broken-") => (SET_ASIDE, Way::Remove),
-            name if name.starts_with("db.kept-") && damaged && name.ends_with(".state") => continue,
+            name if name.starts_with("db.kept-") && damaged && name.strip_suffix(".state").is_some() => {
+                continue;
+            }
             name if name.starts_with("db.kept-") && damaged => (KEPT, Way::Owner),
             // The journal is whole again, and has it all.
             name if name.starts_with("db.kept-") => (SET_ASIDE, Way::Remove),

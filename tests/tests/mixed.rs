@@ -20,7 +20,7 @@ use satchel_host::{Host, HostOptions, Plugin};
 use satchel_plugins::{BUILT_IN, BuiltIn};
 use satchel_tests::{
     archive::{Archive, cache, only},
-    exports::{copy, pack, sample, samples},
+    exports::{age, copy, pack, sample, samples},
 };
 use serde_json::Value;
 
@@ -87,6 +87,7 @@ fn downloads(folder: &Path) -> Result<PathBuf> {
         fs::write(path, bytes)?;
     }
     fs::write(folder.join("broken.zip"), b"PK\x03\x04 and then nothing")?;
+    age(folder)?;
     Ok(folder.to_owned())
 }
 
@@ -223,6 +224,8 @@ fn who_is_asked_first_takes_nothing_from_others() -> Result<()> {
         copy(&sample.input, &alone)?;
         copy(&sample.input, &together)?;
         copy(&other.input, &together.join("other"))?;
+        age(&alone)?;
+        age(&together)?;
         for folder in [alone, together] {
             let path = folder.clone();
             let request = ImportRequest { path, provider: None, again: false, dry_run: true, apply: None };

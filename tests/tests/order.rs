@@ -179,6 +179,10 @@ fn dated(made: &TempDir) -> Result<[PathBuf; 4]> {
             "responses": [{"response": {"_id": "r-1", "message": "Hi", "sender": "human", "create_time": "2026-08-26T20:23:32Z"}}]}],
         "projects": [{"workspace_id": "w-1", "custom_personality": "Answer in knots.", "create_time": "2026-01-01T00:00:00Z"}],
         "tasks": [], "media_posts": []});
+    // A list of memories is read beside conversations.
+    for dump in ["dump-older", "dump-newer"] {
+        file(dump, "conversations.json", listed.clone())?;
+    }
     Ok([
         file("dump-older", "memories.json", older)?,
         file("dump-newer", "memories.json", newer)?,

@@ -10,7 +10,7 @@ use satchel_daemon::ingest::receipt::ImportStatus;
 use satchel_importer::testkit::first_difference;
 use satchel_tests::{
     archive::{Archive, State, only},
-    exports::{Sample, copy, pack, sample, samples},
+    exports::{Sample, age, copy, pack, sample, samples},
     generate::Dice,
 };
 use serde_json::{Value, json};
@@ -53,23 +53,15 @@ const COMPANIONS: [(&str, &[&str], &[&str], &str); 9] = [
     ("mistral", &["-files/"], &[], "bytes of attachments"),
 ];
 
-/// Fields that only other files of an export tell, by importer and name, and why.
-const FIELDS: [(&str, &str, &str); 10] = [
-    ("claude", "evidence", UNDATED),
-    ("claude", "temporal", UNDATED),
-    ("claude", "confidence", UNDATED),
-    ("claude", "last_seen", UNDATED),
-    ("claude", "provenance", UNDATED),
-    ("gemini", "evidence", UNDATED),
-    ("gemini", "temporal", UNDATED),
-    ("gemini", "confidence", UNDATED),
-    ("gemini", "last_seen", UNDATED),
-    ("gemini", "provenance", UNDATED),
-];
-const UNDATED: &str = "files of memories without a time: those beside them say when they were seen";
+/// Exports with files of memories that hold no time, by importer and name: the files beside them say when the memories were seen.
+const UNDATED: [(&str, &str); 0] = [];
+/// What of a memory follows from when it was seen.
+const SEEN: [&str; 6] =
+    ["evidence", "temporal", "confidence", "last_seen", "provenance", "created_at_source"];
 
 /// Exports that are compared packed as a whole only, and why.
-const WHOLE: [(&str, &str, &str); 5] = [
+const WHOLE: [(&str, &str, &str); 6] = [
+    ("chatgpt", "chat-html-alone", "the page does not name the account, and nothing else is there"),
     ("gemini", "activity-in-both-forms", "page and list of the same rows name their attachments differently"),
     ("memu", "rows-as-lines", ROWS),
     ("memu", "two-exports-of-different-months", ROWS),
@@ -140,13 +132,13 @@ fn shuffled(folders: &[PathBuf], seed: u64) -> Vec<PathBuf> {
     order
 }
 
-/// What a store shows, without the fields that only company tells.
-fn shown(state: &State, provider: &str) -> Value {
-    let mut value = json!([state.conversations, state.memories, state.relations]);
-    for (_, field, _) in FIELDS.iter().filter(|(exempt, _, _)| *exempt == provider) {
-        remove(&mut value, field);
+/// What a store shows, without what follows from when memories were seen if nothing in their file tells that.
+fn shown(state: &State, sample: &Sample) -> Value {
+    let mut memories = json!(state.memories);
+    if UNDATED.contains(&(sample.provider, sample.behaviour.as_str())) {
+        SEEN.iter().for_each(|field| remove(&mut memories, field));
     }
-    value
+    json!([state.conversations, memories, state.relations])
 }
 
 fn remove(value: &mut Value, field: &str) {
@@ -166,24 +158,21 @@ fn check(sample: &Sample, pieces: &[PathBuf]) -> Result<Option<String>> {
     let (folder, zip) = (dir.path().join("export"), dir.path().join("export.zip"));
     copy(&sample.input, &folder)?;
     pack(&sample.input, &zip)?;
-    let whole = store_of(&[folder])?;
-    // Archives inside of archives are another matter.
-    let nested = pieces.iter().any(|piece| piece.extension().is_some_and(|ending| ending == "zip"));
-    if !nested {
-        let zipped = store_of(&[zip])?;
-        if let Some(found) = first_difference(&shown(&whole, ""), &shown(&zipped, "")) {
-            return Ok(Some(format!("as one archive: {found}")));
-        }
+    age(&folder)?;
+    let (whole, zipped) = (store_of(&[folder])?, store_of(&[zip])?);
+    if let Some(found) = first_difference(&shown(&whole, sample), &shown(&zipped, sample)) {
+        return Ok(Some(format!("as one archive: {found}")));
     }
     if WHOLE.iter().any(|(provider, name, _)| *provider == sample.provider && *name == sample.behaviour) {
         return Ok(None);
     }
     let forward = apart(sample, pieces, &dir.path().join("apart"))?;
+    age(&dir.path().join("apart"))?;
     let mut orders = vec![forward.clone(), forward.iter().rev().cloned().collect()];
     orders.extend((0..SHUFFLES).map(|seed| shuffled(&forward, seed)));
-    let whole = shown(&whole, sample.provider);
+    let whole = shown(&whole, sample);
     for order in orders {
-        let came = shown(&store_of(&order)?, sample.provider);
+        let came = shown(&store_of(&order)?, sample);
         if let Some(found) = first_difference(&whole, &came) {
             return Ok(Some(format!("one by one: {found}")));
         }

@@ -228,7 +228,8 @@ mod tests {
         let text = results.text();
         let steps = [
             "$ satchel import chatgpt-export claude-export\n",
-            "✓ claude-export  completed",
+            "✓ claude-export/",
+            "  completed",
             "$ satchel memories list --status all\n",
             "b131a722  fact",
             "$ satchel conversations show ",

@@ -165,7 +165,7 @@ impl Task {
         let files = bundle.subset(&found.files);
         let mut record = self.describe(source, &found, files.bytes());
         notes.into_iter().for_each(|note| record.warn(note));
-        record.source_checksum = whole.clone();
+        record.source_checksum.clone_from(whole);
         if record.source_checksum.is_none() && self.hashed_first(&record)? {
             let Some(digest) = self.hash(source, &files)?.filter(|_| !self.cancel.cancelled()) else {
                 self.end(ImportRecord { status: ImportStatus::Cancelled, ..record });

@@ -72,7 +72,7 @@ pub(super) struct EntryError {
 }
 
 impl EntryError {
-    fn new(problem: Problem, text: impl Into<String>) -> io::Error {
+    fn of(problem: Problem, text: impl Into<String>) -> io::Error {
         io::Error::new(io::ErrorKind::InvalidData, Self { problem, text: text.into() })
     }
 }
@@ -146,16 +146,16 @@ impl Checked {
     fn within_limits(&self, sum: u64) -> io::Result<()> {
         if self.read > self.limits.entry_bytes {
             let text = format!("unpacks to more than {} bytes", self.limits.entry_bytes);
-            return Err(EntryError::new(Problem::Bomb, text));
+            return Err(EntryError::of(Problem::Bomb, text));
         }
         if sum > self.limits.total_bytes {
             let text = format!("makes the archive unpack to more than {} bytes", self.limits.total_bytes);
-            return Err(EntryError::new(Problem::Budget, text));
+            return Err(EntryError::of(Problem::Budget, text));
         }
         if self.read > RATIO_AFTER && self.read / self.packed > self.limits.ratio {
             let text =
                 format!("unpacks to more than {} times its size, as a ZIP bomb does", self.limits.ratio);
-            return Err(EntryError::new(Problem::Bomb, text));
+            return Err(EntryError::of(Problem::Bomb, text));
         }
         Ok(())
     }
@@ -163,10 +163,10 @@ impl Checked {
     fn at_end(&self) -> io::Result<()> {
         if self.read != self.unpacked {
             let text = format!("holds {} bytes where the archive says {}", self.read, self.unpacked);
-            return Err(EntryError::new(Problem::Damaged, text));
+            return Err(EntryError::of(Problem::Damaged, text));
         }
         if self.hasher.clone().finalize() != self.crc32 {
-            return Err(EntryError::new(Problem::Damaged, "does not match its checksum"));
+            return Err(EntryError::of(Problem::Damaged, "does not match its checksum"));
         }
         Ok(())
     }
@@ -177,9 +177,9 @@ fn unpacked(error: io::Error) -> io::Error {
     match error.kind() {
         // As the unpacker says it of bytes that no packer wrote, or of too few.
         io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
-            EntryError::new(Problem::Damaged, "does not unpack")
+            EntryError::of(Problem::Damaged, "does not unpack")
         }
-        io::ErrorKind::InvalidData => EntryError::new(Problem::Damaged, format!("does not unpack: {error}")),
+        io::ErrorKind::InvalidData => EntryError::of(Problem::Damaged, format!("does not unpack: {error}")),
         _ => error,
     }
 }

@@ -161,7 +161,7 @@ fn a_rebuild_makes_the_same_and_says_how_fast() {
     assert!(home.data().join("db.broken-1").is_dir());
     assert_eq!(home.run(&["conversations", "list", "--json"]).stdout, before);
     let nothing = home.run(&["--data-dir", &home.path("nowhere"), "rebuild"]);
-    assert_eq!(nothing.status.code(), Some(2));
+    assert_eq!(nothing.status.code(), Some(4));
     assert!(!Path::new(&home.path("nowhere")).exists());
 }
 

@@ -180,12 +180,12 @@ fn a_type_of_ones_own_is_kept_and_exported() {
     let home = Home::new();
     let added = json(&home, &["memories", "add", "Twelve hives", "--custom-type", "hive"]);
     assert_eq!((text(&added, "/memory/type"), text(&added, "/memory/custom_type")), ("custom", "hive"));
-    refused(&home, &["memories", "add", "Ten hives", "--type", "custom"], 2, "custom_type");
+    refused(&home, &["memories", "add", "Ten hives", "--type", "custom"], 2, "--custom-type");
     refused(
         &home,
         &["memories", "add", "Ten hives", "--type", "fact", "--custom-type", "hive"],
         2,
-        "custom_type",
+        "--custom-type",
     );
     let out = home.path().join("out.zip");
     assert_eq!(code(&home.run(&["export", "--output", out.to_str().unwrap()])), Some(0));

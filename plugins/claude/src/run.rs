@@ -4,7 +4,7 @@ use std::{cell::Cell, collections::BTreeMap};
 
 use satchel_importer::{
     AccountRecord, Arena, Bundle, Element, ImportError, Importer as _, JsonArray, Leftover, Parser,
-    RecordKind, Sink, Summary,
+    RecordKind, Sink, Summary, pam::unread::in_field,
 };
 
 use crate::{
@@ -180,6 +180,9 @@ impl Run<'_> {
             newest = newest.max(project.newest());
             if project.starter {
                 return sink.skip(RecordKind::Memory, &locator, STARTER);
+            }
+            if let Some(field) = project.unread() {
+                sink.warn(&locator, &in_field(field));
             }
             let kept = std::mem::take(&mut project.rest).into_json();
             let mut found = memory::project::evidence(&project, &origin, kept.as_deref(), &locator);

@@ -11,8 +11,10 @@ const KNOWN: [&str; 7] = [
     "batched-folders: with Key(\"comments\")",
     "design-chats: with Key(\"message\")",
     "design-chats: with Key(\"type\")",
-    "project-documents: with Key(\"description\")",
+    // The description is kept with the memory of the instructions.
     "project-documents: with Key(\"docs\")",
+    // Of two lists of messages the other one is taken.
+    "roles-instead-of-senders: with Key(\"chat_messages\")",
     "thoughts: with Key(\"summary\")",
 ];
 

@@ -124,6 +124,7 @@ fn add<'a>(mut turn: Turn<'a>, key: &str, messages: &mut Vec<Message<'a>>) {
         let mut message = base("answer", Role::Assistant, answer, last(messages));
         message.model = turn.model.map(Cow::Borrowed);
         message.citations = turn.citations;
+        message.unread = turn.unread.map(Cow::Borrowed);
         message.raw_metadata = rest;
         if query.is_none() {
             message.attachments = turn.attachments.iter().copied().map(attachment).collect();

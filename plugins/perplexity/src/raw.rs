@@ -61,6 +61,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) unanswered: bool,
     /// Fields that hold sentences, if no question or no answer was found.
     pub(crate) hints: Vec<&'a str>,
+    /// A field whose words were not found where they are expected.
+    pub(crate) unread: Option<&'static str>,
     pub(crate) rest: Leftover<'a>,
     thread: Option<&'a str>,
     slug: Option<&'a str>,

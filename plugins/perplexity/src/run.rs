@@ -62,9 +62,6 @@ fn hand_over(
     sink: &mut Sink,
 ) -> Result<(), ImportError> {
     let records = map::thread(thread, version, locator);
-    for (locator, message) in &records.warnings {
-        sink.warn(locator, message);
-    }
     sink.conversation(&records.conversation, &records.messages)?;
     for (kind, locator, reason) in &records.skipped {
         sink.skip(*kind, locator, reason)?;

@@ -13,7 +13,10 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::ingest::receipt::ImportRecord;
 use satchel_pam::{hash::ContentHash, record::RecordKind};
-use satchel_tests::archive::{Archive, demo, only};
+use satchel_tests::{
+    archive::{Archive, demo, only},
+    exports::age,
+};
 use serde_json::{Value, json};
 
 /// A data directory of its own, and a folder beside it.
@@ -53,6 +56,10 @@ impl Place {
     }
 
     fn import(&self, path: &Path) -> Result<ImportRecord> {
+        // What has no end is broken, and not on its way.
+        if path.is_dir() {
+            age(path)?;
+        }
         let import = only(self.archive.import(path)?)?;
         balanced(&import)?;
         Ok(import)

@@ -14,7 +14,7 @@ use satchel_daemon::ingest::{
     ImportRequest, JobView, Phase,
     receipt::{ImportRecord, ImportStatus},
 };
-use satchel_tests::{archive::Archive, generate};
+use satchel_tests::{archive::Archive, exports::age, generate};
 use tokio::sync::watch;
 
 use crate::{
@@ -52,6 +52,7 @@ fn endless(folder: &Path, bytes: u64) -> Result<PathBuf> {
     let export = folder.join("endless");
     generate::chatgpt(&export, 100_000, 3)?;
     File::options().write(true).open(export.join("conversations.json"))?.set_len(bytes)?;
+    age(&export)?;
     Ok(export)
 }
 

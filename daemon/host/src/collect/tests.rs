@@ -175,21 +175,21 @@ fn lines_are_records_and_broken_ones_are_skipped() {
     assert_eq!(summary.skipped.get(&RecordKind::File), Some(&1));
 }
 
-fn raw(json: &str) -> Option<satchel_pam::raw::RawObject> {
-    Some(satchel_pam::raw::RawObject::parse(json.to_owned()).expect("it is an object"))
+fn raw(json: &str) -> satchel_pam::raw::RawObject {
+    satchel_pam::raw::RawObject::parse(json.to_owned()).expect("it is an object")
 }
 
 #[test]
 fn words_that_no_importer_read_are_told_and_the_records_kept() {
     let (delivered, summary) = collected(&Limits::default(), |collector| {
         begin(collector, "c1", &["m1"]);
-        let said = MessageRecord { raw_metadata: raw(r#"{"x_text":"tea is hot"}"#), ..message("m2") };
+        let said = MessageRecord { raw_metadata: Some(raw(r#"{"x_text":"tea is hot"}"#)), ..message("m2") };
         collector.message(said, Notes::default(), 100);
         let hidden =
-            MessageRecord { raw_metadata: raw(r#"{"hidden":true,"x":"tea is hot"}"#), ..message("m3") };
+            MessageRecord { raw_metadata: Some(raw(r#"{"hidden":true,"x":"tea is hot"}"#)), ..message("m3") };
         collector.message(hidden, Notes::default(), 100);
         let mut empty = conversation("c2");
-        empty.raw_metadata = raw(r#"{"x_messages":[{"text":"tea is hot"}]}"#);
+        empty.raw_metadata = Some(raw(r#"{"x_messages":[{"text":"tea is hot"}]}"#));
         collector.conversation(empty, Notes::default(), 500);
     });
     assert_eq!(delivered.len(), 4, "{delivered:?}");
@@ -207,8 +207,10 @@ fn warnings_of_unread_words_are_bounded_as_others_are() {
     let (delivered, summary) = collected(&limits, |collector| {
         begin(collector, "c1", &[]);
         for at in 0..50 {
-            let said =
-                MessageRecord { raw_metadata: raw(r#"{"x":"tea is hot"}"#), ..message(&at.to_string()) };
+            let said = MessageRecord {
+                raw_metadata: Some(raw(r#"{"x":"tea is hot"}"#)),
+                ..message(&at.to_string())
+            };
             collector.message(said, Notes::default(), 100);
         }
     });

@@ -54,8 +54,8 @@ pub(in crate::cli) fn called(import: &Import) -> String {
         return format!("{source}/{}", text::one_line(first));
     }
     // The deepest folder or archive in which all that are named lie.
-    let shared = first.match_indices('/').map(|(at, _)| &first[..=at]);
-    let folder = shared.filter(|folder| import.files.iter().all(|file| file.starts_with(folder))).last();
+    let shared = first.match_indices('/').map(|(at, _)| &first[..=at]).collect::<Vec<_>>().into_iter();
+    let folder = shared.rev().find(|folder| import.files.iter().all(|file| file.starts_with(folder)));
     match folder {
         Some(folder) => format!("{source}/{}", text::one_line(folder.trim_end_matches('/'))),
         None => format!("{source}/{} and {} more", text::one_line(first), text::number(more)),

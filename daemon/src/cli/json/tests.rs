@@ -76,6 +76,8 @@ fn an_import_has_the_keys_of_its_contract() {
             "dry_run",
             "plugin",
             "path",
+            "files",
+            "files_total",
             "bytes",
             "attachments",
             "started_at",

@@ -109,15 +109,12 @@ pub(super) fn named_vectors(
 ) -> Vec<Embedding> {
     let mut last = BTreeMap::new();
     for vector in vectors {
-        match keys.get(&vector.memory) {
-            Some(memory) => {
-                let embedding = embedding_of(vector, memory.clone());
-                last.insert(embedding.id.clone(), embedding);
-            }
-            None => {
-                record.embeddings.leave_out();
-                record.warn(unknown_key("embedding", &vector.memory, &vector.model));
-            }
+        if let Some(memory) = keys.get(&vector.memory) {
+            let embedding = embedding_of(vector, memory.clone());
+            last.insert(embedding.id.clone(), embedding);
+        } else {
+            record.embeddings.leave_out();
+            record.warn(unknown_key("embedding", &vector.memory, &vector.model));
         }
     }
     last.into_values().collect()

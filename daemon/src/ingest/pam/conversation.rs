@@ -44,6 +44,8 @@ impl Reading<'_, '_, '_> {
         if let Err(reason) = self.claim("conversation", &document.header.id) {
             return self.skip(RecordKind::Conversation, format!("{name}:$.id"), reason);
         }
+        self.conversations.insert(document.header.id.clone());
+        self.given.insert(name.to_owned());
         let erased = document.messages.iter().any(|message| self.purged.row(&message.id));
         let rows = erased && of_rows(&document);
         if self.purged.conversation(&document.header.id) && !rows {
@@ -58,8 +60,6 @@ impl Reading<'_, '_, '_> {
             // It may be of what was erased.
             document.header.title = None;
         }
-        self.conversations.insert(document.header.id.clone());
-        self.given.insert(name.to_owned());
         self.messages(name, &mut document, &remains)?;
         if erased && document.messages.is_empty() {
             return self.skip(RecordKind::Conversation, name.to_owned(), gate::REASON.to_owned());

@@ -102,7 +102,7 @@ fn header_of(entry: &IndexEntry) -> ConversationHeader {
             export_format_version: None,
         },
         title: None,
-        temporal: entry.temporal.clone(),
+        temporal: entry.temporal,
         participants: Vec::new(),
         model: None,
         system_instruction: None,

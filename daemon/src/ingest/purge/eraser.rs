@@ -17,7 +17,7 @@ const INSTEAD: &str = "(erased)";
 /// A shorter name is part of too many other words.
 const SHORTEST: usize = 4;
 /// The lists of a receipt that may name a title or a file.
-const LISTS: [&str; 4] = ["skipped", "warnings", "differences", "reason"];
+const LISTS: [&str; 5] = ["skipped", "warnings", "differences", "reason", "files"];
 
 /// What some erasures take off the disk.
 pub(super) struct Words {

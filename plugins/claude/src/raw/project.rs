@@ -54,6 +54,11 @@ impl<'a> Project<'a> {
         documents.chain([self.created, self.updated]).flatten().max()
     }
 
+    /// A field that is not known and holds words.
+    pub(crate) fn unread(&self) -> Option<&'a str> {
+        self.rest.unread().or_else(|| self.documents.iter().find_map(|document| document.rest.unread()))
+    }
+
     fn field(&mut self, key: &'a str, json: &mut Parser<'a>) -> Result<(), JsonError> {
         let rest = &mut self.rest;
         match key {
@@ -77,7 +82,7 @@ impl<'a> Project<'a> {
                     check_length(self.documents.len(), json)?;
                 }
             }
-            _ if json.pending() => rest.keep(key, json)?,
+            _ if json.pending() => rest.keep_unknown(key, json)?,
             _ => {}
         }
         Ok(())
@@ -106,7 +111,7 @@ impl<'a> Document<'a> {
                 "filename" | "file_name" => it.name = it.rest.words(key, json)?,
                 "content" => it.content = it.rest.text(key, json)?,
                 "created_at" => it.created = it.rest.time(key, json)?,
-                _ => it.rest.keep(key, json)?,
+                _ => it.rest.keep_unknown(key, json)?,
             }
         }
         Ok(it)

@@ -3,7 +3,9 @@
 //! Where both could differ, one of these rules says so (README, *Conversations of the activity*, *Fields of JSON*):
 //! - Takeout knows no threads: a row that names conversations is told in each of them, any other by itself;
 //! - rows are told by time, of one time the one further behind first, undated ones last, each after the one before;
-//! - rows have one speaker, whose verb and prompt stand in the title; words are compared without white space around them;
+//! - a row without an id that tells of what Gemini made, or of another event, is told in the conversation that went on then (`acts`);
+//! - a row's turn has the role of its first message; verb and prompt stand in its title, or the prompt beside it where the title is cut
+//!   or says nothing; words are compared without white space around them;
 //! - answers are HTML and become Markdown: their letters and digits are compared;
 //! - a card of a page is told by itself, in each conversation that it names;
 //! - activity has no titles and no times of conversations;
@@ -16,6 +18,10 @@ use satchel_importer::testkit::round::{
 };
 use serde_json::Value;
 
+use acts::Row;
+
+#[path = "acts.rs"]
+mod acts;
 #[path = "pages.rs"]
 mod pages;
 #[path = "studio.rs"]
@@ -68,33 +74,40 @@ fn rows(file: &SourceFile<'_>) -> Vec<Chat> {
         let labels = [&row["header"], &row["products"]].map(ToString::to_string).concat().to_lowercase();
         row.get("header").is_none() || labels.contains("gemini") || labels.contains("bard")
     };
+    let full = |row: &Value| row.as_object().is_some_and(|fields| !fields.is_empty());
+    // Of one time, the row further behind comes first.
     let rows =
-        // Of one time, the row further behind comes first.
-        file.elements("rows").into_iter().rev().map(|(_, row)| row).filter(|row| row.is_object() && ours(row));
-    let (mut named, mut chats): (BTreeMap<String, Vec<Value>>, Vec<Chat>) = (BTreeMap::new(), Vec::new());
-    for row in rows.filter(|row| !row.as_object().is_some_and(serde_json::Map::is_empty)) {
-        let ids = conversations(&row);
+        file.elements("rows").into_iter().rev().map(|(_, row)| row).filter(|row| full(row) && ours(row));
+    let rows: Vec<(Value, Said)> = rows.map(|row| (row.clone(), row_said(&row))).collect();
+    let words = acts::words(&rows);
+    let read =
+        |(row, said)| Row { act: acts::act(&row, &said, &words), named: conversations(&row), row, said };
+    let rows: Vec<Row> = rows.into_iter().map(read).collect();
+    let (mut named, mut chats): (BTreeMap<String, Vec<&Row>>, Vec<Chat>) = (BTreeMap::new(), Vec::new());
+    for (row, ids) in rows.iter().zip(acts::homes(&rows)) {
         if ids.is_empty() {
-            chats.push(alone(time_told(&row["time"]), row_said(&row)));
+            chats.push(alone(row_turn(row)));
         }
         for id in ids {
-            named.entry(id).or_default().push(row.clone());
+            named.entry(id).or_default().push(row);
         }
     }
     for (key, mut rows) in named {
-        rows.sort_by_key(|row| {
-            time_told(&row["time"]).and_then(|time| time.parse::<i64>().ok()).unwrap_or(i64::MAX)
-        });
-        let turns = line(rows.iter().map(|row| (String::new(), time_told(&row["time"]), row_said(row))));
-        chats.push(Chat { key, turns, ..Chat::default() });
+        rows.sort_by_key(|row| acts::microseconds(&row.row).unwrap_or(i64::MAX));
+        chats.push(Chat { key, turns: line(rows.into_iter().map(row_turn)), ..Chat::default() });
     }
     chats
 }
 
-/// A row that names no conversation.
-fn alone(time: Option<String>, said: Said) -> Chat {
+/// A row: who speaks in its first message, when, and what is said in all.
+fn row_turn(Row { row, said, act, .. }: &Row) -> (String, Option<String>, Said) {
+    (acts::role(*act, said).to_owned(), time_told(&row["time"]), said.clone())
+}
+
+/// A row that is told by itself, as its conversation has no id.
+fn alone((role, time, said): (String, Option<String>, Said)) -> Chat {
     let key = format!("{time:?} {:?}", said.first());
-    Chat { key, turns: line(std::iter::once((String::new(), time, said))), ..Chat::default() }
+    Chat { key, turns: line(std::iter::once((role, time, said))), ..Chat::default() }
 }
 
 /// The ids in the addresses of a row.
@@ -124,7 +137,7 @@ fn row_said(row: &Value) -> Said {
         .first()
         .map(|item| item["userInteraction"].clone())
         .unwrap_or_default();
-    let prompt = of("Request").or_else(|| request(&inner["request"]));
+    let asked = of("Request").or_else(|| request(&inner["request"]));
     let html = match &row["safeHtmlItem"] {
         Value::Array(items) => items.clone(),
         one => vec![one.clone()],
@@ -137,8 +150,7 @@ fn row_said(row: &Value) -> Said {
         of("Response").or_else(|| text_of(&inner["response"])).map(|text| letters(&without_marks(&text))),
     );
     let title = text_of(&row["title"]).unwrap_or_default();
-    if answers.concat().is_empty() && (title.starts_with("Created") || title.ends_with("作成しました"))
-    {
+    if answers.concat().is_empty() && acts::is_of_a_work(&title) {
         let remarks = list(&row["subtitles"])
             .iter()
             .filter(|item| item.get("url").is_none())
@@ -146,7 +158,17 @@ fn row_said(row: &Value) -> Said {
             .collect::<Vec<_>>();
         answers.push(letters(&remarks.concat()));
     }
-    pieces(&[("title", Some(words(&title))), ("prompt", prompt), ("answer", Some(answers.concat()))])
+    let answer = answers.concat();
+    let prompt = asked.or_else(|| acts::prompt_beside(row, !answer.is_empty()));
+    let said = pieces(&[("title", Some(words(&title))), ("prompt", prompt), ("answer", Some(answer))]);
+    // Without a title, the prompt stands in its place.
+    match said.first() {
+        Some((kind, prompt)) if kind == "prompt" => {
+            let title = ("title".to_owned(), words(prompt));
+            std::iter::once(title).chain(said.into_iter().skip(1)).collect()
+        }
+        _ => said,
+    }
 }
 
 /// The prompt inside of a request that is JSON in a text.
@@ -211,7 +233,7 @@ fn without_marks(markdown: &str) -> String {
 }
 
 fn rebuilt_rows(stored: &Stored) -> Vec<Chat> {
-    let mut rows: Vec<(Option<String>, Said)> = Vec::new();
+    let mut rows: Vec<(String, Option<String>, Said)> = Vec::new();
     let mut page = false;
     for message in &stored.messages {
         let answer = is_answer(message);
@@ -222,17 +244,17 @@ fn rebuilt_rows(stored: &Stored) -> Vec<Chat> {
             continue;
         }
         match rows.last_mut().filter(|_| answer) {
-            Some((_, said)) => said.extend(pieces(&[("answer", Some(words))])),
-            None => rows.push((message.told("time"), row_of(message, words))),
+            Some((.., said)) => said.extend(pieces(&[("answer", Some(words))])),
+            None => rows.push((message.role.clone(), message.told("time"), row_of(message, words))),
         }
     }
     if rows.is_empty() {
         return Vec::new();
     }
     if stored.id.is_none() {
-        return rows.into_iter().map(|(time, said)| alone(time, said)).collect();
+        return rows.into_iter().map(alone).collect();
     }
-    let turns = line(rows.into_iter().map(|(time, said)| (String::new(), time, said)));
+    let turns = line(rows.into_iter());
     vec![Chat { key: stored.id.clone().unwrap_or_default(), turns, ..Chat::default() }]
 }
 

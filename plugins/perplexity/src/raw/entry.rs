@@ -110,6 +110,7 @@ fn set_time(it: &mut Turn<'_>, fields: &Object<'_>) {
 fn settle<'a>(it: &mut Turn<'a>, found: Found<'a>, arena: &'a Arena) {
     let Found { backend: _, query, answer, text, blocks } = found;
     let steps = Steps::read(text, arena);
+    it.unread = steps.report_lost.then_some("text");
     let blocks = blocks.unwrap_or_default();
     let says = |text: Option<&'a str>| text.filter(|text| !text.trim().is_empty());
     let asked = says(it.query).or(says(query)).or(says(steps.query)).or(says(blocks.query));

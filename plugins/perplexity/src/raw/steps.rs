@@ -20,6 +20,8 @@ pub(super) struct Steps<'a> {
     pub(super) query: Option<&'a str>,
     pub(super) answer: Option<Cow<'a, str>>,
     pub(super) citations: Vec<Citation<'a>>,
+    /// A step that holds a report, and none was found in it.
+    pub(super) report_lost: bool,
     shape: Shape<'a>,
 }
 
@@ -60,7 +62,7 @@ impl<'a> Steps<'a> {
     fn of_answer(raw: &'a str, arena: &'a Arena) -> Self {
         let fields = Object::parse(raw, arena);
         let Answer { words, citations } = Answer::of_object(&fields, MAX_DEPTH, arena);
-        Self { query: None, answer: words, citations, shape: Shape::Answer(fields) }
+        Self { answer: words, citations, shape: Shape::Answer(fields), ..Self::default() }
     }
 
     fn of_list(list: Vec<Value<'a>>, arena: &'a Arena) -> Self {
@@ -77,7 +79,11 @@ impl<'a> Steps<'a> {
                     }
                     it.citations.extend(answer.citations);
                 }
-                "RESEARCH_ANSWER" => reports.extend(report(&step, &content, arena)),
+                "RESEARCH_ANSWER" => {
+                    let found = report(&step, &content, arena);
+                    it.report_lost |= found.is_empty();
+                    reports.extend(found);
+                }
                 _ => {}
             }
         }

@@ -1,7 +1,7 @@
 //! Renamed fields: when a provider calls a field otherwise, its words are found, or the receipt says that something is missing.
 //!
 //! Each key of JSON, each column of a table and each class of a page is renamed in turn, everywhere in a fixture. What the
-//! person or the model says in the fixture as it is must then still be the content of some message or stand in a call of a tool,
+//! person or the model says in the fixture as it is must then still be the content of some message or memory or stand in a call of a tool,
 //! or the run must warn of something or skip something that it did not before, or not take the file for its own.
 
 use std::{
@@ -13,7 +13,7 @@ use std::{
 use satchel_pam::{
     conversation::{Content, Role},
     prose,
-    record::{ConversationRecord, Line, Skip, Warning},
+    record::{Claim, ConversationRecord, Evidence, Line, Skip, Warning},
 };
 
 use serde_json::Value;
@@ -126,7 +126,16 @@ impl Outcome {
                     | Line::Warning(Warning { locator, message: text }) => {
                         outcome.remarks.insert(format!("{locator}: {text}"));
                     }
-                    Line::Evidence(_) | Line::Relation(_) | Line::Embedding(_) | Line::Account(_) => {}
+                    Line::Evidence(Evidence { claim, .. }) => {
+                        // What was a message may now be a memory.
+                        let items = match &claim {
+                            Claim::Statement(item) => std::slice::from_ref(item),
+                            Claim::Snapshot { items, .. } => items.as_slice(),
+                            Claim::Edit { .. } => &[],
+                        };
+                        items.iter().for_each(|item| outcome.contents.add(&item.content));
+                    }
+                    Line::Relation(_) | Line::Embedding(_) | Line::Account(_) => {}
                 }
             }
         }
@@ -284,7 +293,9 @@ fn keys<'t>(text: &'t str, quote: &str) -> impl Iterator<Item = &'t str> {
     let keys: Vec<&str> = parts
         .windows(2)
         .filter(|pair| {
-            pair[1].trim_start().starts_with(':') && !pair[0].contains(['\\', '"']) && !pair[0].is_empty()
+            // What begins with a colon or a comma stands between two strings.
+            let between = pair[0].is_empty() || pair[0].starts_with([':', ',']);
+            pair[1].trim_start().starts_with(':') && !pair[0].contains(['\\', '"']) && !between
         })
         .map(|pair| pair[0])
         .collect();
