@@ -81,13 +81,13 @@ pub fn copy(folder: &Path, to: &Path) -> Result<()> {
 /// # Errors
 /// When the file system refuses.
 pub fn age(folder: &Path) -> Result<()> {
-    let then = SystemTime::now().checked_sub(Duration::from_secs(3_600)).context("an hour ago")?;
+    let then = SystemTime::now().checked_sub(Duration::from_hours(1)).context("an hour ago")?;
     for child in children(folder)? {
         if child.is_dir() {
             age(&child)?;
         } else {
             let times = fs::FileTimes::new().set_modified(then);
-            fs::File::options().write(true).open(&child)?.set_times(times)?;
+            File::options().write(true).open(&child)?.set_times(times)?;
         }
     }
     Ok(())

@@ -286,8 +286,12 @@ impl History {
         let path = self.path("stranger");
         fs::create_dir_all(path.join("conversations"))?;
         let all = MEMORIES;
-        let memories: Vec<Value> =
-            (0..all).filter_map(|id| self.dice.chance(60).then(|| self.told_memory(id))).collect();
+        let memories: Vec<Value> = (0..all)
+            .filter(|_| self.dice.chance(60))
+            .collect::<Vec<_>>()
+            .into_iter()
+            .map(|id| self.told_memory(id))
+            .collect();
         let relations: Vec<Value> = (0..3)
             .map(|id| {
                 let (from, to) = (self.dice.below(all), self.dice.below(all));
@@ -311,8 +315,12 @@ impl History {
             store["since"] = "2025-01-01T00:00:00Z".into();
         }
         fs::write(path.join("memory-store.json"), store.to_string())?;
-        let vectors: Vec<Value> =
-            (0..all).filter_map(|id| self.dice.chance(30).then(|| self.told_vector(id))).collect();
+        let vectors: Vec<Value> = (0..all)
+            .filter(|_| self.dice.chance(30))
+            .collect::<Vec<_>>()
+            .into_iter()
+            .map(|id| self.told_vector(id))
+            .collect();
         let embeddings = json!({"schema": "portable-ai-memory-embeddings", "schema_version": "1.0", "embeddings": vectors});
         fs::write(path.join("embeddings.json"), embeddings.to_string())?;
         Ok(path)

@@ -48,13 +48,18 @@ const COMPANIONS: [(&str, &[&str], &[&str], &str); 9] = [
     ("claude", &["user.json"], &[], "ChatGPT's account, beside conversations that do not name it"),
     ("claude", &["artifacts/"], &["artifact.json"], "pages and comments, which do not say of what"),
     ("deepseek", &["user.json"], &[], "the account, which conversations do not name"),
-    ("gemini", &[".png", ".jpg", ".wav", "tea list-77.txt"], &[], "bytes of attachments"),
+    ("gemini", &[".png", ".jpg", ".wav", "tea list-77.txt", "in the other.txt"], &[], "bytes of attachments"),
     ("grok", &["prod-mc-asset-server/"], &[], "bytes of attachments, without name or type"),
     ("mistral", &["-files/"], &[], "bytes of attachments"),
 ];
 
 /// Exports with files of memories that hold no time, by importer and name: the files beside them say when the memories were seen.
-const UNDATED: [(&str, &str); 0] = [];
+const UNDATED: [(&str, &str); 4] = [
+    ("claude", "batched-archives"),
+    ("claude", "flat-linear"),
+    ("claude", "memories-in-prompts"),
+    ("gemini", "memory-gems"),
+];
 /// What of a memory follows from when it was seen.
 const SEEN: [&str; 6] =
     ["evidence", "temporal", "confidence", "last_seen", "provenance", "created_at_source"];

@@ -35,6 +35,8 @@ pub(super) fn unchanged(record: ImportRecord, earlier: &ImportRecord) -> ImportR
         Counts { found: counts.found, new: 0, updated: 0, unchanged: stored, skipped: counts.skipped }
     };
     ImportRecord {
+        files: earlier.files.clone(),
+        files_found: earlier.files_found,
         status: ImportStatus::Unchanged,
         reason: Some(format!("these bytes were imported before, as {}", earlier.id)),
         conversations: seen(&earlier.conversations),

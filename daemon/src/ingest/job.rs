@@ -227,7 +227,7 @@ impl Task {
             let unknown = record.source_checksum.is_none();
             let beside =
                 unknown.then(|| self.hash_beside(scope, (source, bundle.subset(&found.files)), &state));
-            let outcome = self.read_all(found, files, &mut record, &mut applied);
+            let outcome = self.read_all((source, found), files, &mut record, &mut applied);
             match beside {
                 Some(beside) => self.hashed(beside, outcome, &mut record),
                 None => outcome,
@@ -276,7 +276,7 @@ impl Task {
     /// Reads its records, and derives what follows from all of them.
     fn read_all(
         &self,
-        found: &Found,
+        (source, found): (&Source, &Found),
         files: (&Bundle, Bundle),
         record: &mut ImportRecord,
         applied: &mut Option<Box<Applied>>,
@@ -284,6 +284,7 @@ impl Task {
         let mut writer = self.writer(record);
         let outcome = self.run(found, files, &mut writer, record).and_then(|(mut tail, ended)| {
             *applied = tail.applied.take();
+            Self::name_files(source, found, &tail.attached, record);
             self.show(|view| view.phase = Phase::Settling);
             points::reached("import read");
             memories::settle(&self.inner.store, &mut writer, tail, record)?;

@@ -114,6 +114,7 @@ impl Joins {
             vectors: told,
             told_vectors: said,
             withdrawn,
+            attached: _,
             applied: _,
         } = tail;
         let edges = named::named_edges(relations, &keys, record);

@@ -1,6 +1,11 @@
 //! Runs one importer over one export: the sandbox on its thread, ids and encoding on a second, the store on a third.
 
-use std::{collections::BTreeMap, sync::Arc, thread, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
 
 use satchel_host::{
     CancelToken, Emitted, Files, Limits, Memo, Pace, Plugin, RunError, Stride, Summary, Verdict,
@@ -9,7 +14,10 @@ use satchel_host::{
 use satchel_pam::{
     embedding::Embedding,
     hash::ContentHash,
-    record::{AccountRecord, EmbeddingRecord, Evidence, RecordKind, RelationRecord, Skip, Warning},
+    record::{
+        AccountRecord, EmbeddingRecord, Evidence, RecordKind, RelationRecord, Skip, Source as FileSource,
+        Warning,
+    },
     relation::Relation,
 };
 use satchel_store::{Store, points};
@@ -84,6 +92,8 @@ pub(super) struct Tail {
     pub(super) told_vectors: vectors::Told,
     /// Relations that were withdrawn where the document comes from, and when that was said, in microseconds.
     pub(super) withdrawn: Vec<(String, i64)>,
+    /// Files of the export that came with messages.
+    pub(super) attached: BTreeSet<String>,
     /// The document, for the ledger.
     pub(super) applied: Option<Box<Applied>>,
 }
@@ -105,8 +115,17 @@ pub(super) struct Applied {
 
 impl Tail {
     pub(super) fn is_empty(&self) -> bool {
-        let Self { relations, embeddings, keys: _, drawn, vectors, told_vectors, withdrawn, applied: _ } =
-            self;
+        let Self {
+            relations,
+            embeddings,
+            keys: _,
+            drawn,
+            vectors,
+            told_vectors,
+            withdrawn,
+            attached: _,
+            applied: _,
+        } = self;
         relations.is_empty()
             && embeddings.is_empty()
             && drawn.is_empty()
@@ -299,6 +318,11 @@ impl Stage<'_> {
     }
 
     fn conversation(&mut self, mut record: satchel_pam::record::ConversationRecord) -> bool {
+        let attachments = record.messages.iter().flat_map(|message| &message.attachments);
+        self.tail.attached.extend(attachments.filter_map(|file| match &file.source {
+            Some(FileSource::Path(path)) => Some(path.clone()),
+            Some(FileSource::Bytes(_) | FileSource::Uri(_)) | None => None,
+        }));
         let passage = gate::conversation(self.purged, self.reader, &mut record);
         if passage != Passage::Whole {
             // What is remembered of a piece may have words of it.

@@ -38,7 +38,7 @@ const BOOKMARKS: &str = "<!doctype netscape-bookmark-file-1";
 /// Returns what a text is; `keys` are those of its first object, if it is JSON.
 pub(super) fn of(text: &str, keys: &[String]) -> Option<&'static str> {
     let has = |wanted: &&str| keys.iter().any(|key| key == *wanted);
-    let fits = |format: &&Keyed| format.keys.iter().all(|key| has(key)) && text.contains(format.text);
+    let fits = |format: &&Keyed| format.keys.iter().all(&has) && text.contains(format.text);
     if !keys.is_empty() {
         return BY_KEYS.iter().find(fits).map(|format| format.what);
     }

@@ -1,8 +1,11 @@
 //! What is told of a job, while it runs and when it ends: to those who follow it, and to the history of imports.
 
-use std::sync::{
-    MutexGuard, PoisonError,
-    atomic::{AtomicI64, Ordering},
+use std::{
+    collections::BTreeSet,
+    sync::{
+        MutexGuard, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
 };
 
 use satchel_store::Durability;
@@ -117,17 +120,28 @@ impl Task {
     }
 
     pub(super) fn describe(&self, source: &Source, found: &Found, bytes: u64) -> ImportRecord {
-        // The name of a single file or archive says all.
-        let files = if source.folder() { found.files.as_slice() } else { &[] };
         ImportRecord {
-            files: files.iter().take(LISTED_FILES).cloned().collect(),
-            files_found: found.files.len() as u64,
             provider: Some(found.reader.platform().to_owned()),
             importer: Some(found.format.clone()),
             plugin: Some(found.reader.software()),
             bytes,
             ..self.blank(&source.name)
         }
+    }
+
+    /// Names the files of an export that was read from a folder; the name of a single file or archive says all. What came with
+    /// messages is left out: whoever erases a conversation erases the names of its files.
+    pub(super) fn name_files(
+        source: &Source,
+        found: &Found,
+        attached: &BTreeSet<String>,
+        record: &mut ImportRecord,
+    ) {
+        if source.folder() {
+            let named = found.files.iter().filter(|file| !attached.contains(*file));
+            record.files = named.take(LISTED_FILES).cloned().collect();
+        }
+        record.files_found = found.files.len() as u64;
     }
 
     /// Ends the job for all others: it was cancelled, and its source does not answer. Its thread is left behind; when it comes
