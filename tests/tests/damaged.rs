@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::{
-    ingest::receipt::{ImportRecord, ImportStatus},
+    ingest::receipt::{Counts, ImportRecord, ImportStatus},
     intake::Limits,
 };
 use satchel_tests::{
@@ -49,7 +49,7 @@ impl Bench {
         let imports = self.archive.import(&self.at(name))?;
         for import in &imports {
             let all = [import.conversations, import.messages, import.memories];
-            ensure!(all.iter().all(|counts| counts.balanced()), "{import:?}");
+            ensure!(all.iter().all(Counts::balanced), "{import:?}");
         }
         Ok(imports)
     }

@@ -34,7 +34,8 @@ fn the_official_sdk_accepts_every_bundle_of_every_history() -> Result<()> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    let lines: String = told.keys().map(|path| format!("{path}\n")).collect();
+    let paths: Vec<&str> = told.keys().map(String::as_str).collect();
+    let lines = paths.join("\n") + "\n";
     child.stdin.take().context("an input")?.write_all(lines.as_bytes())?;
     let output = child.wait_with_output()?;
     let problems: BTreeMap<String, Value> =
