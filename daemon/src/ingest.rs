@@ -262,7 +262,7 @@ impl Imports {
     /// # Errors
     /// As [`Imports::start`].
     pub fn start_with(&self, request: ImportRequest, keys: Option<Keys>) -> Result<Uuid, IngestError> {
-        self.0.check(request.provider.as_slice())?;
+        Inner::check(request.provider.as_slice())?;
         self.add(request, keys, None, None)
     }
 
@@ -271,7 +271,7 @@ impl Imports {
     /// # Errors
     /// When a provider is unknown or too many wait.
     pub fn start_watched(&self, watched: WatchedImport, on_end: OnEnd) -> Result<Uuid, IngestError> {
-        self.0.check(&watched.providers)?;
+        Inner::check(&watched.providers)?;
         let path = watched.root.join(&watched.name);
         let request = ImportRequest { path, provider: None, again: false, dry_run: false, apply: None };
         self.add(request, None, Some(watched), Some(on_end))
@@ -494,20 +494,14 @@ impl Inner {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn check(&self, providers: &[String]) -> Result<(), IngestError> {
-        // Who asks waits, and to compile importers may take longer than a call does.
-        let ours = |provider: &str| provider == pam::PLATFORM || Plugins::come_with(provider);
-        if providers.iter().all(|provider| ours(provider)) {
-            return Ok(());
-        }
-        let plugins = self.plugins.all()?;
-        let platforms = plugins.iter().map(|plugin| plugin.info().platform.as_str());
-        let known: Vec<&str> = platforms.chain([pam::PLATFORM]).collect();
-        match providers.iter().find(|provider| !known.contains(&provider.as_str())) {
+    fn check(providers: &[String]) -> Result<(), IngestError> {
+        // The caller waits, and to compile importers may take longer than a call does: none is compiled for this.
+        match providers.iter().find(|provider| !Plugins::knows(provider)) {
             None => Ok(()),
-            Some(provider) => {
-                Err(IngestError::UnknownProvider { provider: provider.clone(), known: known.join(", ") })
-            }
+            Some(provider) => Err(IngestError::UnknownProvider {
+                provider: provider.clone(),
+                known: Plugins::platforms().join(", "),
+            }),
         }
     }
 }

@@ -51,11 +51,6 @@ impl Plugins {
         Self { cache, pace: Pace::default(), host: OnceLock::new(), loaded, fingerprint: OnceLock::new() }
     }
 
-    /// Whether one that came with this program is for `platform`, after which each of those is named. None is compiled for it.
-    pub fn come_with(platform: &str) -> bool {
-        BUILT_IN.iter().any(|built_in| built_in.name == platform)
-    }
-
     /// The platforms whose exports can be read: those of the importers that came with this program, and PAM's own documents.
     pub fn platforms() -> Vec<&'static str> {
         BUILT_IN.iter().map(|built_in| built_in.name).chain([PAM]).collect()

@@ -23,9 +23,9 @@ fn every_importer_that_came_with_the_program_is_named_after_its_platform() -> Re
     ensure!(!all.is_empty());
     for plugin in all {
         let platform = &plugin.info().platform;
-        ensure!(Plugins::come_with(platform), "{platform:?}");
+        ensure!(Plugins::knows(platform), "{platform:?}");
     }
-    ensure!(!Plugins::come_with("chatgpt ") && !Plugins::come_with("openai"));
+    ensure!(!Plugins::knows("chatgpt ") && !Plugins::knows("openai"));
     Ok(())
 }
 

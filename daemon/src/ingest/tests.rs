@@ -7,7 +7,7 @@ use super::*;
 use crate::clock::SystemClock;
 
 #[test]
-fn a_provider_that_the_program_came_with_is_known_without_compiling() {
+fn whether_a_provider_is_known_is_told_without_compiling() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), OpenOptions::default(), &mut |_| {}).unwrap();
     let (plugins, limits) = (Arc::new(Plugins::built_in(None)), Limits::default());
@@ -16,7 +16,10 @@ fn a_provider_that_the_program_came_with_is_known_without_compiling() {
         Imports::new(store, Arc::clone(&plugins), clock, limits, satchel_host::Limits::default()).unwrap();
     let mut all: Vec<String> = BUILT_IN.iter().map(|one| one.name.to_owned()).collect();
     all.push(pam::PLATFORM.to_owned());
-    imports.0.check(&all).unwrap();
-    imports.0.check(&[]).unwrap();
+    Inner::check(&all).unwrap();
+    Inner::check(&[]).unwrap();
+    let (path, provider) = ("/a.zip".into(), Some("nobody".to_owned()));
+    let unknown = ImportRequest { path, provider, again: false, dry_run: false, apply: None };
+    assert!(matches!(imports.start(unknown), Err(IngestError::UnknownProvider { .. })));
     assert!(!plugins.compiled());
 }

@@ -192,3 +192,24 @@ fn a_type_of_ones_own_is_kept_and_exported() {
     let verified = home.run(&["verify", out.to_str().unwrap()]);
     assert_eq!(code(&verified), Some(0), "{}", stderr(&verified));
 }
+
+#[test]
+fn what_is_no_longer_valid_is_marked_and_can_be_asked_for() {
+    let home = Home::new();
+    let add = |content: &str, until: &str| {
+        json(&home, &["memories", "add", content, "--type", "fact", "--valid-until", until]);
+    };
+    add("Rents a flat in Porto", "2020-01-01");
+    add("Owns a bicycle", "9000-01-01");
+    let contents = |filter: &str| -> Vec<String> {
+        let listed = json(&home, &["memories", "list", filter]);
+        let memories = listed["memories"].as_array().cloned().unwrap_or_default();
+        memories.iter().map(|memory| text(memory, "/content").to_owned()).collect()
+    };
+    assert_eq!(contents("--expired"), ["Rents a flat in Porto"]);
+    let valid = contents("--valid");
+    assert!(valid.iter().any(|content| content == "Owns a bicycle"), "{valid:?}");
+    assert!(!valid.iter().any(|content| content == "Rents a flat in Porto"), "{valid:?}");
+    let table = home.run(&["memories", "list", "--expired"]).stdout;
+    assert!(String::from_utf8_lossy(&table).contains("expired"));
+}
