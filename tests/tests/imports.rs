@@ -15,7 +15,7 @@ use satchel_daemon::{
 use satchel_tests::archive::{Archive, cache, demo, only, samples};
 use serde_json::Value;
 
-/// What people choose by is known without compiling an importer; see `Plugins::come_with`.
+/// What people choose by is known without compiling an importer; see `Plugins::knows`.
 #[test]
 fn every_importer_that_came_with_the_program_is_named_after_its_platform() -> Result<()> {
     let plugins = Plugins::built_in(Some(cache()));

@@ -48,7 +48,7 @@ const COMPANIONS: [(&str, &[&str], &[&str], &str); 9] = [
     ("claude", &["user.json"], &[], "ChatGPT's account, beside conversations that do not name it"),
     ("claude", &["artifacts/"], &["artifact.json"], "pages and comments, which do not say of what"),
     ("deepseek", &["user.json"], &[], "the account, which conversations do not name"),
-    ("gemini", &[".png", ".jpg", ".wav", "tea list-77.txt", "in the other.txt"], &[], "bytes of attachments"),
+    ("gemini", &[".png", ".jpg", ".wav", "tea list-77.txt"], &[], "bytes of attachments"),
     ("grok", &["prod-mc-asset-server/"], &[], "bytes of attachments, without name or type"),
     ("mistral", &["-files/"], &[], "bytes of attachments"),
 ];
@@ -65,9 +65,10 @@ const SEEN: [&str; 6] =
     ["evidence", "temporal", "confidence", "last_seen", "provenance", "created_at_source"];
 
 /// Exports that are compared packed as a whole only, and why.
-const WHOLE: [(&str, &str, &str); 6] = [
+const WHOLE: [(&str, &str, &str); 7] = [
     ("chatgpt", "chat-html-alone", "the page does not name the account, and nothing else is there"),
     ("gemini", "activity-in-both-forms", "page and list of the same rows name their attachments differently"),
+    ("gemini", "takeout-in-parts", "the bytes of an attachment lie in the other archive"),
     ("memu", "rows-as-lines", ROWS),
     ("memu", "two-exports-of-different-months", ROWS),
     ("memu", "what-was-sent-and-its-answer", ROWS),
