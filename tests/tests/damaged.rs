@@ -326,13 +326,14 @@ fn downloads_on_their_way_wait_and_nothing_failed() -> Result<()> {
     for name in ["a.zip.crdownload", "Unconfirmed 17.crdownload", "b.zip.part", "c.json.Download", "b.zip"] {
         bench.put(name, &whole[..whole.len() / 2])?;
     }
-    bench.put("growing.zip", &whole[..whole.len() / 2])?;
-    bench.put("growing.json", b"[{\"mapping\": {")?;
     fs::create_dir(bench.at("d.zip.download"))?;
     bench.put("d.zip.download/d.zip", &whole[..9])?;
     // Of an export, not of a download.
     fs::create_dir(bench.at("more"))?;
     bench.put("more/notes.part", b"Part one")?;
+    // Last: only what was written a moment ago is taken to be growing.
+    bench.put("growing.zip", &whole[..whole.len() / 2])?;
+    bench.put("growing.json", b"[{\"mapping\": {")?;
     let imports = bench.import("")?;
     let mut waits: Vec<&str> = imports
         .iter()
