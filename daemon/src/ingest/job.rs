@@ -185,7 +185,7 @@ impl Task {
             self.end(unchanged(record, &earlier));
             return Ok(Vec::new());
         }
-        // What a person took back comes when a person asks for it, whatever became of its file.
+        // An import that a person undid is not repeated by a watched folder, even if the file was touched or renamed.
         if self.watched.is_some()
             && let (Some(bytes), Some(identity)) = (ledger::bytes(&record, names), identity(&record, names))
             && let Some(undone) = ledger::undone_before(&self.inner.store, [&bytes, &identity])?
@@ -265,7 +265,7 @@ impl Task {
         Ok((faults, of_the_whole(source, &record)))
     }
 
-    /// Remembers that these bytes were tried, under whatever version of the importer: what is undone of them stays undone.
+    /// Records that these bytes were imported, whichever version of the importer read them: an undone import of them stays undone.
     fn remember_bytes(&self, record: &ImportRecord, names: &[String]) -> Result<(), IngestError> {
         match ledger::bytes(record, names) {
             Some(bytes) => ledger::put_source(&self.inner.store, &bytes, record, Durability::WithNextCommit),
@@ -358,13 +358,13 @@ impl Task {
     }
 }
 
-/// The files by whose names an export is known. Whatever a single file is called, its bytes are what was imported.
+/// The names of files that belong to the identity of an export; none for a single file, which may be renamed.
 fn names<'a>(source: &Source, found: &'a Found) -> &'a [String] {
     let lone = !source.folder() && found.files == [source.name.as_str()];
     if lone { &[] } else { &found.files }
 }
 
-/// Who it is, once its digest is known.
+/// The name by which an import is found again; none while the digest of its source is not known.
 fn identity(record: &ImportRecord, names: &[String]) -> Option<String> {
     let plugin = record.plugin.as_deref().unwrap_or_default();
     Some(ledger::identity(record.source_checksum.as_deref()?, plugin, names))

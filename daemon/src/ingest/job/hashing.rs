@@ -1,6 +1,6 @@
 //! When a source is hashed: before it is read where its bytes may have been imported before, else beside the reading.
 //!
-//! **Invariant:** who a source is, what is stored and what the receipt says do not depend on when it was hashed
+//! **Invariant:** the identity of a source, what is stored and what the receipt says do not depend on when it was hashed
 //! (`hashing` in `tests/`).
 
 use std::{

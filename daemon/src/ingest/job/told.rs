@@ -129,8 +129,8 @@ impl Task {
         }
     }
 
-    /// Names the files of an export that was read from a folder; the name of a single file or archive says all. What came with
-    /// messages is left out: whoever erases a conversation erases the names of its files.
+    /// Lists the files of an export in its receipt, if it was read from a folder. Files that are attached to messages are left out:
+    /// their names must not outlive the purge of their conversation.
     pub(super) fn name_files(
         source: &Source,
         found: &Found,
