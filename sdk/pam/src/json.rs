@@ -44,4 +44,10 @@ pub enum Problem {
     /// Objects or arrays inside each other beyond the limit.
     #[error("more than {0} levels of nesting")]
     Depth(usize),
+    /// A value longer than is read, in bytes.
+    #[error("a value is longer than {0} bytes")]
+    TooLong(usize),
+    /// A value that consists of more others than are read.
+    #[error("a value holds more than {0} others")]
+    TooMany(usize),
 }

@@ -3,12 +3,14 @@
 //! [`crate::parse`] reports what only the text shows; here stands what the values show. [`bundle`] does both, over a
 //! store, its conversations and its embeddings together. All checks take time in proportion to the document.
 
+use std::io::{self, Read};
+
 use crate::{
     conversation::Conversation,
     embedding::EmbeddingsDocument,
     issue::{Issue, Issues, Severity},
     memory::Memory,
-    parse::ChecksumReading,
+    parse::{ChecksumReading, StoreFrame},
     sign::SignatureCheck,
     store::MemoryStore,
 };
@@ -17,6 +19,7 @@ mod bundle;
 mod conversation;
 mod embeddings;
 mod header;
+mod ids;
 mod index;
 mod memory;
 mod patterns;
@@ -28,14 +31,27 @@ pub use bundle::{BundleCheck, bundle};
 /// What came of checking a bundle.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The store, if it can be read.
-    pub store: Option<MemoryStore>,
+    /// The root of the store, if it can be read.
+    pub store: Option<StoreFrame>,
+    /// How many entries the store has.
+    pub counts: Counts,
     /// Everything that is wrong, of all documents; paths of files other than the store begin with their name.
     pub issues: Vec<Issue>,
     /// Which reading of the memories the checksum fits.
     pub checksum: ChecksumReading,
     /// Whether the signature holds. It says nothing of the checksum: a valid export has both.
     pub signature: SignatureCheck,
+}
+
+/// How many entries of a store can be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Of `memories`.
+    pub memories: u64,
+    /// Of `relations`.
+    pub relations: u64,
+    /// Of `conversations_index`.
+    pub index: u64,
 }
 
 impl Report {
@@ -76,4 +92,12 @@ pub fn embeddings(document: &EmbeddingsDocument) -> Vec<Issue> {
     let mut issues = Issues::default();
     embeddings::check(document, "$", &mut issues);
     issues.finish()
+}
+
+/// Reads and checks an embeddings document on its own, which may be too long to hold.
+///
+/// # Errors
+/// What reading the text gives.
+pub fn embeddings_from(input: impl Read) -> io::Result<Vec<Issue>> {
+    embeddings::read(input)
 }

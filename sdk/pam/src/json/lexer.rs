@@ -34,14 +34,6 @@ pub(crate) struct Lexer<'a> {
     limit: usize,
 }
 
-/// A place between two tokens.
-#[derive(Clone, Copy)]
-pub(crate) struct Mark {
-    at: usize,
-    depth: usize,
-    expect: Expect,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expect {
     Value,
@@ -91,46 +83,6 @@ impl<'a> Lexer<'a> {
             (Expect::CommaOrEnd, _) => Err(self.error(Problem::Expected("a comma or the end"))),
             (Expect::Done, _) => Err(self.error(Problem::Expected("the end of the text"))),
         }
-    }
-
-    /// Whether the value that is expected here is an array.
-    pub(crate) fn at_array(&mut self) -> bool {
-        self.skip_space();
-        self.peek() == Some(b'[')
-    }
-
-    /// The place before the next value, for [`Lexer::pass_over`].
-    pub(crate) fn mark(&self) -> Mark {
-        Mark { at: self.at, depth: self.open.len(), expect: self.expect }
-    }
-
-    /// Passes over the value after `mark`, whatever is wrong inside it: only quotes and brackets are looked at, at any
-    /// depth. False if the text ends first, or no value stands here.
-    pub(crate) fn pass_over(&mut self, mark: Mark) -> bool {
-        (self.at, self.expect) = (mark.at, mark.expect);
-        self.open.truncate(mark.depth);
-        self.skip_space();
-        if self.expect == Expect::CommaOrEnd && self.peek() == Some(b',') {
-            self.at += 1;
-        }
-        let (mut depth, mut quoted) = (0_usize, false);
-        while let Some(byte) = self.peek() {
-            match byte {
-                b'\\' if quoted => self.at += 1,
-                b'"' => quoted = !quoted,
-                _ if quoted => {}
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' | b',' if depth == 0 => {
-                    self.expect = Expect::CommaOrEnd;
-                    // Where nothing was passed over, the mistake is the container's, and the next look would meet it again.
-                    return self.at > mark.at;
-                }
-                b'}' | b']' => depth -= 1,
-                _ => {}
-            }
-            self.at += 1;
-        }
-        false
     }
 
     pub(crate) fn error(&self, problem: Problem) -> JsonError {
@@ -357,7 +309,7 @@ fn unit(text: &str) -> Option<u16> {
 }
 
 /// How many bytes at the front of `bytes` may stand in a string as they are.
-fn plain_length(bytes: &[u8]) -> usize {
+pub(crate) fn plain_length(bytes: &[u8]) -> usize {
     let (words, tail) = bytes.as_chunks::<WORD>();
     for (index, word) in words.iter().enumerate() {
         let special = special(u64::from_le_bytes(*word));

@@ -1,13 +1,16 @@
 //! Reads conversation documents.
 
+use std::io::{self, Read};
+
 use super::{
     LeftOut, Remains,
     fields::Fields,
     json_issue,
     path::Path,
-    root::{self, Heading, Part, Walk},
+    root::{self, Heading, Item, Part, Walk},
     sink::{Sink, UNKNOWN_KEY, Version},
     store::{conversation_temporal, extend},
+    stream::Fault,
     values,
 };
 use crate::{
@@ -17,7 +20,7 @@ use crate::{
         Role, SCHEMA, ToolCall,
     },
     issue::Issue,
-    json::{JsonError, tree::Node},
+    json::tree::Node,
     raw::RawObject,
 };
 
@@ -43,38 +46,32 @@ struct Document {
     remains: Remains,
 }
 
-pub(super) fn read(bytes: &[u8]) -> (Option<Conversation>, Vec<Issue>) {
-    let (document, issues, _) = read_with(bytes, false);
-    (document, issues)
-}
-
-pub(super) fn salvage(bytes: &[u8]) -> (Option<Conversation>, Vec<Issue>, Remains) {
-    read_with(bytes, true)
-}
-
-fn read_with(bytes: &[u8], salvage: bool) -> (Option<Conversation>, Vec<Issue>, Remains) {
+pub(super) fn read(
+    input: impl Read,
+    salvage: bool,
+) -> io::Result<(Option<Conversation>, Vec<Issue>, Remains)> {
     let mut sink = Sink::default();
-    let text = match root::text(bytes, &mut sink) {
-        Ok(text) => text,
-        Err(issue) => return (None, vec![issue], Remains::default()),
-    };
-    let mut walk = Walk::new(text, LISTS, salvage);
+    let mut walk = Walk::new(input, LISTS, salvage, &mut sink)?;
     let mut document = Document::default();
-    if let Err(problem) = document.fill(&mut walk, &mut sink) {
-        sink.push(json_issue(&problem));
-        if !salvage {
-            return (None, sink.finish(Version::Ours).0, Remains::default());
+    match document.fill(&mut walk, &mut sink) {
+        Ok(()) => {}
+        Err(Fault::Io(error)) => return Err(error),
+        Err(Fault::Json(problem)) => {
+            sink.push(json_issue(&problem));
+            if !salvage {
+                return Ok((None, sink.finish(Version::Ours).0, Remains::default()));
+            }
+            document.remains.broken = Some(problem);
         }
-        document.remains.broken = Some(problem);
     }
     if salvage {
         document.messages.get_or_insert_default();
     }
-    document.finish(sink, walk.ambiguous)
+    Ok(document.finish(sink, walk.ambiguous))
 }
 
 impl Document {
-    fn fill(&mut self, walk: &mut Walk<'_>, sink: &mut Sink) -> Result<(), JsonError> {
+    fn fill<R: Read>(&mut self, walk: &mut Walk<R>, sink: &mut Sink) -> Result<(), Fault> {
         let root = Path::ROOT;
         let list = root.key("messages");
         while let Some(part) = walk.next(sink)? {
@@ -83,9 +80,9 @@ impl Document {
                     self.messages = Some(Vec::new());
                     self.present.push("messages");
                 }
-                Part::Item(_, index, node) => {
+                Part::Item(Item { index, node, twice, .. }) => {
                     let message = message(&node, &list.index(index), "R-25.1", sink);
-                    let message = message.filter(|_| !walk.twice);
+                    let message = message.filter(|_| !twice);
                     if !extend(self.messages.get_or_insert_default(), message) {
                         let reason = sink.reason();
                         self.remains.left_out.push(LeftOut { list: "messages", index, reason });

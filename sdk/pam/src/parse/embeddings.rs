@@ -1,103 +1,112 @@
 //! Reads embeddings documents.
 
+use std::io::{self, Read};
+
 use super::{
-    LeftOut, Remains,
+    EmbeddingsScan, How, LeftOut, Remains,
     fields::Fields,
     json_issue,
     path::Path,
-    root::{self, Heading, Part, Walk},
+    root::{self, Heading, Item, Part, Walk},
     sink::{Sink, Version},
-    store::{extend, storage_kind},
+    store::storage_kind,
+    stream::Fault,
     values,
 };
 use crate::{
     embedding::{Embedding, EmbeddingsDocument, SCHEMA, Storage},
     issue::Issue,
-    json::{JsonError, tree::Node},
+    json::tree::Node,
 };
 
 const LISTS: &[&str] = &["embeddings"];
 
-#[derive(Default)]
-struct Document {
-    heading: Heading,
-    embeddings: Option<Vec<Embedding>>,
-    remains: Remains,
+pub(super) fn read(bytes: &[u8], salvage: bool) -> (Option<EmbeddingsDocument>, Vec<Issue>, Remains) {
+    let (mut embeddings, mut left_out) = (Vec::new(), Vec::new());
+    let how = How { salvage, wanted: &|| true };
+    let scan = scan(bytes, how, &mut |_, entry| match entry {
+        Ok(embedding) => embeddings.push(embedding),
+        Err(entry) => left_out.push(entry),
+    });
+    // What is in memory can be read.
+    let EmbeddingsScan { schema_version, issues, unknown, broken } = scan.ok().flatten().unwrap_or_default();
+    let document = schema_version.map(|schema_version| EmbeddingsDocument {
+        schema_version,
+        unknown,
+        ..EmbeddingsDocument::new(embeddings)
+    });
+    (document, issues, Remains { left_out, broken })
 }
 
-pub(super) fn read(bytes: &[u8]) -> (Option<EmbeddingsDocument>, Vec<Issue>) {
-    let (document, issues, _) = read_with(bytes, false);
-    (document, issues)
-}
-
-pub(super) fn salvage(bytes: &[u8]) -> (Option<EmbeddingsDocument>, Vec<Issue>, Remains) {
-    read_with(bytes, true)
-}
-
-fn read_with(bytes: &[u8], salvage: bool) -> (Option<EmbeddingsDocument>, Vec<Issue>, Remains) {
+/// Reads a document entry by entry; none once that is not wanted any more.
+pub(super) fn scan(
+    input: impl Read,
+    How { salvage, wanted }: How<'_>,
+    take: &mut dyn FnMut(usize, Result<Embedding, LeftOut>),
+) -> io::Result<Option<EmbeddingsScan>> {
     let mut sink = Sink::default();
-    let text = match root::text(bytes, &mut sink) {
-        Ok(text) => text,
-        Err(issue) => return (None, vec![issue], Remains::default()),
-    };
-    let mut walk = Walk::new(text, LISTS, salvage);
-    let mut document = Document::default();
-    if let Err(problem) = document.fill(&mut walk, &mut sink) {
-        sink.push(json_issue(&problem));
-        if !salvage {
-            return (None, sink.finish(Version::Ours).0, Remains::default());
-        }
-        document.remains.broken = Some(problem);
+    let mut walk = Walk::new(input, LISTS, salvage, &mut sink)?;
+    let (mut heading, mut listed) = (Heading::default(), false);
+    let filled = fill(&mut walk, (&mut heading, &mut listed), &mut sink, wanted, take);
+    if !wanted() {
+        return Ok(None);
     }
-    document.finish(sink, walk.ambiguous)
+    let broken = match filled {
+        Ok(()) => None,
+        Err(Fault::Io(error)) => return Err(error),
+        Err(Fault::Json(problem)) => {
+            sink.push(json_issue(&problem));
+            if !salvage {
+                let issues = sink.finish(Version::Ours).0;
+                return Ok(Some(EmbeddingsScan { issues, ..EmbeddingsScan::default() }));
+            }
+            Some(problem)
+        }
+    };
+    let version = heading.judge(SCHEMA, &mut sink);
+    if !listed {
+        sink.error("R-12.7", &Path::ROOT.key("embeddings"), "is missing");
+    }
+    let (issues, unknown) = sink.finish(version);
+    let whole = version != Version::Foreign && !walk.ambiguous && listed;
+    let schema_version = whole.then(|| heading.schema_version.unwrap_or_default());
+    Ok(Some(EmbeddingsScan { schema_version, issues, unknown, broken }))
 }
 
-impl Document {
-    fn fill(&mut self, walk: &mut Walk<'_>, sink: &mut Sink) -> Result<(), JsonError> {
-        let root = Path::ROOT;
-        let list = root.key("embeddings");
-        while let Some(part) = walk.next(sink)? {
-            match part {
-                Part::List(_) => self.embeddings = Some(Vec::new()),
-                Part::Item(_, index, node) => {
-                    let embedding = embedding(&node, &list.index(index), "R-12.7", sink);
-                    let embedding = embedding.filter(|_| !walk.twice);
-                    if !extend(self.embeddings.get_or_insert_default(), embedding) {
-                        let reason = sink.reason();
-                        self.remains.left_out.push(LeftOut { list: "embeddings", index, reason });
-                    }
-                }
-                Part::Broken(list, index, problem) => {
-                    sink.push(json_issue(&problem));
-                    self.remains.left_out.push(LeftOut { list, index, reason: problem.to_string() });
-                }
-                Part::Field(key, node) if key == "embeddings" => {
-                    sink.error("R-12.7", &list, format!("is {}, not a list", node.kind()));
-                }
-                Part::Field(key, node) => {
-                    if !self.heading.take(&key, &node, sink) {
-                        root::unknown_field(&key, &node, sink);
-                    }
+fn fill<R: Read>(
+    walk: &mut Walk<R>,
+    (heading, listed): (&mut Heading, &mut bool),
+    sink: &mut Sink,
+    wanted: &dyn Fn() -> bool,
+    take: &mut dyn FnMut(usize, Result<Embedding, LeftOut>),
+) -> Result<(), Fault> {
+    let root = Path::ROOT;
+    let list = root.key("embeddings");
+    while wanted()
+        && let Some(part) = walk.next(sink)?
+    {
+        match part {
+            Part::List(_) => *listed = true,
+            Part::Item(Item { index, node, twice, .. }) => {
+                let read = embedding(&node, &list.index(index), "R-12.7", sink).filter(|_| !twice);
+                let left_out = || LeftOut { list: "embeddings", index, reason: sink.reason() };
+                take(index, read.ok_or_else(left_out));
+            }
+            Part::Broken(list, index, problem) => {
+                sink.push(json_issue(&problem));
+                take(index, Err(LeftOut { list, index, reason: problem.to_string() }));
+            }
+            Part::Field(key, node) if key == "embeddings" => {
+                sink.error("R-12.7", &list, format!("is {}, not a list", node.kind()));
+            }
+            Part::Field(key, node) => {
+                if !heading.take(&key, &node, sink) {
+                    root::unknown_field(&key, &node, sink);
                 }
             }
         }
-        Ok(())
     }
-
-    fn finish(self, mut sink: Sink, ambiguous: bool) -> (Option<EmbeddingsDocument>, Vec<Issue>, Remains) {
-        let version = self.heading.judge(SCHEMA, &mut sink);
-        if self.embeddings.is_none() {
-            sink.error("R-12.7", &Path::ROOT.key("embeddings"), "is missing");
-        }
-        let (issues, unknown) = sink.finish(version);
-        let whole = version != Version::Foreign && !ambiguous;
-        let document = self.embeddings.filter(|_| whole).map(|embeddings| EmbeddingsDocument {
-            schema_version: self.heading.schema_version.unwrap_or_default(),
-            unknown,
-            ..EmbeddingsDocument::new(embeddings)
-        });
-        (document, issues, self.remains)
-    }
+    Ok(())
 }
 
 fn embedding(node: &Node<'_>, path: &Path<'_>, rule: &'static str, sink: &mut Sink) -> Option<Embedding> {

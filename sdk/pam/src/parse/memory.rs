@@ -49,7 +49,7 @@ pub(super) fn read_alone(bytes: &[u8]) -> (Option<Memory>, Vec<Issue>) {
         Ok(node) => node,
         Err(problem) => return (None, vec![json_issue(&problem)]),
     };
-    let ambiguous = root::report(&notes, &Path::ROOT, &mut sink);
+    let ambiguous = root::report(&notes, 0, &Path::ROOT, &mut sink);
     let memory = read(&node, &Path::ROOT, "R-4.1", &mut sink).filter(|_| !ambiguous);
     (memory, sink.finish(Version::Ours).0)
 }

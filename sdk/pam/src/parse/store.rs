@@ -1,20 +1,22 @@
 //! Reads memory stores, and what only their text can tell about checksum and signature.
 
+use std::io::{self, Read};
+
 use super::{
-    LeftOut, Remains, StoreReading,
+    How, LeftOut, Remains, StoreEntry, StoreFrame, StoreReading, StoreScan, Text,
     fields::Fields,
     json_issue, memory,
     path::Path,
     raw_memories::RawMemories,
-    root::{self, Heading, Part, Walk},
+    root::{self, Heading, Item, Part, Walk},
     sink::{Sink, Version},
+    stream::{BYTE_ORDER_MARK, Fault},
     values,
 };
 use crate::{
     conversation::ConversationTemporal,
     embedding::StorageKind,
     json::{JsonError, tree::Node},
-    memory::Memory,
     relation::{Relation, RelationType},
     sign::{Literal, Signed},
     store::{
@@ -25,8 +27,9 @@ use crate::{
 
 const LISTS: &[&str] = &["memories", "relations", "conversations_index"];
 
+/// The root of a store, as it is read.
 #[derive(Default)]
-struct Store<'a> {
+struct Root {
     heading: Heading,
     owner: Option<Owner>,
     spec_uri: Option<String>,
@@ -37,73 +40,107 @@ struct Store<'a> {
     base_export_id: Option<String>,
     since: Option<crate::time::Timestamp>,
     type_registry: Option<String>,
-    memories: Option<Vec<Memory>>,
-    relations: Vec<Relation>,
-    conversations_index: Vec<IndexEntry>,
+    /// The list `memories` stands there.
+    listed: bool,
     integrity: Option<Integrity>,
     signature: Option<SignatureBlock>,
     signed: Signed,
-    raw: RawMemories<'a>,
-    remains: Remains,
+    raw: RawMemories,
+    broken: Option<JsonError>,
 }
 
-pub(super) fn read(bytes: &[u8]) -> StoreReading {
-    read_with(bytes, false, &|| true).unwrap_or_default().0
-}
-
-pub(super) fn salvage(bytes: &[u8], wanted: &dyn Fn() -> bool) -> Option<(StoreReading, Remains)> {
-    read_with(bytes, true, wanted)
-}
-
-/// None once it is not wanted any more.
-fn read_with(bytes: &[u8], salvage: bool, wanted: &dyn Fn() -> bool) -> Option<(StoreReading, Remains)> {
-    let mut sink = Sink::default();
-    let refused = |issues| Some((StoreReading { issues, ..StoreReading::default() }, Remains::default()));
-    let text = match root::text(bytes, &mut sink) {
-        Ok(text) => text,
-        Err(issue) => return refused(vec![issue]),
-    };
-    let mut walk = Walk::new(text, LISTS, salvage);
-    let mut store = Store::default();
-    let filled = store.fill(&mut walk, &mut sink, wanted);
-    if !wanted() {
-        return None;
-    }
-    if let Err(problem) = filled {
-        sink.push(json_issue(&problem));
-        if !salvage {
-            return refused(sink.finish(Version::Ours).0);
+/// Reads a store that is held in memory.
+pub(super) fn read(
+    bytes: &[u8],
+    salvage: bool,
+    wanted: &dyn Fn() -> bool,
+) -> Option<(StoreReading, Remains)> {
+    let (mut memories, mut relations, mut conversations_index) = (Vec::new(), Vec::new(), Vec::new());
+    let mut left_out = Vec::new();
+    let how = How { salvage, wanted };
+    let scan = scan(&bytes, how, &mut |_, entry| match entry {
+        StoreEntry::Memory(memory) => memories.push(*memory),
+        StoreEntry::Relation(relation) => relations.push(relation),
+        StoreEntry::Conversation(entry) => conversations_index.push(entry),
+        StoreEntry::LeftOut(entry) => left_out.push(entry),
+    });
+    // What is in memory can be read.
+    let StoreScan { frame, issues, signed, checksum, count, broken } = scan.ok().flatten()?;
+    let remains = Remains { left_out, broken };
+    let document = frame.map(|frame| {
+        let StoreFrame { schema_version, header, integrity, signature, unknown } = frame;
+        MemoryStore {
+            schema_version,
+            header,
+            memories,
+            relations,
+            conversations_index,
+            integrity,
+            signature,
+            unknown,
         }
-        store.remains.broken = Some(problem);
+    });
+    Some((StoreReading { document, issues, signed, checksum, count }, remains))
+}
+
+/// Reads a store entry by entry; none once that is not wanted any more.
+pub(super) fn scan(
+    text: &dyn Text,
+    How { salvage, wanted }: How<'_>,
+    take: &mut dyn FnMut(usize, StoreEntry),
+) -> io::Result<Option<StoreScan>> {
+    let mut sink = Sink::default();
+    let mut walk = Walk::new(text.reader()?, LISTS, salvage, &mut sink)?;
+    let skipped = if walk.marked() { BYTE_ORDER_MARK.len() } else { 0 };
+    let mut root = Root::default();
+    let filled = root.fill(&mut walk, &mut sink, wanted, take);
+    if !wanted() {
+        return Ok(None);
+    }
+    match filled {
+        Ok(()) => {}
+        Err(Fault::Io(error)) => return Err(error),
+        Err(Fault::Json(problem)) => {
+            sink.push(json_issue(&problem));
+            if !salvage {
+                let issues = sink.finish(Version::Ours).0;
+                return Ok(Some(StoreScan { issues, ..StoreScan::default() }));
+            }
+            root.broken = Some(problem);
+        }
     }
     if salvage {
         // What is missing is among the issues; whose the memories are does not make them less whole.
-        store.owner.get_or_insert_default();
-        store.memories.get_or_insert_default();
+        root.owner.get_or_insert_default();
+        root.listed = true;
     }
-    store.finish(sink, walk.ambiguous, wanted)
+    root.finish(sink, walk.ambiguous, (text, skipped), wanted)
 }
 
-impl<'a> Store<'a> {
-    fn fill(
+impl Root {
+    fn fill<R: Read>(
         &mut self,
-        walk: &mut Walk<'a>,
+        walk: &mut Walk<R>,
         sink: &mut Sink,
         wanted: &dyn Fn() -> bool,
-    ) -> Result<(), JsonError> {
+        take: &mut dyn FnMut(usize, StoreEntry),
+    ) -> Result<(), Fault> {
         while wanted()
             && let Some(part) = walk.next(sink)?
         {
             match part {
-                Part::List("memories") => self.memories = Some(Vec::new()),
+                Part::List("memories") => self.listed = true,
                 Part::List(_) => {}
-                Part::Item(list, index, node) => self.item(list, index, &node, walk.twice, sink),
+                Part::Item(item) => {
+                    let index = item.index;
+                    take(index, self.item(item, sink));
+                }
                 Part::Broken(list, index, problem) => {
                     sink.push(json_issue(&problem));
                     if list == "memories" {
-                        self.raw.push(&Node::Null);
+                        self.raw.push_broken();
                     }
-                    self.remains.left_out.push(LeftOut { list, index, reason: problem.to_string() });
+                    take(index, StoreEntry::LeftOut(LeftOut { list, index, reason: problem.to_string() }));
                 }
                 Part::Field(key, node) => {
                     if !self.heading.take(&key, &node, sink) {
@@ -115,28 +152,25 @@ impl<'a> Store<'a> {
         Ok(())
     }
 
-    /// `twice`: the item has some key twice, so what it says is open.
-    fn item(&mut self, list: &'static str, index: usize, node: &Node<'a>, twice: bool, sink: &mut Sink) {
+    fn item(&mut self, item: Item<'_>, sink: &mut Sink) -> StoreEntry {
+        let Item { list, index, node, offset, twice } = item;
         let root = Path::ROOT;
         let path = root.key(list);
         let path = path.index(index);
-        let known = match list {
+        let entry = match list {
             "memories" => {
-                self.raw.push(node);
-                let memory = memory::read(node, &path, "R-4.1", sink).filter(|_| !twice);
-                extend(self.memories.get_or_insert_default(), memory)
+                self.raw.push(&node, offset);
+                if twice {
+                    self.raw.refuse_duplicate_keys();
+                }
+                memory::read(&node, &path, "R-4.1", sink).map(|memory| StoreEntry::Memory(Box::new(memory)))
             }
-            "relations" => {
-                extend(&mut self.relations, relation(node, &path, "R-13.1", sink).filter(|_| !twice))
-            }
-            _ => {
-                let entry = index_entry(node, &path, "R-14.3", sink).filter(|_| !twice);
-                extend(&mut self.conversations_index, entry)
-            }
+            "relations" => relation(&node, &path, "R-13.1", sink).map(StoreEntry::Relation),
+            _ => index_entry(&node, &path, "R-14.3", sink).map(StoreEntry::Conversation),
         };
-        if !known {
-            self.remains.left_out.push(LeftOut { list, index, reason: sink.reason() });
-        }
+        entry
+            .filter(|_| !twice)
+            .unwrap_or_else(|| StoreEntry::LeftOut(LeftOut { list, index, reason: sink.reason() }))
     }
 
     fn field(&mut self, key: &str, node: &Node<'_>, sink: &mut Sink) {
@@ -187,42 +221,41 @@ impl<'a> Store<'a> {
         self,
         mut sink: Sink,
         ambiguous: bool,
+        text: (&dyn Text, usize),
         wanted: &dyn Fn() -> bool,
-    ) -> Option<(StoreReading, Remains)> {
+    ) -> io::Result<Option<StoreScan>> {
         let version = self.heading.judge(SCHEMA, &mut sink);
         let root = Path::ROOT;
-        if self.memories.is_none() {
+        if !self.listed {
             sink.error("R-3.3", &root.key("memories"), "is missing");
         }
         if self.owner.is_none() && self.signed.owner_id.is_none() {
             sink.error("R-3.3", &root.key("owner"), "is missing");
         }
         let count = self.raw.count();
-        let checksum = self.raw.judge(self.signed.checksum.as_deref(), wanted)?;
+        let Some(checksum) = self.raw.judge(self.signed.checksum.as_deref(), text, wanted)? else {
+            return Ok(None);
+        };
         let (issues, unknown) = sink.finish(version);
-        let whole = version != Version::Foreign && !ambiguous;
-        let document =
-            (whole && self.memories.is_some()).then_some(self.owner).flatten().map(|owner| MemoryStore {
-                schema_version: self.heading.schema_version.unwrap_or_default(),
-                header: StoreHeader {
-                    spec_uri: self.spec_uri,
-                    export_id: self.export_id,
-                    exported_by: self.exported_by,
-                    export_date: self.export_date,
-                    owner,
-                    export_type: self.export_type.unwrap_or_default(),
-                    base_export_id: self.base_export_id,
-                    since: self.since,
-                    type_registry: self.type_registry,
-                },
-                memories: self.memories.unwrap_or_default(),
-                relations: self.relations,
-                conversations_index: self.conversations_index,
-                integrity: self.integrity,
-                signature: self.signature,
-                unknown,
-            });
-        Some((StoreReading { document, issues, signed: self.signed, checksum, count }, self.remains))
+        let whole = version != Version::Foreign && !ambiguous && self.listed;
+        let frame = self.owner.filter(|_| whole).map(|owner| StoreFrame {
+            schema_version: self.heading.schema_version.unwrap_or_default(),
+            header: StoreHeader {
+                spec_uri: self.spec_uri,
+                export_id: self.export_id,
+                exported_by: self.exported_by,
+                export_date: self.export_date,
+                owner,
+                export_type: self.export_type.unwrap_or_default(),
+                base_export_id: self.base_export_id,
+                since: self.since,
+                type_registry: self.type_registry,
+            },
+            integrity: self.integrity,
+            signature: self.signature,
+            unknown,
+        });
+        Ok(Some(StoreScan { frame, issues, signed: self.signed, checksum, count, broken: self.broken }))
     }
 }
 

@@ -1,6 +1,10 @@
 //! Which values of a JSON object may stay, and what an address is.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
+
+use super::Identifiers;
 
 /// The key under which Satchel's own notes hold an account.
 const ACCOUNT: &str = "account";
@@ -16,41 +20,57 @@ pub(super) fn address(text: &str) -> bool {
     })
 }
 
+/// The text with what is escaped for a URI as it reads.
+pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return Cow::Borrowed(text);
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let hex = behind.get(..2).and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        let escaped = hex.filter(|_| *first == b'%');
+        bytes.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &behind[2..] } else { behind };
+    }
+    Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// Takes a value away if `gone` says so; answers how many went.
 pub(super) fn take_if(value: &mut Option<String>, gone: impl FnOnce(&str) -> bool) -> u64 {
     u64::from(value.take_if(|text| gone(text)).is_some())
 }
 
-/// Keeps the keys of a list, and of their values what holds no account and no address; answers how many values went.
-pub(super) fn allow(object: &mut Map<String, Value>, keys: &[&str]) -> u64 {
+/// Keeps the keys of a list, and of their values what holds no account, no address and nobody of `who`; answers how many values went.
+pub(super) fn allow(object: &mut Map<String, Value>, keys: &[&str], who: &Identifiers) -> u64 {
     let before = object.len();
-    object.retain(|key, value| keys.contains(&key.as_str()) && !is_address(value));
+    object.retain(|key, value| keys.contains(&key.as_str()) && !tells(value, who));
     let mut gone = (before - object.len()) as u64;
-    object.values_mut().for_each(|value| gone += clean(value));
+    object.values_mut().for_each(|value| gone += clean(value, who));
     gone
 }
 
 /// Recursion is bounded by the depth of what was parsed.
-fn clean(value: &mut Value) -> u64 {
+fn clean(value: &mut Value, who: &Identifiers) -> u64 {
     match value {
         Value::Object(map) => {
             let before = map.len();
-            map.retain(|key, value| key != ACCOUNT && !address(key) && !is_address(value));
+            map.retain(|key, value| key != ACCOUNT && !who.hold(key) && !tells(value, who));
             let gone = (before - map.len()) as u64;
-            gone + map.values_mut().map(clean).sum::<u64>()
+            gone + map.values_mut().map(|value| clean(value, who)).sum::<u64>()
         }
         Value::Array(items) => {
             let before = items.len();
-            items.retain(|item| !is_address(item));
+            items.retain(|item| !tells(item, who));
             let gone = (before - items.len()) as u64;
-            gone + items.iter_mut().map(clean).sum::<u64>()
+            gone + items.iter_mut().map(|item| clean(item, who)).sum::<u64>()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }
 
-fn is_address(value: &Value) -> bool {
-    value.as_str().is_some_and(address)
+fn tells(value: &Value, who: &Identifiers) -> bool {
+    value.as_str().is_some_and(|text| who.hold(text))
 }
 
 #[cfg(test)]

@@ -1,15 +1,25 @@
 //! Checks a whole bundle: store, conversations and embeddings, each and against each other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, Read},
+};
 
-use super::{Report, conversation, embeddings, store};
+use super::{
+    Counts, Report, conversation,
+    embeddings::EmbeddingsCheck,
+    header,
+    ids::{Ids, Key, References, Shown},
+    store::{self, StoreCheck},
+};
 use crate::{
     conversation::Conversation,
-    embedding::{EmbeddingsDocument, StorageKind},
+    embedding::StorageKind,
     issue::{Issue, Issues, Severity, quote},
-    parse::{self, ChecksumReading, StoreReading},
+    memory::{Memory, Provenance},
+    parse::{self, ChecksumReading, EmbeddingsScan, How, StoreEntry, StoreFrame, StoreScan, Text},
     sign::{self, SignatureCheck},
-    store::{ExportType, IndexEntry, MemoryStore},
+    store::{ExportType, IndexEntry},
 };
 
 /// Checks a bundle that is in memory; `conversations` are file names relative to the store, and their bytes.
@@ -29,100 +39,201 @@ pub fn bundle<'b>(
     check.finish()
 }
 
-/// Checks a bundle file by file, keeping the store and no conversation.
+/// Checks a bundle file by file, keeping of the store its root and what others may refer to, and nothing of a conversation.
 #[derive(Debug)]
 pub struct BundleCheck {
-    store: Option<MemoryStore>,
+    store: Option<StoreFrame>,
+    check: StoreCheck,
+    counts: Counts,
     issues: Issues,
     checksum: ChecksumReading,
     signature: SignatureCheck,
-    /// Place in the index of each file that it names.
-    files: BTreeMap<String, usize>,
+    /// What the index says, by each file that it names.
+    files: BTreeMap<String, Entry>,
     seen: BTreeSet<String>,
     ids: BTreeSet<String>,
-    /// Messages that memories refer to, by conversation: `(memory, message)`.
-    wanted: BTreeMap<String, Vec<(usize, String)>>,
+    /// Messages that memories refer to, by conversation, each with the place of the memory.
+    wanted: BTreeMap<Key, Vec<(u32, Key)>>,
+    /// Vectors that memories refer to, by memory.
+    vectors: References,
     embeddings: bool,
+}
+
+/// What the index says of a file.
+#[derive(Debug)]
+struct Entry {
+    at: usize,
+    id: String,
+    platform: String,
+    title: Option<String>,
+    messages: Option<u64>,
 }
 
 impl BundleCheck {
     /// Checks the memory store: its text, its values, its checksum, its signature.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
-        let StoreReading { document, issues: found, signed, checksum, count } = parse::store_reading(bytes);
-        let mut issues = Issues::default();
-        for issue in found {
-            issues.push(issue);
+        // What is in memory can be read.
+        Self::read(&bytes).unwrap_or_else(|_| Self::empty())
+    }
+
+    /// As [`BundleCheck::new`], for a store that may be too long to hold.
+    ///
+    /// # Errors
+    /// What reading the text gives.
+    pub fn read(text: &dyn Text) -> io::Result<Self> {
+        let mut bundle = Self::empty();
+        let mut found = Issues::default();
+        let how = How { salvage: false, wanted: &|| true };
+        let scan = parse::scan_store(text, how, &mut |at, entry| bundle.entry(at, &entry, &mut found))?;
+        let StoreScan { frame, issues, signed, checksum, count, broken: _ } = scan.unwrap_or_default();
+        // What the text shows stands before what its values show.
+        issues.into_iter().for_each(|issue| bundle.issues.push(issue));
+        match frame {
+            Some(frame) => {
+                found.finish().into_iter().for_each(|issue| bundle.issues.push(issue));
+                bundle.check.finish(&frame, &mut bundle.issues);
+                check_count(&frame, count, &mut bundle.issues);
+                bundle.store = Some(frame);
+            }
+            // What came before a mistake is no store.
+            None => bundle = Self { issues: bundle.issues, ..Self::empty() },
         }
-        if let Some(store) = &document {
-            store::check(store, &mut issues);
-            check_count(store, count, &mut issues);
-        }
-        check_checksum(&checksum, &mut issues);
+        check_checksum(&checksum, &mut bundle.issues);
         let signature = sign::verify(&signed);
-        check_signature(&signature, &mut issues);
-        let (files, wanted) = document.as_ref().map(references).unwrap_or_default();
+        check_signature(&signature, &mut bundle.issues);
+        (bundle.checksum, bundle.signature) = (checksum, signature);
+        Ok(bundle)
+    }
+
+    fn empty() -> Self {
         Self {
-            store: document,
-            issues,
-            checksum,
-            signature,
-            files,
-            wanted,
+            store: None,
+            check: StoreCheck::default(),
+            counts: Counts::default(),
+            issues: Issues::default(),
+            checksum: ChecksumReading::Absent,
+            signature: SignatureCheck::Absent,
+            files: BTreeMap::new(),
             seen: BTreeSet::new(),
             ids: BTreeSet::new(),
+            wanted: BTreeMap::new(),
+            vectors: References::default(),
             embeddings: false,
         }
     }
 
+    fn entry(&mut self, at: usize, entry: &StoreEntry, issues: &mut Issues) {
+        match entry {
+            StoreEntry::Memory(memory) => {
+                self.counts.memories += 1;
+                self.check.memory(at, memory, issues);
+                self.refer(at, memory);
+            }
+            StoreEntry::Relation(relation) => {
+                self.counts.relations += 1;
+                self.check.relation(at, relation, issues);
+            }
+            StoreEntry::Conversation(entry) => {
+                self.counts.index += 1;
+                self.check.entry(at, entry, issues);
+                if let Some(storage) =
+                    entry.storage.as_ref().filter(|storage| storage.kind == StorageKind::File)
+                {
+                    self.files.insert(storage.reference.clone(), Entry::of(at, entry));
+                }
+            }
+            StoreEntry::LeftOut(_) => {}
+        }
+    }
+
+    /// Notes what a memory refers to in other files.
+    fn refer(&mut self, at: usize, memory: &Memory) {
+        let Provenance { conversation_ref, message_ref, .. } = &memory.provenance;
+        if let (Some(conversation), Some(message)) = (conversation_ref, message_ref) {
+            let keys = &self.check.keys;
+            let row = (u32::try_from(at).unwrap_or(u32::MAX), keys.of(message));
+            self.wanted.entry(keys.of(conversation)).or_default().push(row);
+        }
+        if let Some(reference) = &memory.embedding_ref {
+            self.vectors.push(at, self.check.keys.of(reference), reference);
+        }
+    }
+
     /// Checks a conversation file; `name` is relative to the store.
-    pub fn conversation(&mut self, name: &str, bytes: &[u8]) -> Option<Conversation> {
-        let (document, found) = parse::conversation(bytes);
+    pub fn conversation(&mut self, name: &str, bytes: &[u8]) {
+        // What is in memory can be read.
+        drop(self.conversation_from(name, bytes));
+    }
+
+    /// As [`BundleCheck::conversation`]; the text is not held beside the document.
+    ///
+    /// # Errors
+    /// What reading the text gives.
+    pub fn conversation_from(&mut self, name: &str, input: impl Read) -> io::Result<()> {
+        let (document, found) = parse::conversation_from(input)?;
         self.take(name, found);
         self.seen.insert(name.to_owned());
-        let document = document?;
-        let mut issues = Issues::default();
-        conversation::check(&document, "$", &mut issues);
-        self.take(name, issues.finish());
-        self.compare(name, &document);
-        self.find_messages(name, &document);
-        Some(document)
+        if let Some(document) = document {
+            let mut issues = Issues::default();
+            conversation::check(&document, "$", &mut issues);
+            self.take(name, issues.finish());
+            self.compare(name, &document);
+            self.find_messages(name, &document);
+        }
+        Ok(())
     }
 
     /// Checks the embeddings file.
-    pub fn embeddings(&mut self, name: &str, bytes: &[u8]) -> Option<EmbeddingsDocument> {
-        let (document, found) = parse::embeddings(bytes);
-        self.take(name, found);
+    pub fn embeddings(&mut self, name: &str, bytes: &[u8]) {
+        // What is in memory can be read.
+        drop(self.embeddings_from(name, bytes));
+    }
+
+    /// As [`BundleCheck::embeddings`], for a document that may be too long to hold.
+    ///
+    /// # Errors
+    /// What reading the text gives.
+    pub fn embeddings_from(&mut self, name: &str, input: impl Read) -> io::Result<()> {
+        let (mut check, mut found) = (EmbeddingsCheck::default(), Issues::default());
+        let how = How { salvage: false, wanted: &|| true };
+        let complete = self.store.as_ref().map(|store| store.header.export_type == ExportType::Full);
+        let scan = parse::scan_embeddings(input, how, &mut |at, entry| {
+            let Ok(embedding) = entry else { return };
+            let keys = &self.check.keys;
+            check.embedding((at, &embedding), keys, "$", &mut found);
+            if let Some(complete) = complete
+                && !self.check.memories.contains(&keys.of(&embedding.memory_id))
+            {
+                let path = format!("$.embeddings[{at}].memory_id");
+                found.push(store::dangling("R-12.6", path, Shown(Some(&embedding.memory_id)), complete));
+            }
+        })?;
+        let EmbeddingsScan { schema_version, issues, .. } = scan.unwrap_or_default();
+        self.take(name, issues);
         self.embeddings = true;
-        let document = document?;
-        let mut issues = Issues::default();
-        embeddings::check(&document, "$", &mut issues);
-        self.cross_embeddings(&document, &mut issues);
-        self.take(name, issues.finish());
-        Some(document)
+        if let Some(version) = schema_version {
+            header::check_version(&version, "$", &mut found);
+            self.cross_embeddings(&version, &check, &mut found);
+            self.take(name, found.finish());
+        }
+        Ok(())
     }
 
     /// Checks what is missing, and reports.
     #[must_use]
     pub fn finish(mut self) -> Report {
-        if let Some(store) = &self.store {
-            check_missing(store, &self.seen, &mut self.issues);
-            if !self.embeddings {
-                for (index, memory) in
-                    store.memories.iter().enumerate().filter(|(_, one)| one.embedding_ref.is_some())
-                {
-                    let reference = memory.embedding_ref.as_deref().unwrap_or_default();
-                    let message = format!("{} leads nowhere: there is no embeddings file", quote(reference));
-                    self.issues.push(Issue::warning(
-                        "R-12.2",
-                        format!("$.memories[{index}].embedding_ref"),
-                        message,
-                    ));
-                }
+        self.check_missing();
+        if self.store.is_some() && !self.embeddings {
+            for (index, _, reference) in self.vectors.iter() {
+                let message = format!("{reference} leads nowhere: there is no embeddings file");
+                let path = format!("$.memories[{index}].embedding_ref");
+                self.issues.push(Issue::warning("R-12.2", path, message));
             }
         }
         Report {
             store: self.store,
+            counts: self.counts,
             issues: self.issues.finish(),
             checksum: self.checksum,
             signature: self.signature,
@@ -147,7 +258,7 @@ impl BundleCheck {
             let message = format!("{} is the id of another file too", quote(&document.header.id));
             found.push(Issue::error("R-4.6", "$.id", message));
         }
-        match self.files.get(name).and_then(|index| store.conversations_index.get(*index)) {
+        match self.files.get(name) {
             Some(entry) => differences(entry, document, &mut found),
             None => found.push(Issue::warning("R-14.4", "$", "no entry of the index names this file")),
         }
@@ -156,60 +267,52 @@ impl BundleCheck {
 
     /// Messages that memories refer to.
     fn find_messages(&mut self, name: &str, document: &Conversation) {
-        let Some(wanted) = self.wanted.remove(&document.header.id) else { return };
-        let messages: BTreeSet<&str> = document.messages.iter().map(|message| message.id.as_str()).collect();
-        for (index, id) in wanted.into_iter().filter(|(_, id)| !messages.contains(id.as_str())) {
-            let message = format!("{} is not in {name}", quote(&id));
+        let keys = &self.check.keys;
+        let Some(wanted) = self.wanted.remove(&keys.of(&document.header.id)) else { return };
+        let messages: Ids = document.messages.iter().map(|message| keys.of(&message.id)).collect();
+        for (index, _) in wanted.into_iter().filter(|(_, key)| !messages.contains(key)) {
             let path = format!("$.memories[{index}].provenance.message_ref");
-            self.issues.push(Issue::warning("R-14.4", path, message));
+            self.issues.push(Issue::warning("R-14.4", path, format!("names no message of {name}")));
         }
     }
 
-    fn cross_embeddings(&self, document: &EmbeddingsDocument, issues: &mut Issues) {
+    fn cross_embeddings(&self, version: &str, check: &EmbeddingsCheck, issues: &mut Issues) {
         let Some(store) = &self.store else { return };
-        if document.schema_version != store.schema_version {
-            let message = format!("{} is not the store's", quote(&document.schema_version));
+        if version != store.schema_version {
+            let message = format!("{} is not the store's", quote(version));
             issues.push(Issue::error("R-25.1", "$.schema_version", message));
         }
-        let complete = store.header.export_type == ExportType::Full;
-        let memories: BTreeSet<&str> = store.memories.iter().map(|memory| memory.id.as_str()).collect();
-        for (index, embedding) in document.embeddings.iter().enumerate() {
-            if !memories.contains(embedding.memory_id.as_str()) {
-                let path = format!("$.embeddings[{index}].memory_id");
-                issues.push(store::dangling("R-12.6", path, &embedding.memory_id, complete));
-            }
+        for (index, _, reference) in self.vectors.iter().filter(|(_, key, _)| !check.ids.contains(key)) {
+            let message = format!("memory {index} refers to {reference}, which is not here");
+            issues.push(Issue::warning("R-12.3", "$.embeddings", message));
         }
-        let vectors: BTreeSet<&str> =
-            document.embeddings.iter().map(|embedding| embedding.id.as_str()).collect();
-        for memory in &store.memories {
-            if let Some(reference) = memory.embedding_ref.as_deref().filter(|id| !vectors.contains(id)) {
-                let message =
-                    format!("memory {} refers to {}, which is not here", quote(&memory.id), quote(reference));
-                issues.push(Issue::warning("R-12.3", "$.embeddings", message));
-            }
+    }
+
+    fn check_missing(&mut self) {
+        // A store may stand alone; files are missed only where some are there.
+        if self.seen.is_empty() {
+            return;
+        }
+        let mut missing: Vec<(usize, &String)> =
+            self.files.iter().map(|(name, entry)| (entry.at, name)).collect();
+        missing.retain(|(_, name)| !self.seen.contains(*name));
+        missing.sort_unstable();
+        for (index, name) in missing {
+            let path = format!("$.conversations_index[{index}].storage.ref");
+            self.issues.push(Issue::warning("R-2.1", path, format!("{} is not in the bundle", quote(name))));
         }
     }
 }
 
-type References = (BTreeMap<String, usize>, BTreeMap<String, Vec<(usize, String)>>);
-
-fn references(store: &MemoryStore) -> References {
-    let files = store.conversations_index.iter().enumerate().filter_map(|(index, entry)| {
-        let storage = entry.storage.as_ref().filter(|storage| storage.kind == StorageKind::File)?;
-        Some((storage.reference.clone(), index))
-    });
-    let mut wanted: BTreeMap<String, Vec<(usize, String)>> = BTreeMap::new();
-    for (index, memory) in store.memories.iter().enumerate() {
-        if let (Some(conversation), Some(message)) =
-            (&memory.provenance.conversation_ref, &memory.provenance.message_ref)
-        {
-            wanted.entry(conversation.clone()).or_default().push((index, message.clone()));
-        }
+impl Entry {
+    fn of(at: usize, entry: &IndexEntry) -> Self {
+        let IndexEntry { id, platform, title, message_count, .. } = entry;
+        let (id, platform, title) = (id.clone(), platform.clone(), title.clone());
+        Self { at, id, platform, title, messages: *message_count }
     }
-    (files.collect(), wanted)
 }
 
-fn differences(entry: &IndexEntry, document: &Conversation, found: &mut Vec<Issue>) {
+fn differences(entry: &Entry, document: &Conversation, found: &mut Vec<Issue>) {
     let header = &document.header;
     let mut differ = |path: &str, same: bool| {
         if !same {
@@ -220,28 +323,10 @@ fn differences(entry: &IndexEntry, document: &Conversation, found: &mut Vec<Issu
     differ("$.provider.name", entry.platform == header.provider.name);
     differ("$.title", entry.title == header.title);
     let count = document.messages.len() as u64;
-    differ("$.messages", entry.message_count.is_none_or(|stated| stated == count));
+    differ("$.messages", entry.messages.is_none_or(|stated| stated == count));
 }
 
-fn check_missing(store: &MemoryStore, seen: &BTreeSet<String>, issues: &mut Issues) {
-    // A store may stand alone; files are missed only where some are there.
-    if seen.is_empty() {
-        return;
-    }
-    for (index, entry) in store.conversations_index.iter().enumerate() {
-        let file = entry.storage.as_ref().filter(|storage| storage.kind == StorageKind::File);
-        if let Some(storage) = file.filter(|storage| !seen.contains(&storage.reference)) {
-            let path = format!("$.conversations_index[{index}].storage.ref");
-            issues.push(Issue::warning(
-                "R-2.1",
-                path,
-                format!("{} is not in the bundle", quote(&storage.reference)),
-            ));
-        }
-    }
-}
-
-fn check_count(store: &MemoryStore, count: u64, issues: &mut Issues) {
+fn check_count(store: &StoreFrame, count: u64, issues: &mut Issues) {
     if let Some(integrity) = &store.integrity
         && integrity.total_memories != count
     {

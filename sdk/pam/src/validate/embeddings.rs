@@ -1,24 +1,65 @@
 //! Checks an embeddings document.
 
-use std::collections::BTreeSet;
+use std::io::{self, Read};
 
-use super::header::check_version;
+use super::{
+    header::check_version,
+    ids::{Ids, Keys},
+};
 use crate::{
     embedding::{Embedding, EmbeddingsDocument},
     issue::{Issue, Issues, quote},
+    parse::{self, EmbeddingsScan, How},
 };
 
+/// A check under way.
+#[derive(Debug, Default)]
+pub(super) struct EmbeddingsCheck {
+    pub(super) ids: Ids,
+    memories: Ids,
+}
+
+/// Checks a document that is in memory.
 pub(super) fn check(document: &EmbeddingsDocument, root: &str, issues: &mut Issues) {
     check_version(&document.schema_version, root, issues);
-    let (mut ids, mut memories) = (BTreeSet::new(), BTreeSet::new());
+    let (mut check, keys) = (EmbeddingsCheck::default(), Keys::default());
     for (index, embedding) in document.embeddings.iter().enumerate() {
+        check.embedding((index, embedding), &keys, root, issues);
+    }
+}
+
+/// Reads and checks a document.
+pub(super) fn read(input: impl Read) -> io::Result<Vec<Issue>> {
+    let (mut check, keys, mut found) = (EmbeddingsCheck::default(), Keys::default(), Issues::default());
+    let how = How { salvage: false, wanted: &|| true };
+    let scan = parse::scan_embeddings(input, how, &mut |at, entry| {
+        if let Ok(embedding) = entry {
+            check.embedding((at, &embedding), &keys, "$", &mut found);
+        }
+    })?;
+    let EmbeddingsScan { schema_version, mut issues, .. } = scan.unwrap_or_default();
+    if let Some(version) = schema_version {
+        check_version(&version, "$", &mut found);
+        issues.extend(found.finish());
+    }
+    Ok(issues)
+}
+
+impl EmbeddingsCheck {
+    pub(super) fn embedding(
+        &mut self,
+        (index, embedding): (usize, &Embedding),
+        keys: &Keys,
+        root: &str,
+        issues: &mut Issues,
+    ) {
         let path = |key: &str| format!("{root}.embeddings[{index}].{key}");
         check_embedding(embedding, &path, issues);
-        if !ids.insert(embedding.id.as_str()) {
+        if !self.ids.insert(keys.of(&embedding.id)) {
             let message = format!("{} stands twice", quote(&embedding.id));
             issues.push(Issue::error("R-4.6", path("id"), message));
         }
-        if !memories.insert(embedding.memory_id.as_str()) {
+        if !self.memories.insert(keys.of(&embedding.memory_id)) {
             let message = format!("{} has an embedding already", quote(&embedding.memory_id));
             issues.push(Issue::error("R-12.6", path("memory_id"), message));
         }

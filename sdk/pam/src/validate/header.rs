@@ -3,13 +3,14 @@
 use super::patterns;
 use crate::{
     issue::{Issue, Issues, quote},
+    parse::StoreFrame,
     sign::PublicKey,
-    store::{ExportType, MemoryStore, SignatureBlock, StoreHeader},
+    store::{ExportType, SignatureBlock, StoreHeader},
 };
 
 const ALGORITHMS: [&str; 6] = ["Ed25519", "ES256", "ES384", "RS256", "RS384", "RS512"];
 
-pub(super) fn check(store: &MemoryStore, issues: &mut Issues) {
+pub(super) fn check(store: &StoreFrame, issues: &mut Issues) {
     check_version(&store.schema_version, "$", issues);
     check_export(&store.header, issues);
     check_owner(&store.header, issues);
@@ -69,7 +70,7 @@ fn check_owner(header: &StoreHeader, issues: &mut Issues) {
     }
 }
 
-fn check_integrity(store: &MemoryStore, issues: &mut Issues) {
+fn check_integrity(store: &StoreFrame, issues: &mut Issues) {
     if let Some(integrity) = &store.integrity
         && integrity.canonicalization != "RFC8785"
     {
@@ -78,7 +79,7 @@ fn check_integrity(store: &MemoryStore, issues: &mut Issues) {
     }
 }
 
-fn check_signature(signature: &SignatureBlock, store: &MemoryStore, issues: &mut Issues) {
+fn check_signature(signature: &SignatureBlock, store: &StoreFrame, issues: &mut Issues) {
     if !ALGORITHMS.contains(&signature.algorithm.as_str()) {
         let message = format!("{} is none of {}", quote(&signature.algorithm), ALGORITHMS.join(", "));
         issues.push(Issue::error("R-18.2", "$.signature.algorithm", message));

@@ -1,29 +1,25 @@
 //! Checks the index of conversations against the memories, both ways.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::HashSet;
 
 use super::{
     memory::{check_platform, check_tags},
     patterns,
-    store::{dangling, unique},
+    store::{StoreCheck, dangling},
 };
 use crate::{
     embedding::StorageKind,
     issue::{Issue, Issues, quote},
-    store::{IndexEntry, MemoryStore, StorageReference},
+    store::{IndexEntry, StorageReference},
 };
 
-pub(super) fn check(store: &MemoryStore, ids: &BTreeSet<&str>, complete: bool, issues: &mut Issues) {
-    let entries = &store.conversations_index;
-    unique("conversations_index", entries.iter().map(|entry| entry.id.as_str()), issues);
-    for (index, entry) in entries.iter().enumerate() {
-        check_entry(entry, &|| format!("$.conversations_index[{index}]"), issues);
-    }
-    check_derived(store, ids, complete, issues);
+/// What index and memories say of each other.
+pub(super) fn check(store: &StoreCheck, complete: bool, issues: &mut Issues) {
+    check_derived(store, complete, issues);
     check_references(store, complete, issues);
 }
 
-fn check_entry(entry: &IndexEntry, place: &dyn Fn() -> String, issues: &mut Issues) {
+pub(super) fn check_entry(entry: &IndexEntry, place: &dyn Fn() -> String, issues: &mut Issues) {
     if entry.id.is_empty() {
         issues.push(Issue::error("R-14.3", place() + ".id", "is empty"));
     }
@@ -49,46 +45,30 @@ fn check_storage(storage: &StorageReference, place: &dyn Fn() -> String, issues:
 }
 
 /// What the index says of memories.
-fn check_derived(store: &MemoryStore, ids: &BTreeSet<&str>, complete: bool, issues: &mut Issues) {
-    let sources: BTreeMap<&str, Option<&str>> = store
-        .memories
-        .iter()
-        .map(|memory| (memory.id.as_str(), memory.provenance.conversation_ref.as_deref()))
-        .collect();
-    for (index, entry) in store.conversations_index.iter().enumerate() {
-        for (position, id) in entry.derived_memories.iter().enumerate() {
-            let path = || format!("$.conversations_index[{index}].derived_memories[{position}]");
-            if id.is_empty() {
-                issues.push(Issue::error("R-14.3", path(), "is empty"));
-            } else if !ids.contains(id.as_str()) {
-                issues.push(dangling("R-14.1", path(), id, complete));
-            } else if sources.get(id.as_str()).copied().flatten() != Some(entry.id.as_str()) {
-                let message = format!("memory {} does not refer to this conversation", quote(id));
-                issues.push(Issue::warning("R-14.1", path(), message));
-            }
+fn check_derived(store: &StoreCheck, complete: bool, issues: &mut Issues) {
+    let referring: HashSet<u64> = store.referring.iter().copied().collect();
+    for ((index, key, id), position) in store.derived.iter().zip(&store.derived_at) {
+        let path = || format!("$.conversations_index[{index}].derived_memories[{position}]");
+        if !store.memories.contains(&key) {
+            issues.push(dangling("R-14.1", path(), id, complete));
+        } else if !referring.contains(&store.keys.pair(key, store.entries[index])) {
+            let message = format!("memory {id} does not refer to this conversation");
+            issues.push(Issue::warning("R-14.1", path(), message));
         }
     }
 }
 
 /// What memories say of the index. Readers look a conversation up there, so one that has no entry is unknown to them; where there
 /// is no index at all, the official SDK lets it pass, and so it is only a warning.
-fn check_references(store: &MemoryStore, complete: bool, issues: &mut Issues) {
-    let complete = complete && !store.conversations_index.is_empty();
-    let derived: BTreeMap<&str, BTreeSet<&str>> = store
-        .conversations_index
-        .iter()
-        .map(|entry| (entry.id.as_str(), entry.derived_memories.iter().map(String::as_str).collect()))
-        .collect();
-    for (index, memory) in store.memories.iter().enumerate() {
-        let Some(reference) = memory.provenance.conversation_ref.as_deref() else { continue };
+fn check_references(store: &StoreCheck, complete: bool, issues: &mut Issues) {
+    let complete = complete && !store.index.is_empty();
+    for ((index, key, id), pair) in store.sources.iter().zip(&store.referring) {
         let path = || format!("$.memories[{index}].provenance.conversation_ref");
-        match derived.get(reference) {
-            None => issues.push(dangling("R-14.4", path(), reference, complete)),
-            Some(listed) if !listed.contains(memory.id.as_str()) => {
-                let message = format!("conversation {} does not list this memory", quote(reference));
-                issues.push(Issue::warning("R-14.1", path(), message));
-            }
-            Some(_) => {}
+        if !store.index.contains(&key) {
+            issues.push(dangling("R-14.4", path(), id, complete));
+        } else if !store.listed.contains(pair) {
+            let message = format!("conversation {id} does not list this memory");
+            issues.push(Issue::warning("R-14.1", path(), message));
         }
     }
 }

@@ -109,7 +109,7 @@ fn official_examples_are_read() {
     ];
     assert_eq!(found, expected);
     assert_eq!(report.checksum, parse::ChecksumReading::Spec);
-    assert_eq!(report.store.unwrap().memories.len(), 5);
+    assert_eq!(report.counts.memories, 5);
 }
 
 #[test]

@@ -12,4 +12,5 @@ mod rules;
 mod signatures;
 mod signing;
 mod slots;
+mod streaming;
 mod vectors;

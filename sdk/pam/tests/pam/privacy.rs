@@ -66,7 +66,7 @@ fn strip_conversation(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(written(&conversation))
 }
 
-/// What a person said, how it is sorted, and ids of records: no identifier belongs there, and none is looked for.
+/// What a person said, and ids of records, by which a bundle holds together: no identifier belongs there.
 #[test]
 fn an_address_in_a_store_survives_only_in_content_and_ids_of_records() {
     let kept = [
@@ -79,7 +79,6 @@ fn an_address_in_a_store_survives_only_in_content_and_ids_of_records() {
         "/memories/custom_type",
         "/memories/content",
         "/memories/summary",
-        "/memories/tags",
         "/memories/embedding_ref",
         "/memories/temporal/superseded_by",
         "/memories/provenance/platform",
@@ -91,10 +90,7 @@ fn an_address_in_a_store_survives_only_in_content_and_ids_of_records() {
         "/relations/to",
         "/conversations_index/id",
         "/conversations_index/platform",
-        "/conversations_index/title",
-        "/conversations_index/tags",
         "/conversations_index/derived_memories",
-        "/conversations_index/storage/ref",
         "/conversations_index/storage/format",
     ];
     let found = survivors(&full::store(), strip_store);
@@ -108,16 +104,12 @@ fn an_address_in_a_conversation_survives_only_in_what_was_said_and_in_ids_of_rec
     let kept = [
         "/id",
         "/provider/name",
-        "/provider/conversation_id",
         "/provider/export_format_version",
-        "/title",
         "/model",
         "/system_instruction",
-        "/tags",
         "/import_metadata/importer",
         "/import_metadata/importer_version",
         "/messages/id",
-        "/messages/provider_message_id",
         "/messages/parent_id",
         "/messages/children_ids",
         "/messages/model",
@@ -125,15 +117,8 @@ fn an_address_in_a_conversation_survives_only_in_what_was_said_and_in_ids_of_rec
         "/messages/content/parts/text",
         "/messages/content/parts/language",
         "/messages/content/parts/mime_type",
-        "/messages/content/parts/ref",
-        "/messages/attachments/name",
         "/messages/attachments/mime_type",
-        "/messages/attachments/ref",
-        "/messages/attachments/provider_id",
-        "/messages/citations/title",
-        "/messages/citations/url",
         "/messages/citations/snippet",
-        "/messages/tool_calls/id",
         "/messages/tool_calls/name",
         "/messages/tool_calls/input",
         "/messages/tool_calls/input/q",
@@ -164,6 +149,48 @@ fn accounts_and_names_of_people_go_whatever_they_look_like() {
 }
 
 #[test]
+fn people_go_from_titles_names_of_files_ids_and_addresses_and_what_was_said_stays() {
+    const ACCOUNT: &str = "6f1eaa10-0000-4000-8000-0000000000ab";
+    let mut document: Value = serde_json::from_slice(&full::conversation_file()).unwrap();
+    document["provider"] =
+        json!({"name": "grok", "account_id": ACCOUNT, "conversation_id": format!("c-{ACCOUNT}")});
+    document["participants"] = json!([{"role": "user", "name": "Ines Brandt", "provider_id": ACCOUNT}]);
+    document["title"] = "A letter of ines brandt".into();
+    document["tags"] = json!(["ines-brandt", "letters"]);
+    document["messages"] = json!([{
+        "id": "m", "role": "assistant", "created_at": "2026-01-01T00:00:00Z",
+        "provider_message_id": format!("{ACCOUNT}/1"),
+        "content": {"type": "multipart", "parts": [
+            {"type": "text", "text": format!("Ines Brandt, see https://assets.example.com/users/{ACCOUNT}/a")},
+            {"type": "image", "ref": format!("https://assets.example.com/users/{ACCOUNT}/a")},
+        ]},
+        "attachments": [
+            {"type": "image", "name": "Ines%20Brandt.png", "ref": "attachments/0a", "provider_id": format!("users_{ACCOUNT}_a")},
+            {"type": "file", "name": "rye.pdf"},
+        ],
+        "citations": [{"title": "Rye", "url": format!("https://example.com/{ACCOUNT}")}, {"title": "Ines Brandt"}],
+        "tool_calls": [{"name": "open", "input": {"path": format!("/home/{ACCOUNT}")}, "output": format!("of {ACCOUNT}")}],
+    }]);
+    let mut conversation = parse::conversation(document.to_string().as_bytes()).0.unwrap();
+    privacy::strip_conversation(&mut conversation);
+    let text = written(&conversation);
+    assert_eq!(parse::conversation(&text).1, []);
+    let stripped: Value = serde_json::from_slice(&text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(!text.contains(ACCOUNT), "{text}");
+    assert_eq!(text.to_lowercase().matches("ines").count(), 1, "what was said stays: {text}");
+    let message = &stripped["messages"][0];
+    let said = "Ines Brandt, see https://assets.example.com/users/account/a";
+    assert_eq!(message["content"]["parts"][0]["text"], said);
+    assert_eq!((stripped.get("title"), &stripped["tags"]), (None, &json!(["letters"])));
+    assert_eq!(message["attachments"][0]["ref"], "attachments/0a");
+    assert_eq!(message["attachments"][1]["name"], "rye.pdf");
+    assert_eq!(message["citations"], json!([{"title": "Rye"}]));
+    assert_eq!(message["tool_calls"][0]["input"], json!({"path": "/home/account"}));
+    assert_eq!(privacy::strip_conversation(&mut conversation), 0);
+}
+
+#[test]
 fn a_memory_loses_its_account_and_keeps_what_it_says() {
     let mut memory: Memory = full::full_memory();
     memory.provenance.platform_user_id = Some("CANARY".to_owned());
@@ -178,7 +205,7 @@ fn a_memory_loses_its_account_and_keeps_what_it_says() {
     };
     memory.metadata = metadata;
     let before = memory.clone();
-    assert_eq!(privacy::strip_memory(&mut memory), 5);
+    assert_eq!(privacy::strip_memory(&mut memory, &privacy::Identifiers::default()), 5);
     assert!(!serde_json::to_string(&memory).unwrap().contains("CANARY"));
     assert_eq!((&memory.content, memory.content_hash), (&before.content, before.content_hash));
     assert_eq!(
