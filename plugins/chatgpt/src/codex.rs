@@ -36,6 +36,8 @@ struct Task<'a> {
 /// One turn.
 #[derive(Debug, Default)]
 struct Turn<'a> {
+    /// Its place in the list, counting those that are no objects.
+    at: usize,
     id: Option<&'a str>,
     role: Option<&'a str>,
     created: Option<i64>,
@@ -54,13 +56,16 @@ pub(crate) fn read<'a>(element: &Element<'a>, context: &Context<'a>) -> Result<R
     let arena = element.arena();
     let locator = element.locator();
     let sorted = sort_by_time(&mut task.turns, |turn| (map::role(turn.role), turn.created));
-    let warnings = sorted.then(|| (locator.clone(), SORTED)).into_iter().collect();
+    let mut warnings: Vec<_> = sorted.then(|| (locator.clone(), SORTED)).into_iter().collect();
     let id = task.key();
     let skipped = task.odd.iter().map(|at| (format!("{locator}.turns[{at}]"), "it is not an object"));
     let skipped = skipped.collect();
     let mut messages: Vec<Message<'a>> = Vec::with_capacity(task.turns.len());
     let mut ids = BTreeSet::new();
     for (number, turn) in task.turns.into_iter().enumerate() {
+        if !map::is_role(turn.role) {
+            warnings.push((format!("{locator}.turns[{}]", turn.at), map::SPEAKERLESS));
+        }
         let parent = messages.last().map(|before| before.id.clone());
         let mut message = turn.message(number, parent, arena);
         // Only a broken export has two turns of one id, or one of none.
@@ -117,7 +122,7 @@ impl<'a> Task<'a> {
         let mut number = 0;
         while json.item()? {
             match Turn::read(json)? {
-                Some(turn) => self.turns.push(turn),
+                Some(turn) => self.turns.push(Turn { at: number, ..turn }),
                 None => self.odd.push(number),
             }
             number += 1;

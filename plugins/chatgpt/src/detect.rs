@@ -7,6 +7,7 @@ use satchel_importer::{
 };
 
 use crate::{
+    alone,
     layout::{self, Kind},
     sidecar,
     source::Source,
@@ -19,6 +20,9 @@ const HEADS: [usize; 3] = [64 * 1024, 1024 * 1024, 12 * 1024 * 1024];
 const MAX_ELEMENTS: u64 = 64;
 /// Entries of one `mapping` that are looked at: the first ones may be roots and gaps.
 const MAX_NODES: usize = 32;
+
+/// Lists of such a shape may be another program's.
+const CONFIDENCE_ALONE: u8 = 80;
 
 /// The formats, oldest first.
 pub(crate) const FORMATS: [&str; 3] =
@@ -58,9 +62,17 @@ pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
 /// A detection in the making.
 struct Export {
     folder: String,
-    /// Takes the files that lie beside its conversations.
-    main: bool,
+    takes: Takes,
     detection: Detection,
+}
+
+/// Which of the files that lie beside it belong to an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Takes {
+    All,
+    /// Those that hold attachments, and those that name them.
+    Attachments,
+    Nothing,
 }
 
 fn detect_in_folder(bundle: &Bundle, folder: &str, paths: &[&str]) -> Result<Vec<Export>, ImportError> {
@@ -97,7 +109,31 @@ fn detect_in_folder(bundle: &Bundle, folder: &str, paths: &[&str]) -> Result<Vec
     exports.extend(
         alone.into_iter().map(|(path, head)| export(folder, vec![path.to_owned()], head, false, main)),
     );
+    if exports.is_empty() {
+        exports.extend(beside_nothing(bundle, folder, paths));
+    }
     Ok(exports)
+}
+
+/// Files that mostly lie beside conversations, and came without them. What only conversations explain is not taken.
+fn beside_nothing(bundle: &Bundle, folder: &str, paths: &[&str]) -> Option<Export> {
+    let ours = |path: &&&str| alone::is_ours(bundle, folder, names::split(path).1);
+    let files: Vec<String> = paths.iter().filter(ours).map(|path| (*path).to_owned()).collect();
+    let detection = Detection {
+        format: FORMATS[2].to_owned(),
+        confidence: CONFIDENCE_ALONE,
+        files,
+        account: sidecar::account(bundle, folder),
+    };
+    let chats = detection.files.iter().any(|path| layout::kind(names::split(path).1) == Kind::Groups);
+    let takes = if chats { Takes::Attachments } else { Takes::Nothing };
+    (!detection.files.is_empty()).then(|| Export { folder: folder.to_owned(), takes, detection })
+}
+
+/// Whether a file is one that is read without conversations.
+pub(crate) fn stands_alone(bundle: &Bundle, path: &str) -> bool {
+    let (folder, name) = names::split(path);
+    alone::is_ours(bundle, folder, name)
 }
 
 /// Where only the page is left, it is the export.
@@ -118,14 +154,15 @@ fn export(folder: &str, files: Vec<String>, head: Head, sharded: bool, main: boo
     };
     let detection =
         Detection { format: format.to_owned(), confidence: head.confidence(), files, account: None };
-    Export { folder: folder.to_owned(), main, detection }
+    let takes = if main { Takes::All } else { Takes::Nothing };
+    Export { folder: folder.to_owned(), takes, detection }
 }
 
 /// Gives each export the files that lie beside its conversations.
 fn share_out(bundle: &Bundle, found: &mut [Export]) {
     let taken: BTreeSet<String> = found.iter().flat_map(|export| export.detection.files.clone()).collect();
     let folders: Vec<String> = found.iter().map(|export| export.folder.clone()).collect();
-    for export in found.iter_mut().filter(|export| export.main) {
+    for export in found.iter_mut().filter(|export| export.takes != Takes::Nothing) {
         let named = sidecar::asset_names(bundle, &export.folder);
         for entry in bundle.entries() {
             let Some(below) = entry.path.strip_prefix(export.folder.as_str()) else { continue };
@@ -137,6 +174,9 @@ fn share_out(bundle: &Bundle, found: &mut [Export]) {
             }
             let ours = match layout::kind(below) {
                 Kind::Stranger => named.contains(below),
+                kind if export.takes == Takes::Attachments => {
+                    matches!(kind, Kind::Asset | Kind::AssetNames | Kind::Library)
+                }
                 Kind::Memories => stored::is_ours(bundle, &entry.path),
                 _ => true,
             };

@@ -53,7 +53,7 @@ pub(crate) fn read<'a>(element: &Element<'a>, context: &Context<'a>) -> Result<R
     let arena = element.arena();
     let locator = element.locator();
     let sorted = sort_by_time(&mut chat.messages, |said| (map::role(said.role), said.created));
-    let warnings = sorted.then(|| (locator.clone(), SORTED)).into_iter().collect();
+    let mut warnings: Vec<_> = sorted.then(|| (locator.clone(), SORTED)).into_iter().collect();
     let id = chat.key();
     let place = |at: usize| format!("{locator}.messages[{at}]");
     let mut skipped: Vec<_> = chat.odd.iter().map(|at| (place(*at), "it is not an object")).collect();
@@ -64,6 +64,9 @@ pub(crate) fn read<'a>(element: &Element<'a>, context: &Context<'a>) -> Result<R
         if !known.insert(id.clone()) {
             skipped.push((place(at), "another message has the same id"));
             continue;
+        }
+        if !map::is_role(said.role) {
+            warnings.push((place(at), map::SPEAKERLESS));
         }
         let parent = messages.last().map(|before| before.id.clone());
         messages.push(said.message(id, parent, context, arena));

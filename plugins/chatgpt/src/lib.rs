@@ -1,5 +1,6 @@
 //! Importer for ChatGPT exports: single files and shards, full nodes and slim ones, from 2023 to today's.
 
+mod alone;
 mod assets;
 mod codex;
 mod detect;

@@ -27,7 +27,7 @@ mod messages;
 mod tools;
 
 use message::Mapper;
-pub(crate) use message::role;
+pub(crate) use message::{SPEAKERLESS, is_role, role};
 pub(crate) use messages::Messages;
 
 /// What holds for every conversation of an export.
@@ -79,6 +79,8 @@ pub(crate) fn records<'a>(element: &Element<'a>, context: &Context<'a>) -> Resul
     for key in tree.cut().iter().filter_map(|at| read.key_at(*at)) {
         warnings.push((node_locator(&locator, key), "its parents lead back to it; it is read as a root"));
     }
+    let odd = read.oddities.iter();
+    warnings.extend(odd.map(|(key, oddity)| (node_locator(&locator, key), *oddity)));
     if read.chained {
         warnings.push((locator.clone(), CHAINED));
     }

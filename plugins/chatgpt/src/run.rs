@@ -3,7 +3,7 @@
 use satchel_importer::{Bundle, Element, ImportError, Importer as _, RecordKind, Sink, Summary, names};
 
 use crate::{
-    ChatGpt,
+    ChatGpt, alone,
     assets::Assets,
     codex, detect, group, known,
     layout::{self, Kind},
@@ -19,6 +19,7 @@ pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summ
     let version = ChatGpt::describe().version_of(format)?;
     let (folder, sources) = sources(bundle)?;
     let account = sidecar::account(bundle, &folder);
+    alone::tell_account(bundle, &folder, sink)?;
     let assets = Assets::read(bundle, &folder, &sources, |path, problem| sink.warn(path, problem))?;
     let remarks = Remarks::read(bundle, &folder, sink)?;
     let context = Context { account: account.as_deref(), version, assets: &assets, remarks: &remarks };
@@ -54,7 +55,9 @@ fn sources(bundle: &Bundle) -> Result<(String, Vec<String>), ImportError> {
         sources.extend(only_source(bundle)?);
     }
     sources.sort_by_cached_key(|path| (numbered(path), path.clone()));
-    let Some(folder) = sources.first().map(|path| names::split(path).0.to_owned()) else {
+    let alone = || paths().find(|path| detect::stands_alone(bundle, path)).map(ToOwned::to_owned);
+    let Some(folder) = sources.first().cloned().or_else(alone).map(|path| names::split(&path).0.to_owned())
+    else {
         return Err(ImportError::not_this_format("none of the files holds conversations"));
     };
     Ok((folder, sources))
@@ -97,17 +100,19 @@ fn read_beside(
     context: &Context<'_>,
     sink: &mut Sink,
 ) -> Result<(), ImportError> {
+    // Whether conversations lie beside these lists says nothing of them.
+    let listed = &Context { version: ChatGpt::describe().version_of(detect::FORMATS[2])?, ..*context };
     for entry in bundle.entries() {
         let Some(below) = entry.path.strip_prefix(folder) else { continue };
         match layout::kind(below) {
             Kind::Groups => {
                 let read =
-                    |element: Element<'_>, sink: &mut Sink| emit(&group::read(&element, context)?, sink);
+                    |element: Element<'_>, sink: &mut Sink| emit(&group::read(&element, listed)?, sink);
                 read_list(bundle, &entry.path, "/chats", sink, read)?;
             }
             Kind::Codex => {
                 let read =
-                    |element: Element<'_>, sink: &mut Sink| emit(&codex::read(&element, context)?, sink);
+                    |element: Element<'_>, sink: &mut Sink| emit(&codex::read(&element, listed)?, sink);
                 read_list(bundle, &entry.path, "/tasks", sink, read)?;
             }
             Kind::Memories => {

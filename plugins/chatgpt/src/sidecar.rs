@@ -12,13 +12,19 @@ const SMALL: u64 = 8 * 1024 * 1024;
 /// Bytes of `conversation_asset_file_names.json` that detection reads.
 const NAMES: u64 = 8 * 1024 * 1024;
 
+/// The files that name the account; the first that does counts.
+pub(crate) const ACCOUNT_FILES: [&str; 2] = ["user.json", "user_settings.json"];
+
 /// The account: `user.json`'s id, else that of the settings.
 pub(crate) fn account(bundle: &Bundle, folder: &str) -> Option<String> {
-    let id = |value: &Value| value.as_str().filter(|id| !id.is_empty()).map(ToOwned::to_owned);
-    let user = read(bundle, folder, "user.json").and_then(|user| id(user.get("id")?));
-    user.or_else(|| {
-        read(bundle, folder, "user_settings.json").and_then(|settings| id(settings.get(0)?.get("user_id")?))
-    })
+    ACCOUNT_FILES.into_iter().find_map(|name| account_in(bundle, folder, name))
+}
+
+/// The account that the file `name` names.
+pub(crate) fn account_in(bundle: &Bundle, folder: &str, name: &str) -> Option<String> {
+    let file = read(bundle, folder, name)?;
+    let id = if name == "user.json" { file.get("id") } else { file.get(0)?.get("user_id") };
+    id?.as_str().filter(|id| !id.is_empty()).map(ToOwned::to_owned)
 }
 
 /// Paths of the conversation files that the manifest names, in its order; all shapes of manifest.

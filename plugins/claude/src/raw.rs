@@ -114,7 +114,7 @@ impl<'a> Conversation<'a> {
             self.list = "messages";
             return self.read_messages("messages", &mut list, Message::read);
         }
-        self.rest.keep("messages", &mut list)
+        self.rest.keep_unknown("messages", &mut list)
     }
 
     /// The newest time in it.
@@ -139,6 +139,8 @@ impl<'a> Conversation<'a> {
             "model" => self.model = rest.text(key, json)?,
             "is_archived" => self.archived = rest.bool(key, json)?.unwrap_or_default(),
             "is_temporary" => self.temporary = rest.keep_and_read(key, json)?.is_true(),
+            // A list may be that of the messages by another name.
+            _ if json.kind()? == Kind::Array => rest.keep_unknown(key, json)?,
             _ => rest.keep(key, json)?,
         }
         Ok(())

@@ -247,9 +247,12 @@ impl Run<'_> {
     fn threads(&self, path: &str, pointer: &str, sink: &mut Sink) -> Result<Vec<String>, ImportError> {
         let mut threads = Vec::new();
         let list = JsonArray::new(path).pointer(pointer).kind(RecordKind::Message);
-        list.each(self.bundle, sink, |element, _| {
-            raw::Thread::read(&mut element.parser())?
+        list.each(self.bundle, sink, |element, sink| {
+            let thread = raw::Thread::read(&mut element.parser())?
                 .ok_or_else(|| ImportError::malformed("it is no thread of comments"))?;
+            if let Some(field) = thread.rest.unread() {
+                sink.warn(&element.locator(), &in_field(field));
+            }
             threads.push(element.text().to_owned());
             Ok(())
         })?;
@@ -328,7 +331,12 @@ fn emit<'a>(
     context: Context,
     sink: &mut Sink,
 ) -> Result<(), ImportError> {
+    // Where no message was read at all, the host says so.
+    let unread = raw.rest.unread().filter(|_| !raw.messages.is_empty());
     let records = map::records(raw, context, element).map_err(ImportError::malformed)?;
+    if let Some(field) = unread {
+        sink.warn(&element.locator(), &in_field(field));
+    }
     for (locator, message) in &records.warnings {
         sink.warn(locator, message);
     }

@@ -23,6 +23,10 @@ const HEADS: [usize; 2] = [256 * 1024, 8 * 1024 * 1024];
 const MAX_ELEMENTS: u64 = 32;
 /// Nodes of one conversation that are looked at.
 const MAX_NODES: usize = 64;
+/// Its fields.
+const USER_FIELDS: [&str; 3] = ["email", "mobile", "user_id"];
+/// A file of such fields may be another program's.
+const CONFIDENCE_ALONE: u8 = 60;
 /// Bytes of the file of the user, of which three fields are known.
 const USER_LIMIT: usize = 1024 * 1024;
 
@@ -47,7 +51,30 @@ pub(crate) fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
         files.extend(export.user);
         Detection { format: format.to_owned(), confidence, files, account: export.account }
     };
-    Ok(survey(bundle)?.into_iter().map(detection).collect())
+    let exports = survey(bundle)?;
+    let taken: Vec<String> = exports.iter().filter_map(|export| export.user.clone()).collect();
+    let mut found: Vec<Detection> = exports.into_iter().map(detection).collect();
+    for (path, account) in lone_users(bundle)?.into_iter().filter(|(path, _)| !taken.contains(path)) {
+        let format = FRAGMENTS.to_owned();
+        let (confidence, files) = (CONFIDENCE_ALONE, vec![path]);
+        found.push(Detection { format, confidence, files, account: Some(account) });
+    }
+    Ok(found)
+}
+
+/// Files of the user whose fields are just those that DeepSeek writes, each with the account in it.
+pub(crate) fn lone_users(bundle: &Bundle) -> Result<Vec<(String, String)>, ImportError> {
+    let mut found = Vec::new();
+    for entry in bundle.entries() {
+        if split(&entry.path).1 != USER || is_junk(&entry.path) {
+            continue;
+        }
+        let user = read_user(bundle, &entry.path)?;
+        if let Some(account) = user.account.filter(|_| user.fields == USER_FIELDS) {
+            found.push((entry.path.clone(), account));
+        }
+    }
+    Ok(found)
 }
 
 /// Every export among the files, ordered by path.
@@ -79,17 +106,32 @@ pub(crate) fn survey(bundle: &Bundle) -> Result<Vec<Export>, ImportError> {
 
 /// The `user_id` of the file of the user; its mail address and telephone number are not looked at.
 fn user_of(bundle: &Bundle, path: &str) -> Result<Option<String>, ImportError> {
+    read_user(bundle, path).map(|user| user.account)
+}
+
+/// What is read of a file of the user.
+#[derive(Default)]
+struct User {
+    account: Option<String>,
+    /// How its fields are called, in the order of their names.
+    fields: Vec<String>,
+}
+
+fn read_user(bundle: &Bundle, path: &str) -> Result<User, ImportError> {
+    let mut user = User::default();
     if bundle.entry(path).is_none_or(|entry| entry.size > USER_LIMIT as u64) {
-        return Ok(None);
+        return Ok(user);
     }
-    let mut account = None;
     let walked = JsonArray::new(path).kind(RecordKind::File).sample(bundle, USER_LIMIT, |element| {
-        account = Object::parse(element.text(), element.arena()).text("user_id").map(ToOwned::to_owned);
+        let fields = Object::parse(element.text(), element.arena());
+        user.account = fields.text("user_id").filter(|id| !id.is_empty()).map(ToOwned::to_owned);
+        user.fields = fields.fields().map(|(key, _)| key.to_owned()).collect();
+        user.fields.sort();
         false
     });
     match walked {
         Err(error) if matches!(error.kind, ErrorKind::Io | ErrorKind::Cancelled) => Err(error),
-        Ok(()) | Err(_) => Ok(account),
+        Ok(()) | Err(_) => Ok(user),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Reads one export, conversation by conversation.
 
 use satchel_importer::{
-    Bundle, Element, ImportError, Importer as _, JsonArray, RecordKind, Sink, Summary, natural_key,
+    AccountRecord, Bundle, Element, ImportError, Importer as _, JsonArray, RecordKind, Sink, Summary,
+    natural_key,
 };
 
 use crate::{
@@ -14,8 +15,16 @@ use crate::{
 pub(crate) fn run(format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
     let version = DeepSeek::describe().version_of(format)?;
     let exports = detect::survey(bundle)?;
+    let mut users: Vec<(String, String)> =
+        exports.iter().filter_map(|export| Some((export.user.clone()?, export.account.clone()?))).collect();
     if exports.is_empty() {
-        return Err(ImportError::not_this_format("none of the files is of a DeepSeek export"));
+        users = detect::lone_users(bundle)?;
+        if users.is_empty() {
+            return Err(ImportError::not_this_format("none of the files is of a DeepSeek export"));
+        }
+    }
+    for (locator, id) in users {
+        sink.account(&AccountRecord { id, name: None, locator })?;
     }
     for export in &exports {
         let context = Context { version, account: export.account.as_deref() };

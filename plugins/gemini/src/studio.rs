@@ -185,6 +185,9 @@ fn messages<'a>(
     scene: &Scene<'_, 'a>,
     mut warn: impl FnMut(usize, &str),
 ) -> Vec<Message<'a>> {
+    for (index, _) in chunks.iter().filter(|(_, chunk)| !chunk.speaks) {
+        warn(*index, "it does not say who speaks; it is read as the model's");
+    }
     let folders = [names::split(scene.path).0.to_owned()];
     let ids = chunk::ids(chunks.iter().map(|(_, chunk)| chunk));
     let known: BTreeSet<&str> = ids.iter().map(String::as_str).collect();

@@ -5,7 +5,5 @@ use satchel_plugin_memu::MemU;
 
 #[test]
 fn no_renamed_field_of_a_fixture_takes_words_away_in_silence() -> Result<(), FixtureError> {
-    let faults = testkit::renamed::<MemU>(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))?;
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
-    Ok(())
+    testkit::renamed::<MemU>(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))
 }

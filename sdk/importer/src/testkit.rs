@@ -89,6 +89,12 @@ pub enum FixtureError {
         /// The first difference: its place and both sides.
         difference: String,
     },
+    /// Words vanish where a field is renamed, and no warning and no skip says so.
+    #[error("{}", faults.join("\n"))]
+    Silent {
+        /// One line for each: the fixture, the field and the words.
+        faults: Vec<String>,
+    },
     /// Something else came out than is expected.
     #[error("{path:?}: {difference}\nrun with UPDATE=1 to accept what comes out now")]
     Differs {

@@ -179,3 +179,48 @@ fn metadata_that_is_no_object_is_the_importers_fault() {
         Some((ErrorKind::Internal, Some("m".to_owned())))
     );
 }
+
+/// Reads the texts, and forgets whatever else there is.
+struct Forgetful;
+
+impl Importer for Forgetful {
+    fn describe() -> Info {
+        Notes::describe()
+    }
+
+    fn detect(bundle: &Bundle) -> Result<Vec<Detection>, ImportError> {
+        Notes::detect(bundle)
+    }
+
+    fn run(_format: &str, bundle: &Bundle, sink: &mut Sink) -> Result<Summary, ImportError> {
+        for entry in bundle.entries() {
+            JsonArray::new(&entry.path).each(bundle, sink, |element, sink| {
+                let (mut json, mut text, mut rest) = (element.parser(), None, Leftover::default());
+                if json.enter_object()? {
+                    while let Some(key) = json.key()? {
+                        if key == "text" {
+                            text = rest.text(key, &mut json)?;
+                        }
+                    }
+                }
+                let locator = element.locator();
+                let content = text.map(|text| Content::Text(text.into()));
+                let message = Message { id: "m".into(), role: Role::User, content, ..Message::default() };
+                let id = locator.as_str().into();
+                let conversation =
+                    Conversation { id, locator: locator.as_str().into(), ..Conversation::default() };
+                sink.conversation(&conversation, &[message])
+            })?;
+        }
+        Ok(bundle.summary())
+    }
+}
+
+#[test]
+fn words_that_vanish_with_the_name_of_their_field_are_named() -> Result<(), FixtureError> {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    testkit::renamed::<Notes>(&fixtures)?;
+    let forgotten = testkit::renamed::<Forgetful>(&fixtures).err().map(|error| error.to_string());
+    assert!(forgotten.is_some_and(|told| told.contains("Key(\"text\")")), "it forgets");
+    Ok(())
+}

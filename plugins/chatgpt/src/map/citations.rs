@@ -41,7 +41,7 @@ impl<'a> References<'a> {
         let reference = |object: &Object<'a>| Reference {
             kind: object.text("type").unwrap_or_default(),
             matched: object.text("matched_text"),
-            alt: object.text("alt").unwrap_or_default(),
+            alt: object.text("alt"),
         };
         self.0.iter().map(reference).collect()
     }

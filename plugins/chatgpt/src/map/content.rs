@@ -42,6 +42,20 @@ const SILENT: [&str; 5] = [
     "app_pairing_content",
 ];
 
+/// Types of which it is known what their fields are.
+const KNOWN: [&str; 10] = [
+    "text",
+    "multimodal_text",
+    "code",
+    "execution_output",
+    "tether_browsing_display",
+    "tether_quote",
+    "sonic_webpage",
+    "system_error",
+    "thoughts",
+    "citable_code_output",
+];
+
 /// Reads `content` by its type; types not seen yet, and shapes not seen yet of the others, by the general rule.
 pub(crate) fn said<'a>(content: &Content<'a>, metadata: &Metadata<'a>, arena: &'a Arena) -> Said<'a> {
     let mut said = Said::default();
@@ -64,7 +78,8 @@ pub(crate) fn said<'a>(content: &Content<'a>, metadata: &Metadata<'a>, arena: &'
     };
     said.thought |= kind == "reasoning_recap";
     if said.parts.is_empty() && !SILENT.contains(&kind) {
-        said.general(content);
+        let read = said.general(content);
+        said.note_others(content, read);
     }
     said.keep_rest(content, taken);
     said
@@ -197,20 +212,28 @@ impl<'a> Said<'a> {
         left.into_json().unwrap_or(if raw.starts_with('{') { "{}".into() } else { raw.into() })
     }
 
-    /// For types not seen yet: the first text where texts are found in the others.
-    fn general(&mut self, content: &Content<'a>) {
-        let text = content.parts.iter().find_map(|part| match part {
-            raw::Part::Text(text) => Some(text),
-            raw::Part::Nothing | raw::Part::Raw(_) => None,
-        });
-        let elsewhere = || {
-            ["text", "result", "output_str", "content", "summary"]
-                .into_iter()
-                .find_map(|key| content.fields.text(key))
-        };
-        if let Some(text) = text.or_else(elsewhere) {
-            self.add_text(text);
+    /// For types not seen yet: the texts of the parts, else the first text where texts are found in the others; tells where that was.
+    fn general(&mut self, content: &Content<'a>) -> Option<&'static str> {
+        for part in content.parts.iter() {
+            if let raw::Part::Text(text) = part {
+                self.add_text(text);
+            }
         }
+        if !self.parts.is_empty() {
+            return None;
+        }
+        self.first_of(&content.fields, &["text", "result", "output_str", "content", "summary"])
+            .first()
+            .copied()
+    }
+
+    /// Notes what else may be words in content of a type not seen yet, of which only `read` was read.
+    fn note_others(&mut self, content: &Content<'a>, read: Option<&str>) {
+        if content.kind.is_none_or(|kind| KNOWN.contains(&kind)) {
+            return;
+        }
+        let others = content.fields.fields().filter(|(key, _)| Some(*key) != read);
+        others.for_each(|(key, value)| self.rest.note_unknown(key, value));
     }
 
     fn read_parts(&mut self, content: &Content<'a>, arena: &'a Arena) -> &'static [&'static str] {

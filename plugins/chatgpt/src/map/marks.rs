@@ -15,8 +15,8 @@ pub(crate) struct Reference<'a> {
     pub(crate) kind: &'a str,
     /// The mark that it stands for; exports since July 2026 leave it out.
     pub(crate) matched: Option<&'a str>,
-    /// Ready Markdown.
-    pub(crate) alt: &'a str,
+    /// Ready Markdown; empty where nothing is to be read.
+    pub(crate) alt: Option<&'a str>,
 }
 
 /// A search result's name inside a conversation, such as `turn0search3`.
@@ -52,6 +52,8 @@ pub(crate) struct Mark<'a> {
     pub(crate) ids: Vec<SourceId<'a>>,
     /// How many marks of its kind stand before it.
     pub(crate) nth: usize,
+    /// It stands for words, and nothing says which.
+    pub(crate) wordless: bool,
 }
 
 /// The kind of `【1†source】`.
@@ -93,7 +95,7 @@ struct Cleaner<'r> {
     references: &'r [Reference<'r>],
 }
 
-impl Cleaner<'_> {
+impl<'r> Cleaner<'r> {
     /// Reads the mark that `text` begins with and returns what follows it.
     fn mark<'t>(&mut self, text: &'t str, marks: &mut Vec<Mark<'t>>) -> &'t str {
         let first = text.chars().next().unwrap_or_default();
@@ -127,16 +129,27 @@ impl Cleaner<'_> {
         // Lists of ids are parted by commas.
         let ids = payload.clone().filter(|part| names_sources(part)).flat_map(|part| part.split(','));
         let ids = ids.filter_map(|id| SourceId::parse(id.trim())).collect();
-        let mark = Mark { whole, kind, ids, nth: marks.iter().filter(|mark| mark.kind == kind).count() };
+        let nth = marks.iter().filter(|mark| mark.kind == kind).count();
+        let mut mark = Mark { whole, kind, ids, nth, wordless: false };
         let alt = self.alt(&mark);
+        let words = Self::words_of(kind, payload, alt);
+        mark.wordless = words.is_empty() && alt.is_none() && !mark.ids.is_empty() && !cites(kind);
         marks.push(mark);
-        if matches!(kind, "cite" | "filecite" | "memcite") {
+        words
+    }
+
+    fn words_of<'t>(
+        kind: &str,
+        payload: impl Iterator<Item = &'t str> + Clone,
+        alt: Option<&str>,
+    ) -> Cow<'t, str> {
+        if cites(kind) {
             return Cow::Borrowed("");
         }
         if let Some(words) = payload.clone().find_map(entity_words) {
             return words;
         }
-        if let Some(alt) = alt {
+        if let Some(alt) = alt.filter(|alt| !alt.is_empty()) {
             return Cow::Owned(alt.to_owned());
         }
         let words: Vec<Cow<'t, str>> = payload
@@ -151,13 +164,14 @@ impl Cleaner<'_> {
         }
     }
 
-    fn alt(&self, mark: &Mark<'_>) -> Option<&str> {
+    /// What a reference says in the mark's place; it may be empty.
+    fn alt(&self, mark: &Mark<'_>) -> Option<&'r str> {
         let found = self.references.iter().find(|reference| reference.matched == Some(mark.whole));
         let found = found.or_else(|| {
             let unmatched = self.references.iter().filter(|reference| reference.matched.is_none());
             unmatched.filter(|reference| same_kind(mark.kind, reference.kind)).nth(mark.nth)
         });
-        found.map(|reference| reference.alt.trim()).filter(|alt| !alt.is_empty())
+        found.and_then(|reference| reference.alt).map(str::trim)
     }
 
     /// `【1†source】`, `【12†L3-L9】`, `【4:0†notes.pdf】`; other brackets stay.
@@ -170,7 +184,7 @@ impl Cleaner<'_> {
                 let after = &body[end + '】'.len_utf8()..];
                 let whole = &text[..text.len() - after.len()];
                 let nth = marks.iter().filter(|mark| mark.kind == DAGGER).count();
-                marks.push(Mark { whole, kind: DAGGER, ids: Vec::new(), nth });
+                marks.push(Mark { whole, kind: DAGGER, ids: Vec::new(), nth, wordless: false });
                 self.drop_mark(after)
             }
             _ => {
@@ -198,6 +212,11 @@ pub(crate) fn same_kind(mark: &str, reference: &str) -> bool {
         "filecite" => reference == "file",
         _ => bare(mark) == bare(reference),
     }
+}
+
+/// Whether marks of a kind name sources only, which become citations.
+fn cites(kind: &str) -> bool {
+    matches!(kind, "cite" | "filecite" | "memcite")
 }
 
 /// Whether a payload is ids of search results only.
@@ -273,9 +292,26 @@ mod tests {
 
     #[test]
     fn references_without_matched_text_join_by_position() {
-        let alt = |kind, alt| Reference { kind, matched: None, alt };
+        let alt = |kind, alt| Reference { kind, matched: None, alt: Some(alt) };
         let references = [alt("products", "one"), alt("nav_list", "list"), alt("products", "two")];
         let text = "\u{e200}products\u{e202}turn0product0\u{e201}, \u{e200}navlist\u{e202}turn0nav1\u{e201}, \u{e200}products\u{e202}turn0product9\u{e201}";
         assert_eq!(clean(text, &references, &mut Vec::new()), "one, list, two");
+    }
+
+    #[test]
+    fn a_mark_that_stands_for_words_which_nothing_says_is_known() {
+        let wordless = |body: &str, alt: Option<&'static str>| {
+            let text = format!("a \u{e200}{}\u{e201} b", body.replace('|', "\u{e202}"));
+            let references = [Reference { kind: "products", matched: None, alt }];
+            let mut marks = Vec::new();
+            clean(&text, &references, &mut marks);
+            marks.iter().any(|mark| mark.wordless)
+        };
+        assert!(wordless("products|turn1product2", None));
+        assert!(!wordless("products|turn1product2", Some("")), "nothing is to be read there");
+        assert!(!wordless("products|turn1product2", Some("**A paper map**")));
+        assert!(!wordless("cite|turn0search0", None));
+        assert!(!wordless("video|How to pitch|turn0video1", None));
+        assert!(!wordless("image_group|{\"query\":[\"tents\"]}", None));
     }
 }

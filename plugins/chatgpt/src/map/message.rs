@@ -23,15 +23,25 @@ pub(crate) struct Mapper<'a> {
     pub(crate) arena: &'a Arena,
 }
 
+/// A message with what is to be known of it.
+pub(crate) struct Mapped<'a> {
+    pub(crate) message: Message<'a>,
+    /// It is a plain text without anything to look at.
+    pub(crate) plain: bool,
+    /// What is odd about it.
+    pub(crate) oddities: Vec<&'static str>,
+}
+
+/// Roles of authors that are known.
+const ROLES: [&str; 5] = ["user", "assistant", "system", "tool", "function"];
+/// Said of a message whose role is not known.
+pub(crate) const SPEAKERLESS: &str = "it does not say who speaks; it is kept as the system's";
+const WORDLESS: &str = "a mark in its text stands for words that the export does not hold; the mark is left out, and \
+                        raw_metadata.original_text has the text with it";
+
 impl<'a> Mapper<'a> {
-    /// Maps the message of the node `key`; its parent is found later. `rest` is emptied. Also tells whether it is a plain text
-    /// without anything to look at.
-    pub(crate) fn message(
-        self,
-        key: &'a str,
-        raw: &raw::Message<'a>,
-        rest: &mut Leftover<'a>,
-    ) -> (Message<'a>, bool) {
+    /// Maps the message of the node `key`; its parent is found later. `rest` is emptied.
+    pub(crate) fn message(self, key: &'a str, raw: &raw::Message<'a>, rest: &mut Leftover<'a>) -> Mapped<'a> {
         let role = role(raw.role);
         if hidden(raw) {
             rest.add_bool("hidden", true);
@@ -45,10 +55,14 @@ impl<'a> Mapper<'a> {
             ..Message::default()
         };
         let mut pointers = Vec::new();
+        let mut oddities = Vec::new();
+        if !is_role(raw.role) {
+            oddities.push(SPEAKERLESS);
+        }
         let plain = plain_text(raw, role);
         match plain {
             Some(text) => message.content = Some(Content::Text(Cow::Borrowed(text))),
-            None => pointers = self.say(raw, rest, &mut message),
+            None => pointers = self.say(raw, rest, &mut message, &mut oddities),
         }
         if !pointers.is_empty() || raw.metadata.attachments.is_some() {
             message.attachments =
@@ -62,7 +76,7 @@ impl<'a> Mapper<'a> {
         }
         message.unread = message.unread.or(rest.unread().map(Cow::Borrowed));
         message.raw_metadata = rest.take_json(self.arena).map(unsigned_json);
-        (message, plain.is_some())
+        Mapped { message, plain: plain.is_some(), oddities }
     }
 
     /// Fills in what is said, by whatever type of content; returns the files that it points at.
@@ -71,6 +85,7 @@ impl<'a> Mapper<'a> {
         raw: &raw::Message<'a>,
         rest: &mut Leftover<'a>,
         message: &mut Message<'a>,
+        oddities: &mut Vec<&'static str>,
     ) -> Vec<content::Pointer<'a>> {
         let to = called(raw, message.role);
         let given = to.and_then(|name| arguments::given(name, &raw.content, self.arena));
@@ -83,7 +98,11 @@ impl<'a> Mapper<'a> {
             call.input = Some(ToolInput::Object(given.object));
         }
         let answer = message.role == Role::Assistant && call.is_none();
-        message.citations = cite(&mut said, &raw.metadata, rest, answer, self.arena);
+        let cited = cite(&mut said, &raw.metadata, rest, answer, self.arena);
+        if cited.wordless {
+            oddities.push(WORDLESS);
+        }
+        message.citations = cited.citations;
         message.unread = said.rest.unread().map(Cow::Borrowed);
         if let Some(left) = said.rest.into_json() {
             rest.add_json("content", &left);
@@ -121,12 +140,25 @@ pub(crate) fn role(name: Option<&str>) -> Role {
     }
 }
 
+/// Whether a role is there and known.
+pub(crate) fn is_role(name: Option<&str>) -> bool {
+    name.is_some_and(|name| ROLES.iter().any(|known| name.eq_ignore_ascii_case(known)))
+}
+
 /// What the person never saw: marked by the provider, instructions, and the lists of what is remembered.
 fn hidden(raw: &raw::Message<'_>) -> bool {
     let context = matches!(raw.content.kind, Some("user_editable_context" | "model_editable_context"));
     // A role that is not known is no reason to hide what it said.
     let named = raw.role.is_some_and(|role| role.eq_ignore_ascii_case("system"));
     raw.metadata.hidden || context || (named && !raw.metadata.user_system)
+}
+
+/// The sources of an answer.
+#[derive(Default)]
+struct Cited<'a> {
+    citations: Vec<Citation<'a>>,
+    /// A mark in the text stood for words that nothing says.
+    wordless: bool,
 }
 
 /// Takes the citation marks out of an answer's text and collects its sources.
@@ -136,12 +168,12 @@ fn cite<'a>(
     rest: &mut Leftover<'a>,
     answer: bool,
     arena: &'a Arena,
-) -> Vec<Citation<'a>> {
+) -> Cited<'a> {
     let listed = metadata.citations.is_some() || metadata.references.is_some();
     let marked =
         answer && said.parts.iter().any(|part| part.text.as_deref().is_some_and(scan::may_hold_marks));
     if !listed && !marked && said.citations.is_empty() {
-        return Vec::new();
+        return Cited::default();
     }
     let references = References::read(metadata, arena);
     let mut found = Vec::new();
@@ -153,7 +185,7 @@ fn cite<'a>(
         all.add(Some(citation));
     }
     all.read(metadata, &references, &found, arena);
-    all.finish()
+    Cited { citations: all.finish(), wordless: found.iter().any(|mark| mark.wordless) }
 }
 
 /// Cleans the texts; if one changed, the texts as they stood, as JSON.

@@ -8,7 +8,11 @@ use satchel_importer::{
     tree::{Link, Parent, Tree, chain, named},
 };
 
-use super::{canvas, files, message::Mapper, tools};
+use super::{
+    canvas, files,
+    message::{Mapped, Mapper},
+    tools,
+};
 use crate::{
     memory::Note,
     raw::{Node, Nodes, Slot},
@@ -25,6 +29,8 @@ pub(crate) struct Messages<'a> {
     pub(crate) facts: Vec<Facts<'a>>,
     /// Nodes that hold something else than a message.
     pub(crate) odd: Vec<Odd<'a>>,
+    /// What is odd about messages, by the key of their node.
+    pub(crate) oddities: Vec<(&'a str, &'static str)>,
     /// Messages that link to files of the sandbox, by their place.
     pub(crate) linked: Vec<usize>,
     /// Tasks that wrote in the person's place, each once: id and title.
@@ -85,6 +91,7 @@ impl<'a> Nodes<'a> for Messages<'a> {
         self.all.clear();
         self.facts.clear();
         self.odd.clear();
+        self.oddities.clear();
         self.linked.clear();
         self.tasks.clear();
         self.canvas = false;
@@ -98,7 +105,8 @@ impl<'a> Nodes<'a> for Messages<'a> {
         match message {
             Slot::Message(raw) => {
                 place.message = Some(self.all.len());
-                let (message, plain) = self.mapper.message(key, &raw, rest);
+                let Mapped { message, plain, oddities } = self.mapper.message(key, &raw, rest);
+                self.oddities.extend(oddities.into_iter().map(|oddity| (key, oddity)));
                 if !plain && files::links(&message) {
                     self.linked.push(self.all.len());
                 }
@@ -135,6 +143,7 @@ impl<'a> Messages<'a> {
             all,
             facts,
             odd: Vec::new(),
+            oddities: Vec::new(),
             linked: Vec::new(),
             tasks: BTreeSet::new(),
             canvas: false,

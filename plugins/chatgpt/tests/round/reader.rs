@@ -133,11 +133,11 @@ fn texts(kind: &str, content: &Value, metadata: &Value) -> Vec<String> {
     if !all.is_empty() {
         return all;
     }
-    let spoken = list(&content["parts"]).iter().find_map(text_of);
-    spoken
-        .or_else(|| first(content, &["text", "result", "output_str", "content", "summary"]))
-        .into_iter()
-        .collect()
+    let spoken: Vec<String> = list(&content["parts"]).iter().filter_map(text_of).collect();
+    if !spoken.is_empty() {
+        return spoken;
+    }
+    first(content, &["text", "result", "output_str", "content", "summary"]).into_iter().collect()
 }
 
 /// A text, or what an object points at or says.

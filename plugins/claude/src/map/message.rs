@@ -3,7 +3,8 @@
 use std::{borrow::Cow, fmt::Display};
 
 use satchel_importer::{
-    Arena, Attachment, Citation, Content, Message, Part, PartKind, Role, address::unsigned_json, same_text,
+    Arena, Attachment, Citation, Content, Message, Part, PartKind, Role, address::unsigned_json, json::Value,
+    same_text,
 };
 
 use super::{
@@ -32,6 +33,8 @@ pub(super) struct Mapped<'a> {
 pub(super) const FLAT: &str = "its blocks have no words that can be read; its `text` is read instead";
 /// What the flat text holds in the place of a block that its writer did not know.
 const PLACEHOLDER: &str = "This block is not supported on your current device yet.";
+/// The field of a thought that sums up what it does not say.
+const SUMMARIES: &str = "summaries";
 /// Types of blocks that hold something else than words.
 const WORDLESS: [&str; 6] =
     ["token_budget", "tool_use", "tool_result", "image", "document", "injected_prompt_block"];
@@ -94,6 +97,7 @@ pub(super) fn map<'a>(
         unread = unread.or(block.rest.unread()).or(untyped.then_some("content"));
         speech.add(index, block, arena);
     }
+    let unread = unread.or(speech.unread);
     let flat = speech.take_flat_text(blank, &mut raw);
     speech.attachments.append(&mut speech.finds.images);
     let files = files::attachments(raw.attachments, raw.files, speech.attachments);
@@ -153,6 +157,8 @@ struct Speech<'a> {
     hidden: bool,
     /// A block that could hold words has none that can be read.
     silent: bool,
+    /// A field whose words nobody read.
+    unread: Option<&'static str>,
     injected: Vec<Injected<'a>>,
     /// What is left of each block, in order, as JSON text.
     kept: Vec<Cow<'a, str>>,
@@ -227,6 +233,10 @@ impl<'a> Speech<'a> {
             words.map(Cow::Borrowed).or_else(|| block.summaries.and_then(|raw| cited::summaries(raw, arena)));
         let Some(words) = words else {
             self.silent = true;
+            if let Some(raw) = block.summaries {
+                block.rest.note_unknown(SUMMARIES, Value::Raw(raw));
+                self.unread = self.unread.or(block.rest.unread().and(Some(SUMMARIES)));
+            }
             // Nothing was thought aloud; what is known of it stays where the block stood.
             self.kept.pop();
             self.kept.push(block.put_back());

@@ -112,8 +112,10 @@ impl<'a> Thread<'a> {
                         check_length(it.comments.len(), json)?;
                     }
                 }
-                _ if json.pending() => it.rest.keep(key, json)?,
-                _ => {}
+                "comments" if !json.pending() => {}
+                // What it is about: words of the page.
+                "quoted_text" | "anchor" | "tab" => it.rest.keep(key, json)?,
+                _ => it.rest.keep_unknown(key, json)?,
             }
         }
         Ok(Some(it))

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use satchel_importer::{JsonError, Leftover, Parser, json::Kind};
+use satchel_importer::{
+    JsonError, Leftover, Parser,
+    json::{Kind, Value},
+};
 
 use super::{Author, Block, Conversation, File, Message, check_length, json_text};
 
@@ -70,10 +73,11 @@ impl<'a> Message<'a> {
                 "authorName" => self.author.name = rest.keep_and_read(key, json)?.words(),
                 // Said by the message already.
                 "role" if self.sender.is_some() => json.skip_value()?,
-                _ if json.pending() => rest.keep(key, json)?,
+                _ if json.pending() => rest.keep_unknown(key, json)?,
                 _ => {}
             }
         }
+        rest.unread().into_iter().for_each(|field| self.rest.mark_unread(field));
         if let Some(rest) = rest.into_json() {
             self.rest.add_json("content", &rest);
         }
@@ -106,7 +110,7 @@ fn design_blocks(mut json: Parser<'_>) -> Result<Vec<Block<'_>>, JsonError> {
             "text" => block.text = block.rest.text(key, &mut json)?,
             "message" => said = read_words(&mut block, &mut json)?,
             "toolCall" if block.rest.object(key, &mut json)? => output = read_call(&mut block, &mut json)?,
-            _ if json.pending() => block.rest.keep(key, &mut json)?,
+            _ if json.pending() => block.rest.keep_unknown(key, &mut json)?,
             _ => {}
         }
     }
@@ -114,7 +118,10 @@ fn design_blocks(mut json: Parser<'_>) -> Result<Vec<Block<'_>>, JsonError> {
         match block.kind {
             // What the person said while the model was at work, and what the person was told of a failure.
             "user_interjection" | "error" => block.text = block.text.or(Some(said)),
-            _ => block.rest.add_text("message", said),
+            _ => {
+                block.rest.note_unknown("message", Value::Text(said));
+                block.rest.add_text("message", said);
+            }
         }
     }
     if block.kind != "tool_call" {
@@ -145,9 +152,10 @@ fn read_words<'a>(block: &mut Block<'a>, json: &mut Parser<'a>) -> Result<Option
     while let Some(key) = json.key()? {
         match key {
             "content" => said = rest.text(key, json)?,
-            _ => rest.keep(key, json)?,
+            _ => rest.keep_unknown(key, json)?,
         }
     }
+    rest.unread().into_iter().for_each(|field| block.rest.mark_unread(field));
     if let Some(rest) = rest.into_json() {
         block.rest.add_json("message", &rest);
     }

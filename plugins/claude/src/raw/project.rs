@@ -1,6 +1,9 @@
 //! Projects: instructions and documents that their conversations share.
 
-use satchel_importer::{JsonError, Leftover, Parser, json::Object};
+use satchel_importer::{
+    JsonError, Leftover, Parser,
+    json::{Object, objects},
+};
 
 use super::check_length;
 
@@ -82,8 +85,15 @@ impl<'a> Project<'a> {
                     check_length(self.documents.len(), json)?;
                 }
             }
-            _ if json.pending() => rest.keep_unknown(key, json)?,
-            _ => {}
+            "docs" if !json.pending() => {}
+            _ => {
+                let raw = json.raw_value()?;
+                // A list of records may be that of the documents by another name, whatever stands in them.
+                if !objects(raw, json.arena()).is_empty() {
+                    rest.mark_unread(key);
+                }
+                rest.keep_unknown(key, &mut Parser::new(raw, json.arena()))?;
+            }
         }
         Ok(())
     }

@@ -102,7 +102,7 @@ fn role(spoken: &Spoken<'_>, raw: &raw::Message<'_>) -> (Role, bool) {
     if spoken.any {
         let answered = !(spoken.said.is_empty() && spoken.thoughts.is_empty() && spoken.calls.is_empty());
         let asked = !spoken.asked.is_empty() || spoken.requested;
-        return (if asked && !answered { Role::User } else { Role::Assistant }, true);
+        return (if asked && !answered { Role::User } else { Role::Assistant }, spoken.untyped == 0);
     }
     match raw.role.map(str::to_ascii_lowercase).as_deref() {
         Some("user" | "human") => (Role::User, true),
@@ -124,6 +124,8 @@ struct Spoken<'a> {
     results: Results<'a>,
     /// There was a fragment.
     any: bool,
+    /// How many fragments have words of which no type says whose they are.
+    untyped: usize,
     /// There was a request, even one without words.
     requested: bool,
     /// Files that the person sent.
@@ -152,7 +154,11 @@ impl<'a> Spoken<'a> {
                 self.call(&mut fragment, arena);
             }
             // The answer, and whatever else holds words.
-            _ => self.said.extend(words(&mut fragment)),
+            kind => {
+                let words = words(&mut fragment);
+                self.untyped += usize::from(kind.is_empty() && words.is_some());
+                self.said.extend(words);
+            }
         }
         self.left.push(fragment.put_back());
     }

@@ -25,6 +25,8 @@ const LARGEST_FILE: usize = 16 * 1024 * 1024;
 pub(super) struct Chunk<'a> {
     id: Option<&'a str>,
     role: Role,
+    /// It says who speaks.
+    pub(super) speaks: bool,
     text: Cow<'a, str>,
     time: Option<i64>,
     thought: bool,
@@ -82,13 +84,19 @@ impl<'a> Chunk<'a> {
     fn take(&mut self, key: &'a str, value: Value<'a>, arena: &'a Arena) {
         match (key, value) {
             ("id", Value::Text(id)) if !id.is_empty() => self.id = Some(id),
-            ("role", Value::Text(role)) => match role {
-                "user" => self.role = Role::User,
-                "model" | "assistant" => self.role = Role::Assistant,
-                "system" => self.role = Role::System,
-                "tool" | "function" => self.role = Role::Tool,
-                _ => put(&mut self.rest, key, value, arena),
-            },
+            ("role", Value::Text(role)) => {
+                let known = match role {
+                    "user" => Some(Role::User),
+                    "model" | "assistant" => Some(Role::Assistant),
+                    "system" => Some(Role::System),
+                    "tool" | "function" => Some(Role::Tool),
+                    _ => None,
+                };
+                match known {
+                    Some(known) => (self.role, self.speaks) = (known, true),
+                    None => put(&mut self.rest, key, value, arena),
+                }
+            }
             ("text", Value::Text(text)) => self.text = Cow::Borrowed(text),
             ("createTime", Value::Text(text)) => {
                 self.time = time_of_text(text).map(|(micros, _)| micros);

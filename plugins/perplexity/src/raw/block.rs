@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use satchel_importer::{
     Arena, Citation, Leftover, address,
     json::{Object, Value, items, texts},
+    pam::prose,
 };
 
 use super::keep;
@@ -18,7 +19,12 @@ pub(super) struct Blocks<'a> {
     pub(super) query: Option<&'a str>,
     /// The blocks without the words of the answer, as JSON text.
     pub(super) kept: Option<String>,
+    /// Blocks have words that are neither the answer nor a part of it.
+    pub(super) unread: bool,
 }
+
+/// What the use of the answer begins with.
+const ANSWER: &str = "ask_text";
 
 /// A block by its use and its words.
 struct Block<'a> {
@@ -46,7 +52,15 @@ pub(super) fn read<'a>(raw: &'a str, arena: &'a Arena) -> Blocks<'a> {
     };
     let answer = answer.or_else(|| workflow(&blocks, arena).map(Cow::Owned));
     let query = blocks.iter().find_map(|block| block.query(arena));
-    Blocks { answer, citations, query, kept: (!kept.is_empty()).then(|| format!("[{}]", kept.join(","))) }
+    // Pieces of the answer may say the same in other words than all of it.
+    let other =
+        |(at, block): &(usize, &Block<'_>)| !speaking.contains(at) && !block.usage.starts_with(ANSWER);
+    let others = blocks.iter().enumerate().filter(other);
+    let unread = others.filter_map(|(_, block)| block.words.as_deref()).any(|words| {
+        prose::is_prose(words) && answer.as_deref().is_none_or(|answer| !answer.contains(words.trim()))
+    });
+    let kept = (!kept.is_empty()).then(|| format!("[{}]", kept.join(",")));
+    Blocks { answer, citations, query, kept, unread }
 }
 
 /// The answer in the steps of a workflow: its items that are marked as such, else all that hold words. It stays in the blocks too.
@@ -79,7 +93,7 @@ fn speaking(blocks: &[Block<'_>]) -> Vec<usize> {
         };
         blocks.iter().enumerate().filter_map(speaks).collect::<Vec<usize>>()
     };
-    let whole = places(|usage| usage == "ask_text");
+    let whole = places(|usage| usage == ANSWER);
     let pieces = places(|usage| usage.starts_with("ask_text_"));
     let any = places(|_| true);
     [whole.into_iter().take(1).collect(), pieces, any.into_iter().take(1).collect()]

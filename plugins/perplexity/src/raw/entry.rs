@@ -112,6 +112,7 @@ fn settle<'a>(it: &mut Turn<'a>, found: Found<'a>, arena: &'a Arena) {
     let steps = Steps::read(text, arena);
     it.unread = steps.report_lost.then_some("text");
     let blocks = blocks.unwrap_or_default();
+    it.unread = it.unread.or(blocks.unread.then_some("blocks"));
     let says = |text: Option<&'a str>| text.filter(|text| !text.trim().is_empty());
     let asked = says(it.query).or(says(query)).or(says(steps.query)).or(says(blocks.query));
     it.query = asked.or(it.query);

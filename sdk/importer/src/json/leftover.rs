@@ -55,6 +55,11 @@ impl<'a> Leftover<'a> {
         }
     }
 
+    /// Notes `key` whatever its value is, such as a list of records that nobody read.
+    pub fn mark_unread(&mut self, key: &'a str) {
+        self.unread = self.unread.or(Some(key));
+    }
+
     /// The first key that was noted; [`Leftover::clear`] forgets it.
     pub fn unread(&self) -> Option<&'a str> {
         self.unread

@@ -2,7 +2,8 @@
 //!
 //! Each key of JSON, each column of a table and each class of a page is renamed in turn, everywhere in a fixture. What the
 //! person or the model says in the fixture as it is must then still be the content of some message or memory or stand in a call of a tool,
-//! or the run must warn of something or skip something that it did not before, or not take the file for its own.
+//! and no other role may say it; or the run must warn of something or skip something that it did not before, or not take the file for
+//! its own.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,26 +32,37 @@ const SHOWN: usize = 60;
 /// The files of an export, by name.
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// Renames every field of every fixture below `folder` in turn; gives one line for each whose words vanish in silence.
-pub fn renamed<T: Importer>(folder: impl AsRef<Path>) -> Result<Vec<String>, FixtureError> {
+/// Where the sample exports of a provider lie, from the folder of its importer's crate.
+const SAMPLES: [&str; 2] = ["../../../shared/fixtures", "../../../shared/fixtures/authored"];
+
+/// Renames every field of every fixture below `folder` in turn; fails with those whose words vanish in silence.
+pub fn renamed<T: Importer>(folder: impl AsRef<Path>) -> Result<(), FixtureError> {
     let mut faults = Vec::new();
     for fixture in fixtures(folder.as_ref())? {
         let name = fixture.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let found = renamed_in::<T>(&fixture.join("input"))?;
         faults.extend(found.into_iter().map(|fault| format!("{name}: {fault}")));
     }
-    Ok(faults)
+    none_silent(faults)
 }
 
-/// As [`renamed`], for each export in the folder `samples`: a file alone, or a folder.
-pub fn renamed_samples<T: Importer>(samples: &Path) -> Result<Vec<String>, FixtureError> {
-    let list = || fs::read_dir(samples)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>();
+/// As [`renamed`], for each sample export of `provider`, a file alone or a folder, where such lie beside the repository that the
+/// crate in the folder `plugin` is of.
+pub fn renamed_samples<T: Importer>(plugin: impl AsRef<Path>, provider: &str) -> Result<(), FixtureError> {
     let mut faults = Vec::new();
-    for path in list().map_err(|source| FixtureError::File { path: samples.to_owned(), source })? {
-        let found = renamed_in::<T>(&path)?;
-        faults.extend(found.into_iter().map(|fault| format!("{}: {fault}", path.display())));
+    let folders = SAMPLES.map(|samples| plugin.as_ref().join(samples).join(provider));
+    for folder in folders.into_iter().filter(|folder| folder.is_dir()) {
+        let list = || fs::read_dir(&folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>();
+        for path in list().map_err(|source| FixtureError::File { path: folder.clone(), source })? {
+            let found = renamed_in::<T>(&path)?;
+            faults.extend(found.into_iter().map(|fault| format!("{}: {fault}", path.display())));
+        }
     }
-    Ok(faults)
+    none_silent(faults)
+}
+
+fn none_silent(faults: Vec<String>) -> Result<(), FixtureError> {
+    if faults.is_empty() { Ok(()) } else { Err(FixtureError::Silent { faults }) }
 }
 
 /// Renames every field of the export at `path` in turn.
@@ -67,9 +79,12 @@ fn renamed_in<T: Importer>(path: &Path) -> Result<Vec<String>, FixtureError> {
     for field in fields {
         let changed = files.iter().map(|(name, bytes)| (name.clone(), field.rename(name, bytes))).collect();
         let after = run(&changed)?;
+        let shown = |text: &str| text.chars().take(SHOWN).collect::<String>();
         if let Some(lost) = before.lost_silently(&said, &after) {
-            let lost: String = lost.chars().take(SHOWN).collect();
-            faults.push(format!("with {field:?} renamed {lost:?} is gone, and nothing says so"));
+            faults.push(format!("with {field:?} renamed {:?} is gone, and nothing says so", shown(lost)));
+        } else if let Some(given) = before.given_silently(&after) {
+            let given = shown(given);
+            faults.push(format!("with {field:?} renamed {given:?} is said by another, and nothing says so"));
         }
     }
     Ok(faults)
@@ -107,6 +122,8 @@ struct Outcome {
     said: Vec<(String, String)>,
     /// The same as words.
     speech: Words,
+    /// Who says each text.
+    speakers: BTreeMap<String, BTreeSet<Role>>,
     /// All contents of messages, and what stands in calls of tools.
     contents: Words,
     /// Skips, warnings and errors.
@@ -146,6 +163,9 @@ impl Outcome {
         for message in &record.messages {
             for text in message.content.iter().flat_map(texts) {
                 self.contents.add(text);
+                if prose::is_prose(text) {
+                    self.speakers.entry(text.to_owned()).or_default().insert(message.role);
+                }
                 if matches!(message.role, Role::User | Role::Assistant) && prose::is_prose(text) {
                     self.speech.add(text);
                     self.said.push((record.locator.clone(), text.to_owned()));
@@ -179,9 +199,23 @@ impl Outcome {
         said
     }
 
+    /// Whether `after` has a remark that is not here.
+    fn told_more(&self, after: &Self) -> bool {
+        after.remarks.iter().any(|remark| !self.remarks.contains(remark))
+    }
+
+    /// A text that another role says in `after`, although nothing new is said.
+    fn given_silently(&self, after: &Self) -> Option<&str> {
+        if self.told_more(after) {
+            return None;
+        }
+        let others = |text: &String, roles| after.speakers.get(text).is_some_and(|now| now != roles);
+        self.speakers.iter().find(|(text, roles)| others(text, *roles)).map(|(text, _)| text.as_str())
+    }
+
     /// A text that is gone in `after`, although its file is still taken and nothing new is said.
     fn lost_silently<'s>(&self, said: &'s [(String, String)], after: &Self) -> Option<&'s str> {
-        if after.remarks.iter().any(|remark| !self.remarks.contains(remark)) {
+        if self.told_more(after) {
             return None;
         }
         let refused: Vec<_> = self.claimed.difference(&after.claimed).collect();
