@@ -1,6 +1,6 @@
 //! Why a component was refused, and why a run ended, in words for people.
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{fmt, time::Duration};
 
 use crate::limits::MIB;
 
@@ -12,16 +12,6 @@ pub enum HostError {
     #[error("the plugin engine cannot start: {reason}")]
     Engine {
         /// In the engine's words.
-        reason: String,
-    },
-    /// The folder of compiled plugins cannot be used.
-    #[error(
-        "cannot use {path:?} as the folder of compiled plugins: {reason}; it must be yours alone (mode 0700)"
-    )]
-    Cache {
-        /// The folder.
-        path: PathBuf,
-        /// What is wrong with it.
         reason: String,
     },
     /// The file is too large to be compiled.

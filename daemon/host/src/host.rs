@@ -1,12 +1,6 @@
 //! The engine that compiles and runs plugins.
 
-use std::{
-    fs,
-    num::NonZeroUsize,
-    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{num::NonZeroUsize, path::Path, sync::Arc};
 
 use wasmtime::{
     Cache, CacheConfig, Config, Engine,
@@ -15,6 +9,7 @@ use wasmtime::{
 
 use crate::{
     bindings::{Importer, ImporterPre},
+    cache::{CacheUse, Code, CodeCache, Identity, OpenCache},
     error::HostError,
     info, inspect,
     pace::Pace,
@@ -31,9 +26,8 @@ const MAX_FRAMES: usize = 16;
 /// How a host is set up.
 #[derive(Clone, Debug, Default)]
 pub struct HostOptions {
-    /// An absolute path where compiled plugins are kept, made with mode 0700; none: each load compiles. What lies
-    /// there runs as native code, so nobody else may write to it.
-    pub cache_dir: Option<PathBuf>,
+    /// Where compiled plugins are kept; none, or one that cannot be trusted: each load compiles.
+    pub cache: Option<CodeCache>,
     /// What makes room for questions while plugins run.
     pub pace: Pace,
 }
@@ -43,7 +37,7 @@ pub struct Host(Arc<Inner>);
 
 pub(crate) struct Inner {
     engine: Engine,
-    cache: Option<Cache>,
+    cache: Result<OpenCache, CacheUse>,
     linker: Linker<State>,
     pub(crate) pace: Pace,
     pub(crate) ticker: Ticker,
@@ -52,9 +46,10 @@ pub(crate) struct Inner {
 impl Host {
     /// Starts the engine and its clock.
     pub fn new(options: HostOptions) -> Result<Self, HostError> {
-        let HostOptions { cache_dir, pace } = options;
-        let cache = cache_dir.as_deref().map(open_cache).transpose()?;
-        let engine = Engine::new(&config(cache.clone())).map_err(|error| engine_error(&error))?;
+        let HostOptions { cache, pace } = options;
+        let cache = open_cache(cache.as_ref());
+        let folder = cache.as_ref().ok().map(|cache| cache.scratch().path());
+        let engine = engine(folder)?;
         let mut linker = Linker::new(&engine);
         Importer::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)
             .map_err(|error| engine_error(&error))?;
@@ -67,26 +62,58 @@ impl Host {
     /// MiB, with a cache later ones take a millisecond.
     pub fn load(&self, wasm: &[u8]) -> Result<Plugin, HostError> {
         let imports = inspect::inspect(wasm)?;
-        let invalid = |error: wasmtime::Error| HostError::Invalid { reason: format!("{error:#}") };
-        if self.0.cache.is_some() {
-            // An engine keeps the memory of its compiler, some 25 MiB, as long as it lives. This one only fills the cache.
-            let compiling =
-                Engine::new(&config(self.0.cache.clone())).map_err(|error| engine_error(&error))?;
-            Component::new(&compiling, wasm).map_err(invalid)?;
+        if let Ok(cache) = &self.0.cache {
+            self.0.prepare(cache, wasm)?;
         }
-        let component = Component::new(&self.0.engine, wasm).map_err(invalid)?;
+        let component = Component::new(&self.0.engine, wasm).map_err(|error| invalid(&error))?;
         let pre = self.0.linker.instantiate_pre(&component).and_then(ImporterPre::new).map_err(|error| {
             HostError::Mismatch { offered: inspect::API_VERSION.to_owned(), reason: format!("{error:#}") }
         })?;
         let described = run::describe(&self.0, &pre).map_err(HostError::Describe)?;
         Ok(Plugin::new(Arc::clone(&self.0), pre, info::from_wit(described)?, imports, wasm))
     }
+
+    /// What became of the cache that was named.
+    pub fn cache(&self) -> CacheUse {
+        match &self.0.cache {
+            Ok(cache) => cache.state(),
+            Err(why) => why.clone(),
+        }
+    }
 }
 
 impl Inner {
+    /// Lets wasmtime find the code of a component: that of the cache, or what is compiled now. Where the disk refuses, wasmtime
+    /// finds nothing and compiles by itself.
+    fn prepare(&self, cache: &OpenCache, wasm: &[u8]) -> Result<(), HostError> {
+        let identity = Identity::of(&self.engine, wasm);
+        let code = match cache.get(&identity) {
+            Some(code) => Some(code),
+            None => compile(cache, wasm)?.inspect(|code| cache.put(&identity, code)),
+        };
+        if let Some(error) = code.and_then(|code| cache.scratch().install(&code).err()) {
+            tracing::debug!(%error, "compiled code cannot be handed over");
+        }
+        Ok(())
+    }
+
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
     }
+}
+
+/// Compiles a component aside. An engine keeps the memory of its compiler, some 25 MiB, as long as it lives; this one ends here.
+fn compile(cache: &OpenCache, wasm: &[u8]) -> Result<Option<Code>, HostError> {
+    let kept = |error: &std::io::Error| tracing::debug!(%error, "compiled code cannot be kept");
+    let folder = match cache.scratch().within() {
+        Ok(folder) => folder,
+        Err(error) => {
+            kept(&error);
+            return Ok(None);
+        }
+    };
+    Component::new(&engine(Some(folder.path()))?, wasm).map_err(|error| invalid(&error))?;
+    Ok(folder.made().inspect_err(kept).ok().flatten())
 }
 
 fn config(cache: Option<Cache>) -> Config {
@@ -106,15 +133,29 @@ fn config(cache: Option<Cache>) -> Config {
     config
 }
 
-/// Opens wasmtime's own cache in a folder that only this user can reach: what lies there is run as native code.
-fn open_cache(path: &Path) -> Result<Cache, HostError> {
-    let refused = |reason: String| HostError::Cache { path: path.to_owned(), reason };
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o700)))
-        .map_err(|error| refused(error.to_string()))?;
-    let mut config = CacheConfig::new();
-    config.with_directory(path);
-    Cache::new(config).map_err(|error| refused(format!("{error:#}")))
+/// Opens the cache, or says why none is used.
+fn open_cache(options: Option<&CodeCache>) -> Result<OpenCache, CacheUse> {
+    let options = options.ok_or(CacheUse::Off)?;
+    OpenCache::open(options).map_err(|error| {
+        let reason = format!("{:?} or {:?} cannot be used: {error}", options.folder, options.key_file);
+        tracing::debug!(reason, "importers are compiled at each start");
+        CacheUse::Unusable { reason }
+    })
+}
+
+/// An engine whose cache is `folder`, which this process made for itself alone: what lies there is run as native code.
+fn engine(folder: Option<&Path>) -> Result<Engine, HostError> {
+    let cache = folder.map(|folder| {
+        let mut config = CacheConfig::new();
+        config.with_directory(folder);
+        Cache::new(config)
+    });
+    let cache = cache.transpose().map_err(|error| engine_error(&error))?;
+    Engine::new(&config(cache)).map_err(|error| engine_error(&error))
+}
+
+fn invalid(error: &wasmtime::Error) -> HostError {
+    HostError::Invalid { reason: format!("{error:#}") }
 }
 
 fn engine_error(error: &wasmtime::Error) -> HostError {

@@ -7,6 +7,7 @@
 //! `tests/tests/hostile.rs`. **Invariant:** wasmtime and the generated bindings are known to this crate alone.
 
 mod bindings;
+mod cache;
 mod cancel;
 pub mod channel;
 mod collect;
@@ -29,6 +30,7 @@ mod run;
 mod text;
 mod ticker;
 
+pub use cache::{CacheUse, CodeCache};
 pub use cancel::CancelToken;
 pub use emitted::{Emitted, Summary, Verdict};
 pub use error::{ErrorKind, HostError, RunError};

@@ -1,0 +1,91 @@
+//! One entry: the code of one component for one engine, bound to both by a MAC.
+//!
+//! Bytes: magic 8, MAC 32, length of the name u16 little-endian, name, code. The MAC covers the identity and all that follows it.
+
+use std::{
+    fmt::Write as _,
+    hash::{Hash, Hasher},
+};
+
+use sha2::{Digest as _, Sha256};
+use wasmtime::Engine;
+
+use super::key::MacKey;
+
+const MAGIC: &[u8; 8] = b"SATCODE1";
+const MAC_BYTES: usize = 32;
+
+/// What a piece of compiled code was made of, and for which engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    component: [u8; 32],
+    engine: [u8; 32],
+}
+
+/// What wasmtime's cache holds for a component, and under which name it looks for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Code {
+    /// A relative path below the folder of wasmtime's cache.
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Identity {
+    pub(crate) fn of(engine: &Engine, component: &[u8]) -> Self {
+        // The version of wasmtime, its settings and the features of the processor.
+        let mut hasher = StableHasher(Sha256::new());
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        Self { component: Sha256::digest(component).into(), engine: hasher.0.finalize().into() }
+    }
+
+    /// A name for a file.
+    pub(crate) fn to_hex(&self) -> String {
+        let both = Sha256::new().chain_update(self.component).chain_update(self.engine).finalize();
+        both.iter().fold(String::with_capacity(64), |mut hex, byte| {
+            // Writing to a String cannot fail.
+            write!(hex, "{byte:02x}").ok();
+            hex
+        })
+    }
+}
+
+/// Gives the same hash in every process, unlike the hashers of the standard library.
+struct StableHasher(Sha256);
+
+impl Hasher for StableHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        let hash: [u8; 32] = self.0.clone().finalize().into();
+        hash.iter().take(8).fold(0, |sum, byte| (sum << 8) | u64::from(*byte))
+    }
+}
+
+/// The bytes of an entry.
+pub(super) fn seal(key: &MacKey, identity: &Identity, code: &Code) -> Vec<u8> {
+    let name = code.name.as_bytes();
+    // Names of wasmtime have some eighty bytes; a longer one gives an entry that does not open.
+    let length = u16::try_from(name.len()).unwrap_or(0).to_le_bytes();
+    let rest = [&length, name, code.bytes.as_slice()].concat();
+    [MAGIC, mac(key, identity, &rest).as_bytes().as_slice(), &rest].concat()
+}
+
+/// Takes an entry apart; `None` if any bit of it is not what [`seal`] wrote under this key for this identity.
+pub(super) fn open(key: &MacKey, identity: &Identity, sealed: &[u8]) -> Option<Code> {
+    let (found, rest) = sealed.strip_prefix(MAGIC)?.split_first_chunk::<MAC_BYTES>()?;
+    // Compared in constant time.
+    if mac(key, identity, rest) != *found {
+        return None;
+    }
+    let (length, rest) = rest.split_first_chunk()?;
+    let (name, code) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+    Some(Code { name: String::from_utf8(name.to_vec()).ok()?, bytes: code.to_vec() })
+}
+
+fn mac(key: &MacKey, identity: &Identity, rest: &[u8]) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new_keyed(key.bytes());
+    hasher.update(&identity.component).update(&identity.engine).update(rest);
+    hasher.finalize()
+}

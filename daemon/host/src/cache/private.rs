@@ -1,0 +1,131 @@
+//! Folders and files that only this user can change.
+
+use std::{
+    fs::{self, DirBuilder, File, Metadata},
+    io,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
+    path::{Component, Path},
+};
+
+use rustix::{
+    fs::{Mode, OFlags},
+    process::{Pid, geteuid, test_kill_process},
+};
+use tempfile::TempDir;
+
+use super::Code;
+
+/// How the names of the folders begin that processes have for wasmtime; the process id follows.
+const SCRATCH: &str = ".process-";
+/// Where writing of a group and of everybody stand in a mode.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// Makes a folder that only this user can read and change, or finds one that only this user can change.
+pub(super) fn own_folder(path: &Path) -> io::Result<()> {
+    if !path.is_absolute() {
+        return Err(refused("its path is not absolute"));
+    }
+    if fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        // Root with the home of somebody else would leave folders there that their owner could not use.
+        let above = path.ancestors().find_map(|above| fs::metadata(above).ok());
+        let euid = geteuid().as_raw();
+        if above.is_some_and(|above| above.uid() != euid && above.uid() != 0) {
+            return Err(refused("it would lie in a folder of another user"));
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    }
+    let about = fs::metadata(path)?;
+    if !about.is_dir() {
+        return Err(refused("it is no folder"));
+    }
+    owned(&about)
+}
+
+/// Refuses what others own or may write to.
+fn owned(about: &Metadata) -> io::Result<()> {
+    if about.uid() != geteuid().as_raw() {
+        return Err(refused("it belongs to another user"));
+    }
+    if about.mode() & OTHERS_WRITE != 0 {
+        return Err(refused("others may write to it"));
+    }
+    Ok(())
+}
+
+fn refused(problem: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, problem)
+}
+
+/// Opens a plain file to read. No link is followed, and a pipe is not waited for.
+pub(super) fn open_plain(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(refused("it is no plain file"));
+    }
+    Ok(file)
+}
+
+/// A folder of this process, mode 0700, with which wasmtime works; it goes with this value.
+pub(crate) struct Scratch(TempDir);
+
+impl Scratch {
+    /// Makes one in `folder`, and removes those of processes that were killed.
+    pub(super) fn create(folder: &Path) -> io::Result<Self> {
+        sweep(folder);
+        let prefix = format!("{SCRATCH}{}-", std::process::id());
+        // A folder of this name is made with mode 0700, and never found.
+        tempfile::Builder::new().prefix(&prefix).tempdir_in(folder).map(Self)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Another such folder within.
+    pub(crate) fn within(&self) -> io::Result<Self> {
+        tempfile::Builder::new().prefix("compile-").tempdir_in(self.path()).map(Self)
+    }
+
+    /// Lets wasmtime find `code`.
+    pub(crate) fn install(&self, code: &Code) -> io::Result<()> {
+        let name = Path::new(&code.name);
+        if !name.components().all(|part| matches!(part, Component::Normal(_))) {
+            return Err(refused("its name leads elsewhere"));
+        }
+        let path = self.path().join(name);
+        if let Some(folder) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        fs::write(path, &code.bytes)
+    }
+
+    /// The one entry that wasmtime made here.
+    pub(crate) fn made(&self) -> io::Result<Option<Code>> {
+        for compiler in fs::read_dir(self.path().join("modules"))? {
+            for file in fs::read_dir(compiler?.path())? {
+                let path = file?.path();
+                // Beside an entry lies what it counts about it, with an extension.
+                if let (None, Ok(name)) = (path.extension(), path.strip_prefix(self.path())) {
+                    let Some(name) = name.to_str().map(str::to_owned) else { continue };
+                    return Ok(Some(Code { name, bytes: fs::read(&path)? }));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Removes the folders of processes that are no more. One that cannot be removed harms nobody.
+fn sweep(folder: &Path) {
+    for found in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = found.file_name();
+        let id =
+            name.to_str().and_then(|name| name.strip_prefix(SCRATCH)).and_then(|rest| rest.split('-').next());
+        let Some(pid) = id.and_then(|id| id.parse().ok()).and_then(Pid::from_raw) else { continue };
+        let ended = test_kill_process(pid).is_err_and(|error| error == rustix::io::Errno::SRCH);
+        if ended && let Err(error) = fs::remove_dir_all(found.path()) {
+            tracing::debug!(%error, path = ?found.path(), "a folder of a killed process stays behind");
+        }
+    }
+}
