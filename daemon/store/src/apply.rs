@@ -46,6 +46,8 @@ pub(crate) struct Applier {
     /// Keys of records in `pending`: what the engine answers for them is old.
     waiting: HashSet<Vec<u8>>,
     log: Vec<Vec<u8>>,
+    /// Whether somebody may be reading meanwhile.
+    readers: bool,
     /// A check that is under way.
     tally: Option<Tally>,
 }
@@ -58,6 +60,7 @@ impl Applier {
             pending: Changes::default(),
             waiting: HashSet::new(),
             log: Vec::new(),
+            readers: true,
             tally: None,
         }
     }
@@ -73,6 +76,11 @@ impl Applier {
     /// The check that is under way, to begin, go on with or end one.
     pub(crate) fn tally(&mut self) -> &mut Option<Tally> {
         &mut self.tally
+    }
+
+    /// Sets whether somebody may be reading meanwhile: then the engine gets smaller batches.
+    pub(crate) fn set_readers(&mut self, readers: bool) {
+        self.readers = readers;
     }
 
     /// A record's share in the digest changes.
@@ -148,7 +156,7 @@ impl Applier {
             Entry::Ledger(write) => self.ledger(write, place)?,
         };
         self.pending.append(changes);
-        if self.pending.full() {
+        if self.pending.full(self.readers) {
             self.flush()?;
         }
         Ok(())

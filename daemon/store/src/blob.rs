@@ -30,7 +30,7 @@ use crate::{
 const COPY: usize = 256 << 10;
 
 /// Blobs that wait for a commit; each is an open file.
-const MOST_WAITING: usize = 128;
+const MOST_WAITING: usize = 64;
 
 /// Names unfinished blobs of this process.
 static UNFINISHED: AtomicU64 = AtomicU64::new(0);

@@ -4,7 +4,9 @@ pub(crate) mod house;
 mod kept;
 mod leaf;
 pub(crate) mod leaves;
+pub(crate) mod memory;
 pub(crate) mod sealed;
+pub(crate) mod switch;
 pub(crate) mod tree;
 mod wrap;
 
@@ -36,10 +38,27 @@ pub(crate) type Pair = (Vec<u8>, Vec<u8>);
 #[error("{0}")]
 pub(crate) struct EngineError(pub(crate) String);
 
+/// How sled says that the machine lacks something; it keeps of an error its words alone.
+const LACKING: [&str; 4] = ["StorageFull", "QuotaExceeded", "No space left", "Too many open files"];
+
+impl EngineError {
+    /// Whether what the engine lacked may be there later: nothing it holds is wrong.
+    pub(crate) fn passes(&self) -> bool {
+        passes(&self.0)
+    }
+}
+
+/// The same of an error's words.
+pub(crate) fn passes(problem: &str) -> bool {
+    LACKING.iter().any(|lacking| problem.contains(lacking))
+}
+
 /// Most operations in one atomic batch: sled holds a process-wide lock against readers while it applies one.
 pub(crate) const BATCH_OPERATIONS: usize = 500;
 /// Most bytes in one atomic batch, for the same reason.
 pub(crate) const BATCH_BYTES: usize = 512 << 10;
+/// How many times larger a batch may be while nobody reads: entries of one leaf that stand in one batch are written once.
+const UNREAD: usize = 8;
 /// Pairs fetched at once by scans that go on: a bound on what a page holds in memory.
 pub(crate) const SCAN: usize = 256;
 
@@ -61,8 +80,10 @@ impl Changes {
         self.operations.push((key, None));
     }
 
-    pub(crate) fn full(&self) -> bool {
-        self.bytes >= BATCH_BYTES || self.operations.len() >= BATCH_OPERATIONS
+    /// Whether it is time to hand them over; `readers`: somebody may be reading meanwhile.
+    pub(crate) fn full(&self, readers: bool) -> bool {
+        let times = if readers { 1 } else { UNREAD };
+        self.bytes >= BATCH_BYTES * times || self.operations.len() >= BATCH_OPERATIONS * times
     }
 
     pub(crate) fn append(&mut self, mut other: Self) {

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::report::Damage;
+use crate::{engine::passes, report::Damage};
 
 /// A refusal of the store. Nothing is written by a call that returns one, unless the variant says so.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +73,16 @@ pub enum StoreError {
     Full {
         /// What was to be written.
         path: PathBuf,
+    },
+    /// The store was opened to be read, as its disk takes nothing.
+    #[error(
+        "the store in {dir:?} is only read: {reason}; give it room, or a disk that can be written, and try again"
+    )]
+    ReadOnly {
+        /// The folder.
+        dir: PathBuf,
+        /// Why nothing could be written.
+        reason: String,
     },
     /// The store has to stand twice for a while, and the disk has no room for that; it was looked at before anything was written.
     #[error(
@@ -198,6 +208,19 @@ impl StoreError {
                 Self::Full { path }
             }
             _ => Self::Io { action, path, source },
+        }
+    }
+
+    /// Whether the disk takes nothing at the moment, or never: what is there can be read all the same.
+    #[must_use]
+    pub fn unwritable(&self) -> bool {
+        match self {
+            Self::Full { .. } | Self::ReadOnly { .. } => true,
+            Self::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
+            }
+            Self::Engine { problem } => passes(problem),
+            _ => false,
         }
     }
 

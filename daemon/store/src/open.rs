@@ -1,6 +1,7 @@
 //! Opens a store: lock, journal, trust, replay.
 
 pub(crate) mod noted;
+pub(crate) mod standing;
 pub(crate) mod state;
 
 use std::{
@@ -124,7 +125,7 @@ pub(crate) fn open(
     let health = if outcome.damage.is_empty() { Health::Good } else { Health::Damaged(outcome.damage) };
     report(OpenEvent::Ready { revision: Revision::new(applier.meta().revision) });
     let (writer, reader) = (WriteSide::new(journal, applier), Reader::new(disk, segments.home));
-    Ok(Inner::new(dir.to_owned(), health, writer, engine, reader, closing, (lock, headroom)))
+    Ok(Inner::new(dir.to_owned(), health, writer, engine, reader, closing, (Some(lock), headroom)))
 }
 
 /// A store that nobody else can open while this lives.
@@ -185,14 +186,22 @@ fn sweep(folder: &Path) -> Result<(), StoreError> {
 }
 
 /// Takes a lock. A process that another thread starts holds our files too until it runs its own program, so one look is not enough.
-fn patient(file: &fs::File) -> Result<(), fs::TryLockError> {
+fn patient(lock: impl Fn() -> Result<(), fs::TryLockError>) -> Result<(), fs::TryLockError> {
     for _ in 0..LOCK_LOOKS {
-        match file.try_lock() {
+        match lock() {
             Err(fs::TryLockError::WouldBlock) => thread::sleep(LOCK_WAIT),
             taken => return taken,
         }
     }
-    file.try_lock()
+    lock()
+}
+
+/// Who has the store, as the lock file says.
+fn taken(dir: &Path, file: &fs::File) -> StoreError {
+    let mut pid = String::new();
+    let read = file.take(MAX_PID_BYTES).read_to_string(&mut pid).is_ok();
+    let pid = if read && !pid.trim().is_empty() { pid.trim().to_owned() } else { UNKNOWN_PID.to_owned() };
+    StoreError::Locked { dir: dir.to_owned(), pid }
 }
 
 /// Takes the lock file and writes our process id into it.
@@ -201,15 +210,9 @@ fn lock(dir: &Path) -> Result<fs::File, StoreError> {
     let mut options = fs::OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let mut file = options.open(&path).map_err(StoreError::io("open", &path))?;
-    match patient(&file) {
+    match patient(|| file.try_lock()) {
         Ok(()) => {}
-        Err(fs::TryLockError::WouldBlock) => {
-            let mut pid = String::new();
-            let read = (&mut file).take(MAX_PID_BYTES).read_to_string(&mut pid).is_ok();
-            let pid =
-                if read && !pid.trim().is_empty() { pid.trim().to_owned() } else { UNKNOWN_PID.to_owned() };
-            return Err(StoreError::Locked { dir: dir.to_owned(), pid });
-        }
+        Err(fs::TryLockError::WouldBlock) => return Err(taken(dir, &file)),
         Err(fs::TryLockError::Error(source)) => return Err(StoreError::Io { action: "lock", path, source }),
     }
     let mut write = || {
@@ -223,7 +226,7 @@ fn lock(dir: &Path) -> Result<fs::File, StoreError> {
 }
 
 /// A journal of which nothing is there.
-fn lost(folder: &Path) -> Damage {
+pub(crate) fn lost(folder: &Path) -> Damage {
     let problem = "a journal that is gone, beside a database that was built from it,";
     Damage::new(&folder.join(segment::name(1)), 0, 0, problem)
 }
@@ -338,6 +341,23 @@ fn trusted(house: &dyn House, segments: &Segments) -> Result<(Arc<dyn Engine>, M
         return Err("the database belongs to another journal".to_owned());
     }
     Ok((engine, meta))
+}
+
+/// Builds a database anew where the one that was there failed; nobody uses that any more.
+pub(crate) fn settle_again(
+    closing: &Closing,
+    segments: &Segments,
+    noted: u64,
+) -> Result<Applier, StoreError> {
+    let reason = "the disk was full under it".to_owned();
+    let (applier, outcome) = build(closing, Trust::Untrusted(reason), segments, noted, &mut |_| {})?;
+    if let Some(first) = outcome.damage.into_iter().next() {
+        return Err(StoreError::DamagedJournal { first });
+    }
+    if let Err(error) = closing.house.forget_older() {
+        tracing::warn!(%error, "databases that were set aside stay behind");
+    }
+    Ok(applier)
 }
 
 /// Applies what the engine does not have yet.

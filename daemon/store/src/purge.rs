@@ -159,6 +159,16 @@ pub(crate) fn finish(dir: &Path) -> Result<(), StoreError> {
     erase(&built).map_err(StoreError::io("remove", &built))
 }
 
+/// Fails where an erasure was cut off while its store took the place of the old one: what stands there is neither of the two.
+pub(crate) fn unfinished(dir: &Path) -> Result<(), StoreError> {
+    let path = dir.join(READY);
+    if path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let source = std::io::Error::other("the disk takes nothing, so that it cannot be brought to its end");
+    Err(StoreError::Io { action: "finish the erasure in", path, source })
+}
+
 /// Builds the database and reads all of it once.
 fn build(built: &Path, seal: Option<&Seal>, old: &Segments) -> Result<(), StoreError> {
     let options = OpenOptions { seal: seal.cloned(), ..OpenOptions::default() };

@@ -98,6 +98,8 @@ pub enum Health {
     Damaged(Vec<Damage>),
     /// An fsync or the engine failed; nothing is written until a restart.
     Stopped(String),
+    /// It was opened to be read, as its disk takes nothing, and why.
+    ReadOnly(String),
 }
 
 /// A digest of all shown records; equal content gives equal digests, whatever the commits that led there.

@@ -1,13 +1,14 @@
 //! The store: one door in, reads at a revision out.
 
 mod commit;
+mod mend;
 
 use std::{
     fs,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -17,12 +18,12 @@ use crate::{
     apply::Applier,
     blob::NewBlobs,
     change::Batch,
-    engine::Engine,
+    engine::{Engine, switch::Switch},
     error::StoreError,
     journal::{frame::Kind, reader::Reader, writer::Writer},
     ledger::{Durability, LedgerWrite},
     open::{
-        self, Ground, noted,
+        self, Ground, noted, standing,
         state::{Closing, Left},
     },
     points,
@@ -78,14 +79,16 @@ pub(crate) struct Inner {
     health: Mutex<Health>,
     /// Guards the one writer.
     writer: Mutex<WriteSide>,
-    engine: Arc<dyn Engine>,
+    engine: Switch,
     reader: Reader,
     new_blobs: NewBlobs,
     closing: Closing,
     /// Held by the one check that sums up the records.
     checking: Mutex<()>,
     headroom: u64,
-    _lock: fs::File,
+    /// Whether somebody may be reading while something is committed.
+    readers: AtomicBool,
+    _lock: Option<fs::File>,
 }
 
 /// The one writer.
@@ -94,12 +97,14 @@ pub(crate) struct WriteSide {
     applier: Applier,
     /// Whether anything was written since the last seal.
     dirty: bool,
+    /// The engine is in memory, as the disk took nothing when the other one wanted to write.
+    standing_in: bool,
     payload: Vec<u8>,
 }
 
 impl WriteSide {
     pub(crate) fn new(journal: Writer, applier: Applier) -> Self {
-        Self { journal, applier, dirty: false, payload: Vec::new() }
+        Self { journal, applier, dirty: false, standing_in: false, payload: Vec::new() }
     }
 }
 
@@ -127,7 +132,33 @@ impl Store {
         ground: Ground,
         report: &mut dyn FnMut(OpenEvent),
     ) -> Result<Self, StoreError> {
-        Ok(Self { inner: Arc::new(open::open(dir, options, ground, report)?) })
+        Ok(Self::of(open::open(dir, options, ground, report)?))
+    }
+
+    /// Opens the store in `dir` to read it; nothing is written to its disk, which may be full or take nothing at all. `reason`: why,
+    /// for who wants to write.
+    ///
+    /// The database is built in memory, from the journal.
+    ///
+    /// # Errors
+    /// As [`Store::open`]; and where there is no store.
+    pub fn open_to_read(
+        dir: &Path,
+        options: OpenOptions,
+        reason: String,
+        report: &mut dyn FnMut(OpenEvent),
+    ) -> Result<Self, StoreError> {
+        let ground = Ground::new(dir, &options);
+        Ok(Self::of(standing::open_to_read(dir, options, ground, reason, report)?))
+    }
+
+    fn of(inner: Inner) -> Self {
+        let inner = Arc::new(inner);
+        let weak = Arc::downgrade(&inner);
+        inner
+            .engine
+            .when_it_fails(Box::new(move || weak.upgrade().is_some_and(|inner| inner.mend_for_reader())));
+        Self { inner }
     }
 
     /// Commits one batch. Durable when it returns: the journal's fsync is the commit point.
@@ -190,16 +221,23 @@ impl Store {
     /// logs what goes wrong.
     ///
     /// # Errors
-    /// What the file system refuses. Nothing committed is lost by that.
+    /// What the file system refuses, but for a lack of room. Nothing committed is lost by that.
     pub fn close(self) -> Result<(), StoreError> {
         let sealed = self.inner.seal();
         drop(self);
         points::reached("store closed");
-        sealed
+        match sealed {
+            // All that was confirmed is in the journal; the next start takes a little longer.
+            Err(error) if error.unwritable() => {
+                tracing::warn!(%error, "the store is not closed cleanly");
+                Ok(())
+            }
+            sealed => sealed,
+        }
     }
 
     pub(crate) fn engine(&self) -> &dyn Engine {
-        self.inner.engine.as_ref()
+        &self.inner.engine
     }
 
     pub(crate) fn reader(&self) -> &Reader {
@@ -210,7 +248,9 @@ impl Store {
         &self.inner.new_blobs
     }
 
-    pub(crate) fn dir(&self) -> &Path {
+    /// Returns the data directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
         &self.inner.dir
     }
 
@@ -248,7 +288,7 @@ impl Inner {
         engine: Arc<dyn Engine>,
         reader: Reader,
         closing: Closing,
-        (lock, headroom): (fs::File, u64),
+        (lock, headroom): (Option<fs::File>, u64),
     ) -> Self {
         let revision = writer.applier.meta().revision;
         if let Health::Damaged(_) = health {
@@ -259,12 +299,13 @@ impl Inner {
             revision: AtomicU64::new(revision),
             health: Mutex::new(health),
             writer: Mutex::new(writer),
-            engine,
+            engine: Switch::new(engine),
             reader,
             new_blobs: NewBlobs::default(),
             closing,
             checking: Mutex::new(()),
             headroom,
+            readers: AtomicBool::new(true),
             _lock: lock,
         }
     }
@@ -326,13 +367,17 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let stopped = matches!(*self.health(), Health::Stopped(_));
-        if stopped {
+        let left = matches!(*self.health(), Health::Stopped(_) | Health::ReadOnly(_));
+        if left {
             return;
         }
         match self.seal() {
             Ok(()) => {
                 let writer = self.writer();
+                if writer.standing_in {
+                    // The database on the disk is behind; the note on it says that it is open, and so the next start finds it.
+                    return;
+                }
                 let meta = writer.applier.meta();
                 self.closing.leave(Left::Clean, meta.revision, meta.digest.to_string());
             }

@@ -20,6 +20,7 @@ mod pieces;
 mod points;
 mod power;
 mod purge;
+mod readers;
 mod ready;
 mod script;
 mod sealed;

@@ -130,7 +130,7 @@ impl Applier {
         let mut changes = Changes::default();
         for (number, part) in (0_u16..).zip(parts) {
             changes.put(keys::part(id, revision, number), [value::plain(), part].concat());
-            if apart && changes.full() {
+            if apart && changes.full(true) {
                 self.engine.apply(std::mem::take(&mut changes))?;
             }
         }

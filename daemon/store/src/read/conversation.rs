@@ -1,7 +1,5 @@
 //! Conversations: by id, in pages, and the bodies of their messages.
 
-use std::collections::BTreeMap;
-
 use satchel_pam::conversation::ConversationHeader;
 
 use super::{
@@ -110,20 +108,15 @@ impl Store {
         Ok(rows.page())
     }
 
-    /// Returns the bodies of some messages of a record, in the order asked for. Unknown ids are left out.
+    /// Returns the bodies of the messages at some places of a record, in the order asked for. The work follows what is asked for,
+    /// however long the conversation is.
     ///
     /// # Errors
     /// [`StoreError::DamagedRecord`] if the journal does not give them.
-    pub fn bodies(
-        &self,
-        record: &ConversationRecord,
-        ids: &[&str],
-    ) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
-        let places: BTreeMap<&str, BodyPlace> =
-            record.heads.iter().map(|head| head.id.as_str()).zip(record.places.iter().copied()).collect();
+    pub fn bodies_at(&self, record: &ConversationRecord, at: &[usize]) -> Result<Vec<Vec<u8>>, StoreError> {
         let mut bodies = Bodies::new(self, record);
-        let known = ids.iter().filter_map(|id| Some((*id, *places.get(id)?)));
-        known.map(|(id, place)| bodies.body(id, place)).collect()
+        let known = at.iter().filter_map(|at| record.heads.get(*at).zip(record.places.get(*at)));
+        known.map(|(head, place)| Ok(bodies.body(&head.id, *place)?.1)).collect()
     }
 
     /// Walks the bodies of all messages in order, unpacking each frame once.

@@ -13,7 +13,7 @@ use crate::{
         MessageWrite,
     },
     codec::{batch, heads::HeadWriter},
-    engine::Engine,
+    engine::{Engine, passes},
     entry::{self, ConversationEntry, Entry},
     error::StoreError,
     journal::frame::Kind,
@@ -43,7 +43,9 @@ impl Inner {
     ) -> Result<Vec<Revision>, StoreError> {
         self.writable()?;
         let mut guard = self.writer();
+        self.settle_again(&mut guard).map_err(|error| self.not_yet(error))?;
         let writer = &mut *guard;
+        writer.applier.set_readers(self.readers.load(Ordering::Relaxed));
         let mut group =
             Group { inner: self, writer, commits: Vec::new(), touched: Touched::new(), begun: false };
         let mut revisions = Vec::with_capacity(batches.len());
@@ -54,10 +56,31 @@ impl Inner {
         let done = added.and_then(|()| group.finish(durability));
         if let Err(error) = done {
             group.undo();
-            self.note_failure(&error, &mut guard);
-            return Err(error);
+            return Err(self.refuse(error, &mut guard));
         }
         Ok(revisions)
+    }
+
+    /// What the one is told whose commit failed, of which nothing is in the journal.
+    fn refuse(&self, error: StoreError, writer: &mut WriteSide) -> StoreError {
+        let lacking = matches!(&error, StoreError::Engine { problem } if passes(problem));
+        let ready = writer.journal.stopped().is_none() && !writer.standing_in;
+        if lacking && ready && self.stand_in(writer).is_ok() {
+            return self.not_yet(error);
+        }
+        self.note_failure(&error, writer);
+        error
+    }
+
+    /// A database that finds no room is a disk that is full, for all who do not look after it.
+    fn not_yet(&self, error: StoreError) -> StoreError {
+        match error {
+            StoreError::Engine { problem } if passes(&problem) => {
+                tracing::warn!(problem, "there is no room for the database yet");
+                StoreError::Full { path: self.dir.clone() }
+            }
+            error => error,
+        }
     }
 
     fn writable(&self) -> Result<(), StoreError> {
@@ -69,6 +92,9 @@ impl Inner {
                 None => Ok(()),
             },
             Health::Stopped(reason) => Err(StoreError::Stopped { reason: reason.clone() }),
+            Health::ReadOnly(reason) => {
+                Err(StoreError::ReadOnly { dir: self.dir.clone(), reason: reason.clone() })
+            }
         }
     }
 
@@ -94,6 +120,12 @@ impl Inner {
 }
 
 impl Store {
+    /// Sets whether somebody may be reading while something is committed, as is assumed of a new store. The engine shuts readers
+    /// out while it takes a batch; without them it takes larger ones, and many small changes are stored in less time.
+    pub fn expect_readers(&self, expected: bool) {
+        self.inner.readers.store(expected, Ordering::Relaxed);
+    }
+
     /// Whether these changes could stand in one batch, as far as sizes, ids and their keys say: what a stranger's document
     /// asks for is looked at before it can fail a commit.
     ///
@@ -120,7 +152,7 @@ impl Group<'_> {
             self.finish(Durability::Now)?;
         }
         for (key, id) in &keys {
-            collides(self.inner.engine.as_ref(), *key, id)?;
+            collides(self.writer.applier.engine().as_ref(), *key, id)?;
         }
         let before = self.commits.iter().rev().find_map(|commit| commit.revision);
         let before = before.unwrap_or(self.writer.applier.meta().revision);
@@ -138,9 +170,7 @@ impl Group<'_> {
     /// after a kill, though nobody was told of it.
     fn begin(&mut self, revision: u64) -> Result<(), StoreError> {
         let (disk, dir) = (self.inner.reader.disk().as_ref(), self.inner.dir.as_path());
-        if disk.free(dir) < self.inner.headroom {
-            return Err(StoreError::Full { path: dir.to_owned() });
-        }
+        self.inner.room(dir)?;
         self.inner.new_blobs.settle(disk, dir)?;
         self.writer.journal.begin(revision)?;
         self.begun = true;
@@ -183,6 +213,26 @@ impl Group<'_> {
             return Ok(());
         }
         self.writer.dirty = true;
+        match self.apply() {
+            // It is in the journal, and so it counts: the one that stands in has it from there.
+            Err(StoreError::Engine { problem }) if passes(&problem) => self.stand_in(problem)?,
+            applied => applied?,
+        }
+        let revision = self.writer.applier.meta().revision;
+        self.inner.revision.store(revision, Ordering::Release);
+        points::reached("revision published");
+        Ok(())
+    }
+
+    /// Without a stand-in nothing is written any more: the journal is ahead of what is known here.
+    fn stand_in(&mut self, problem: String) -> Result<(), StoreError> {
+        self.inner.stand_in(self.writer).map_err(|error| {
+            self.writer.journal.stop(format!("the database failed, and cannot be built in memory: {error}"));
+            StoreError::Engine { problem }
+        })
+    }
+
+    fn apply(&mut self) -> Result<(), StoreError> {
         let applier = &mut self.writer.applier;
         for commit in self.commits.drain(..) {
             applier.commit(commit, false)?;
@@ -190,8 +240,6 @@ impl Group<'_> {
         points::reached("database prepared");
         applier.flush()?;
         points::reached("database written");
-        self.inner.revision.store(applier.meta().revision, Ordering::Release);
-        points::reached("revision published");
         Ok(())
     }
 
@@ -209,7 +257,7 @@ impl Group<'_> {
             Change::WithdrawConversation(conversation) => self.conversation(*conversation, true, revision)?,
             Change::Relation(relation) => Entry::Relation(small((&relation).try_into()?)?),
             Change::WithdrawRelation(id) => {
-                Entry::Withdraw(read::relation_entry(self.inner.engine.as_ref(), id)?)
+                Entry::Withdraw(read::relation_entry(self.writer.applier.engine().as_ref(), id)?)
             }
             Change::Embedding(embedding) => Entry::Embedding((&embedding).try_into()?),
             Change::WithdrawEmbedding { memory, model } => {
@@ -260,7 +308,7 @@ impl Group<'_> {
         if !messages.iter().any(|message| matches!(message, MessageWrite::Keep { .. })) {
             return Ok(HashMap::new());
         }
-        let stored = conversation::heads(self.inner.engine.as_ref(), keys::id16(id))?;
+        let stored = conversation::heads(self.writer.applier.engine().as_ref(), keys::id16(id))?;
         Ok(stored.into_iter().flatten().map(|(head, place)| (head.id, place)).collect())
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    ops::Bound,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -10,6 +9,7 @@ use crate::engine::{
     Changes, Engine, EngineError, Pair,
     house::{FileMark, House},
     leaves::Leaves,
+    memory::pairs,
 };
 
 /// Clones share their content, as two processes would share a folder.
@@ -22,6 +22,8 @@ struct State {
     /// States after each batch since the last `settle`, so that a kill can go back to one.
     applied: Vec<BTreeMap<Vec<u8>, Vec<u8>>>,
     fail_after: Option<usize>,
+    /// What it says then.
+    says: Option<&'static str>,
     panics: bool,
 }
 
@@ -59,6 +61,12 @@ impl MapEngine {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).fail_after = Some(batches);
     }
 
+    /// Lets `batches` more batches through, then finds the disk full.
+    pub(super) fn fill_after(&self, batches: usize) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (state.fail_after, state.says) = (Some(batches), Some("IO error: StorageFull"));
+    }
+
     /// From now on each batch panics.
     pub(super) fn panics(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).panics = true;
@@ -86,24 +94,15 @@ impl Engine for MapEngine {
     }
 
     fn scan(&self, from: &[u8], until: &[u8], limit: usize, reverse: bool) -> Result<Vec<Pair>, EngineError> {
-        if from >= until {
-            return Ok(Vec::new());
-        }
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let range = state.now.range::<[u8], _>((Bound::Included(from), Bound::Excluded(until)));
-        let pair = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
-        Ok(if reverse {
-            range.rev().take(limit).map(pair).collect()
-        } else {
-            range.take(limit).map(pair).collect()
-        })
+        Ok(pairs(&state.now, (from, until), limit, reverse))
     }
 
     fn apply(&self, batch: Changes) -> Result<(), EngineError> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         assert!(!state.panics, "planted");
         match &mut state.fail_after {
-            Some(0) => return Err(EngineError("planted".to_owned())),
+            Some(0) => return Err(EngineError(state.says.unwrap_or("planted").to_owned())),
             Some(left) => *left -= 1,
             None => {}
         }

@@ -2,7 +2,11 @@
 
 use std::{fs, io::Write as _, path::Path, process::Command};
 
-use super::world::{Dice, Model, show_all};
+use super::{
+    disk::CrashDisk,
+    map::MapHouse,
+    world::{self, Dice, Model, show_all},
+};
 use crate::{Health, OpenOptions, Store, StoreError, open::Ground};
 
 /// A file system in memory; it is unmounted when this goes.
@@ -118,4 +122,152 @@ fn a_disk_that_fills_up_under_the_database_loses_nothing() {
     assert!(whole, "{error}");
     store.commit(Model::default().batch(&mut Dice(3))).unwrap();
     assert!(store.check(true, &mut |_| {}).unwrap().clean());
+}
+
+fn mount(small: &Small, option: &str) {
+    let done = Command::new("mount").args(["-o", option]).arg(small.0.path()).status().unwrap();
+    assert!(done.success(), "{option}");
+}
+
+/// Takes all that is left of a disk.
+fn take_the_rest(ballast: &Path) {
+    let mut file = fs::File::create(ballast).unwrap();
+    while file.write_all(&[1; 8 << 10]).is_ok() {}
+    while file.write_all(&[1]).is_ok() {}
+}
+
+#[test]
+fn what_somebody_else_fills_under_the_database_is_read_and_goes_on_by_itself() {
+    let Some(small) = Small::mount(300) else {
+        skipped("not run: no tmpfs can be mounted here; a_database_that_finds_no_room… stands in");
+        return;
+    };
+    let (dir, ballast) = (small.0.path().join("store"), small.0.path().join("ballast"));
+    let store = open(&dir, Ground::new(&dir, &OpenOptions::default()).headroom);
+    let (mut dice, mut model) = (Dice(57), Model::default());
+    // What the database has not written yet it cannot write then: sled fails for good from there on. It may have been quicker.
+    let failed = (0..8).any(|_| {
+        for _ in 0..3 {
+            store.commit(model.large_batch(&mut dice)).unwrap();
+        }
+        take_the_rest(&ballast);
+        let failed = store.engine().flush().is_err();
+        if !failed {
+            fs::remove_file(&ballast).unwrap();
+        }
+        failed
+    });
+    assert!(failed, "the database was always quicker");
+    let refused = store.commit(model.clone().batch(&mut dice));
+    assert!(matches!(refused, Err(StoreError::Full { .. })), "{refused:?}");
+    assert_eq!((store.health(), show_all(&store).unwrap()), (Health::Good, model.clone()));
+    fs::remove_file(&ballast).unwrap();
+    for _ in 0..3 {
+        store.commit(model.batch(&mut dice)).unwrap();
+        assert_eq!((store.health(), show_all(&store).unwrap()), (Health::Good, model.clone()));
+    }
+    assert!(store.check(true, &mut |_| {}).unwrap().clean());
+    store.close().unwrap();
+    let store = open(&dir, 0);
+    assert_eq!((store.health(), show_all(&store).unwrap()), (Health::Good, model.clone()));
+    store.commit(model.batch(&mut dice)).unwrap();
+    take_the_rest(&ballast);
+    store.close().unwrap();
+    fs::remove_file(&ballast).unwrap();
+    assert_eq!(
+        show_all(&open(&dir, 0)).unwrap(),
+        model,
+        "nothing confirmed is lost by a stop on a full disk"
+    );
+}
+
+/// At each batch that the database is handed: what it finds no room for is confirmed or not there.
+#[test]
+fn a_database_that_finds_no_room_is_stood_in_for_and_no_commit_is_half_answered() {
+    stood_in_for();
+    world::sealed(stood_in_for);
+}
+
+fn stood_in_for() {
+    for batches in 0..4 {
+        let folder = tempfile::tempdir().unwrap();
+        let (disk, house) = (CrashDisk::default(), MapHouse::default());
+        let (store, _) = world::open(folder.path(), &disk, &house, "boot").unwrap();
+        let (mut dice, mut model) = (Dice(61 + batches as u64), Model::default());
+        for _ in 0..3 {
+            store.commit(model.batch(&mut dice)).unwrap();
+        }
+        house.0.fill_after(batches);
+        for _ in 0..5 {
+            let mut attempted = model.clone();
+            match store.commit(attempted.batch(&mut dice)) {
+                Ok(_) => model = attempted,
+                Err(error) => assert!(matches!(error, StoreError::Full { .. }), "{error}"),
+            }
+            assert_eq!((store.health(), show_all(&store).unwrap()), (Health::Good, model.clone()));
+        }
+        assert!(store.check(true, &mut |_| {}).unwrap().clean());
+        drop(store);
+        let (store, _) = world::open(folder.path(), &disk, &MapHouse::default(), "next boot").unwrap();
+        assert_eq!(show_all(&store).unwrap(), model, "after {batches} batches");
+    }
+}
+
+#[test]
+fn a_full_or_read_only_disk_is_read_without_a_byte_being_written() {
+    let Some(small) = Small::mount(90) else {
+        skipped("not run: no tmpfs can be mounted here");
+        return;
+    };
+    let (dir, ballast) = (small.0.path().join("store"), small.0.path().join("ballast"));
+    let (mut dice, mut model) = (Dice(71), Model::default());
+    let store = open(&dir, 0);
+    for _ in 0..3 {
+        store.commit(model.batch(&mut dice)).unwrap();
+    }
+    let (digest, revision) = (store.state_digest(), store.revision());
+    store.close().unwrap();
+    take_the_rest(&ballast);
+    let plain = || OpenOptions { boot_id: Some("boot".to_owned()), ..OpenOptions::default() };
+    let error = Store::open(&dir, plain(), &mut |_| {}).unwrap_err();
+    assert!(error.unwritable(), "{error}");
+    let files = || {
+        let mut all = vec![dir.clone()];
+        let mut seen = Vec::new();
+        while let Some(path) = all.pop() {
+            let found = fs::metadata(&path).unwrap();
+            seen.push((path.clone(), found.len(), found.modified().unwrap()));
+            if found.is_dir() {
+                all.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+            }
+        }
+        seen.sort();
+        seen
+    };
+    let look = |why: &str| {
+        let before = files();
+        let read = || Store::open_to_read(&dir, plain(), why.to_owned(), &mut |_| {}).unwrap();
+        // Who reads holds up nobody who reads.
+        let (store, other) = (read(), read());
+        assert_eq!((store.state_digest(), store.revision()), (digest, revision));
+        assert_eq!((show_all(&store).unwrap(), show_all(&other).unwrap()), (model.clone(), model.clone()));
+        assert_eq!(store.health(), Health::ReadOnly(why.to_owned()));
+        let refused = store.commit(model.clone().batch(&mut Dice(5)));
+        assert!(matches!(&refused, Err(StoreError::ReadOnly { reason, .. }) if reason == why), "{refused:?}");
+        assert!(store.check(true, &mut |_| {}).unwrap().clean());
+        other.close().unwrap();
+        store.close().unwrap();
+        assert_eq!(files(), before, "nothing was written");
+    };
+    look("full");
+    fs::remove_file(&ballast).unwrap();
+    mount(&small, "remount,ro");
+    assert!(Store::open(&dir, plain(), &mut |_| {}).unwrap_err().unwritable());
+    look("read-only");
+    mount(&small, "remount,rw");
+    let store = open(&dir, 0);
+    assert_eq!(show_all(&store).unwrap(), model);
+    store.commit(model.batch(&mut dice)).unwrap();
+    let writing = Store::open_to_read(&dir, plain(), String::new(), &mut |_| {});
+    assert!(matches!(writing, Err(StoreError::Locked { .. })), "{writing:?}");
 }

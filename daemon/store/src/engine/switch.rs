@@ -1,0 +1,72 @@
+//! The engine that readers see, which another can take the place of while they read.
+
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use super::{Changes, Engine, EngineError, Pair};
+use crate::keys::Id16;
+
+/// Puts another engine in the place of one that failed; false if it cannot now.
+type Mend = Box<dyn Fn() -> bool + Send + Sync>;
+
+/// An engine, and what is done when it fails.
+pub(crate) struct Switch {
+    current: RwLock<Arc<dyn Engine>>,
+    mend: OnceLock<Mend>,
+}
+
+impl Switch {
+    pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
+        Self { current: RwLock::new(engine), mend: OnceLock::new() }
+    }
+
+    /// Asks `mend` when the engine fails for want of something; whoever gives it must not wait for who reads.
+    pub(crate) fn when_it_fails(&self, mend: Mend) {
+        // The first one stays: a store is made once.
+        drop(self.mend.set(mend));
+    }
+
+    /// From now on everybody reads this one. It holds what the other held.
+    pub(crate) fn put(&self, engine: Arc<dyn Engine>) {
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = engine;
+    }
+
+    fn current(&self) -> Arc<dyn Engine> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn ask<T>(&self, ask: impl Fn(&dyn Engine) -> Result<T, EngineError>) -> Result<T, EngineError> {
+        match ask(self.current().as_ref()) {
+            Err(error) if error.passes() && self.mend.get().is_some_and(|mend| mend()) => {
+                tracing::warn!(%error, "the database failed; what is read comes from the journal now");
+                ask(self.current().as_ref())
+            }
+            answer => answer,
+        }
+    }
+}
+
+impl Engine for Switch {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
+        self.ask(|engine| engine.get(key))
+    }
+
+    fn scan(&self, from: &[u8], until: &[u8], limit: usize, reverse: bool) -> Result<Vec<Pair>, EngineError> {
+        self.ask(|engine| engine.scan(from, until, limit, reverse))
+    }
+
+    fn apply(&self, batch: Changes) -> Result<(), EngineError> {
+        self.current().apply(batch)
+    }
+
+    fn flush(&self) -> Result<(), EngineError> {
+        self.current().flush()
+    }
+
+    fn size(&self) -> u64 {
+        self.current().size()
+    }
+
+    fn blind(&self, name: &str) -> Id16 {
+        self.current().blind(name)
+    }
+}

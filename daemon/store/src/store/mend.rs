@@ -1,0 +1,83 @@
+//! What is done when the database fails because the disk takes nothing: a stand-in in memory, until there is room for another.
+//!
+//! **Invariant:** what the journal has confirmed is shown, whatever becomes of the database, and a commit that answers an error is not
+//! in the journal (`tests::small_disk`).
+
+use std::{
+    path::Path,
+    sync::{TryLockError, atomic::Ordering},
+};
+
+use super::{Inner, WriteSide};
+use crate::{
+    apply::Applier,
+    error::StoreError,
+    journal::segments::Segments,
+    open::{self, standing::in_memory},
+};
+
+impl Inner {
+    /// Puts an engine in memory in the place of one that failed. Whoever calls it is the writer, and has no group under way.
+    pub(super) fn stand_in(&self, writer: &mut WriteSide) -> Result<(), StoreError> {
+        tracing::warn!(
+            "the database finds no room on its disk; a copy in memory stands in until there is some"
+        );
+        let (applier, outcome) = in_memory(&self.segments()?, self.confirmed(), &mut |_| {})?;
+        self.found_damage(&outcome.damage);
+        writer.standing_in = true;
+        self.take_over(writer, applier);
+        Ok(())
+    }
+
+    /// The same for who reads, unless somebody writes: the writer finds out for itself.
+    pub(super) fn mend_for_reader(&self) -> bool {
+        let mut writer = match self.writer.try_lock() {
+            Ok(writer) => writer,
+            Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => return false,
+        };
+        if writer.standing_in {
+            return true;
+        }
+        let mended = self.stand_in(&mut writer);
+        mended.inspect_err(|error| tracing::error!(%error, "the database cannot be built in memory")).is_ok()
+    }
+
+    /// Builds a database on the disk again, if one in memory stands in and there is room.
+    pub(super) fn settle_again(&self, writer: &mut WriteSide) -> Result<(), StoreError> {
+        if !writer.standing_in {
+            return Ok(());
+        }
+        self.room(&self.dir)?;
+        let applier = open::settle_again(&self.closing, &self.segments()?, self.confirmed())?;
+        tracing::info!("there is room again: the database is on the disk");
+        writer.standing_in = false;
+        self.take_over(writer, applier);
+        Ok(())
+    }
+
+    /// Fails unless there is room for a commit.
+    pub(super) fn room(&self, dir: &Path) -> Result<(), StoreError> {
+        if self.reader.disk().free(dir) < self.headroom {
+            return Err(StoreError::Full { path: dir.to_owned() });
+        }
+        Ok(())
+    }
+
+    fn take_over(&self, writer: &mut WriteSide, mut applier: Applier) {
+        // A check that is under way has counted records, which are the same in both.
+        *applier.tally() = writer.applier.tally().take();
+        self.engine.put(applier.engine());
+        self.revision.store(applier.meta().revision, Ordering::Release);
+        writer.applier = applier;
+    }
+
+    fn segments(&self) -> Result<Segments, StoreError> {
+        let home = self.reader.home();
+        let found = Segments::list(self.reader.disk(), home.folder.clone(), home.seal.clone())?;
+        found.ok_or_else(|| StoreError::DamagedJournal { first: open::lost(&home.folder) })
+    }
+
+    fn confirmed(&self) -> u64 {
+        self.revision.load(Ordering::Acquire)
+    }
+}
