@@ -6,6 +6,7 @@
 
 pub mod create;
 mod manifest;
+mod partial;
 pub mod restore;
 #[cfg(test)]
 mod tests;

@@ -51,6 +51,7 @@ use std::{
 };
 
 use jiff::{Timestamp, tz::TimeZone};
+use satchel_host::CodeCache;
 
 use self::{
     args::{Cli, ColorWhen, Command, Conversations, Global, Keys, Memories},
@@ -62,8 +63,9 @@ use self::{
     time::Calendar,
 };
 use crate::{
-    clock::{Clock, SystemClock},
+    clock::{self, Clock, SystemClock},
     config::Config,
+    data_dir,
     log::{Log, LogTarget, Verbosity},
     vault::{Secret, Unlock},
 };
@@ -77,6 +79,10 @@ pub struct Environment {
     pub data_home: Option<PathBuf>,
     /// `XDG_CONFIG_HOME`.
     pub config_home: Option<PathBuf>,
+    /// `XDG_CACHE_HOME`.
+    pub cache_home: Option<PathBuf>,
+    /// `XDG_STATE_HOME`.
+    pub state_home: Option<PathBuf>,
     /// The folder for sockets of data directories with long paths, as [`crate::serve::runtime_folder`] chooses it.
     pub runtime_dir: PathBuf,
     /// `NO_COLOR` is set to something, or `TERM` says that the terminal knows no colours.
@@ -140,7 +146,10 @@ pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
     // These need neither a place nor a clock.
     match &cli.command {
         Command::Completions { shell } => return shell::completions(*shell, &mut out).map(|()| Exit::Done),
-        Command::Man { output } => return shell::man(output.as_deref(), &mut out).map(|()| Exit::Done),
+        Command::Man { output } => {
+            outside(output.as_deref(), &cli.global, environment)?;
+            return shell::man(output.as_deref(), &mut out).map(|()| Exit::Done);
+        }
         Command::Config(command) => return config::run(*command, &cli.global, environment, &mut out),
         Command::Service(command) => return service::run(command, &cli.global, environment, &mut out),
         _ => {}
@@ -153,7 +162,8 @@ pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| CliError::Step { what: "cannot start".to_owned(), source: error.into() })?;
-    let now = Timestamp::from_microsecond(SystemClock.now_micros()).unwrap_or_default();
+    let now = clock::check(SystemClock.now_micros()).map_err(CliError::Clock)?;
+    let now = Timestamp::from_microsecond(now).unwrap_or_default();
     let calendar = Calendar { now, zone: TimeZone::system() };
     let passphrase = environment.passphrase.clone();
     let request_id = uuid::Uuid::new_v4().to_string();
@@ -169,6 +179,12 @@ pub fn run(cli: &Cli, environment: &Environment) -> Result<Exit, CliError> {
         runtime.shutdown_timeout(LEFT_BEHIND);
     }
     exit
+}
+
+/// Refuses an output in the data directory, if there is one.
+fn outside(output: Option<&Path>, global: &Global, environment: &Environment) -> Result<(), CliError> {
+    let (Some(output), Ok(config)) = (output, defaults(global, environment)) else { return Ok(()) };
+    data_dir::refuse_inside(&config.data_dir, output).map_err(CliError::DataDir)
 }
 
 /// Starts the log. Where it goes is for daemons to say: what a command logs is for whoever typed it.
@@ -217,9 +233,11 @@ fn begins(command: &Command) -> bool {
     )
 }
 
-/// Refuses a command that would find nothing: a data directory that is mistyped must not look like an empty one.
-fn there(place: &Place, command: &Command) -> Result<(), CliError> {
+/// Refuses a folder that is another's or something else, and a command that would find nothing: a data directory that is mistyped
+/// must not look like an empty one.
+fn fit(place: &Place, command: &Command) -> Result<(), CliError> {
     let Place::Local(config) = place else { return Ok(()) };
+    data_dir::look(&config.data_dir, config.allow_other_owner).map_err(CliError::DataDir)?;
     // What is left of a damaged one is one too, and one that a service manager waits at.
     let left = ["db", "blobs"].iter().any(|name| config.data_dir.join(name).is_dir());
     let served = !matches!(crate::serve::socket_path(&config.data_dir), Ok(None));
@@ -234,7 +252,7 @@ async fn perform(context: &mut Context, command: &Command) -> Result<Exit, CliEr
     if let Command::Verify(args) = command {
         return verify::run(args, own_keys(&context.place), context);
     }
-    there(&context.place, command)?;
+    fit(&context.place, command)?;
     match command {
         Command::Doctor(args) => return doctor::run(context, *args).await,
         Command::Restore(args) => return backup::restore(context, args).await,
@@ -367,6 +385,8 @@ fn defaults(global: &Global, environment: &Environment) -> Result<Config, CliErr
     };
     let mut config = Config::new(absolute(&data_dir)?, environment.runtime_dir.clone());
     config.home.clone_from(&environment.home);
+    config.allow_other_owner = global.allow_other_owner;
+    config.code_cache = code_cache(environment);
     config.unlock.passphrase.clone_from(&environment.data_passphrase);
     let file = global.data_passphrase_file.as_deref().map(absolute).transpose()?;
     // A file that was named goes before the environment.
@@ -376,6 +396,14 @@ fn defaults(global: &Global, environment: &Environment) -> Result<Config, CliErr
     }
     config.unlock.terminal = Unlock::somebody() && !global.json;
     Ok(config)
+}
+
+/// Where compiled importers are kept for all data directories of the person, and apart from them the key that seals them.
+fn code_cache(environment: &Environment) -> Option<CodeCache> {
+    let home = environment.home.as_deref().filter(|home| home.is_absolute());
+    let cache = folder(environment.cache_home.as_deref(), home, ".cache")?;
+    let state = folder(environment.state_home.as_deref(), home, ".local/state")?;
+    Some(CodeCache { folder: cache.join("importers"), key_file: state.join("code-cache.key") })
 }
 
 /// The file that is read if it is there; one that was named must be.

@@ -1,6 +1,9 @@
 //! The one place that asks what time it is.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The last microsecond of the year 9999, after which no format that we write has times.
+const LAST: i64 = 253_402_300_799_999_999;
 
 /// A clock; tests set their own.
 pub trait Clock: Send + Sync {
@@ -13,7 +16,42 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now_micros(&self) -> i64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+        let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+        match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(since) => micros(since),
+            Err(before) => -micros(before.duration()),
+        }
+    }
+}
+
+/// A clock shows a time that cannot be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the clock of this machine is {}; set it, nothing was changed", if *before { "before the year 1970" } else { "after the year 9999" })]
+pub struct ClockError {
+    before: bool,
+}
+
+/// Refuses a time that neither PAM nor our own formats can say.
+///
+/// # Errors
+/// A time before 1970 or after 9999.
+pub fn check(now_micros: i64) -> Result<i64, ClockError> {
+    match now_micros {
+        0..=LAST => Ok(now_micros),
+        _ => Err(ClockError { before: now_micros < 0 }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_times_that_can_be_written_are_taken() {
+        assert_eq!(check(0), Ok(0));
+        assert_eq!(check(LAST), Ok(LAST));
+        assert!(check(-1).is_err_and(|error| error.to_string().contains("before the year 1970")));
+        assert!(check(LAST + 1).is_err_and(|error| error.to_string().contains("after the year 9999")));
+        assert!(check(SystemClock.now_micros()).is_ok());
     }
 }

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use satchel_host::CodeCache;
 use serde::{Deserialize, Serialize};
 
 pub use confidence::Fading;
@@ -19,8 +20,10 @@ use typed::{
 };
 
 use crate::{
+    data_dir::{self, DataDirError},
     envelope::{EnvelopeError, Lock},
     intake::Limits,
+    plain_file,
     plugins::Plugins,
     schedule::{NoSchedule, Regular, Renewal},
     vault::Unlock,
@@ -67,6 +70,10 @@ pub struct Config {
     pub fading: Fading,
     /// What opens the data directory if it is encrypted.
     pub unlock: Unlock,
+    /// Where compiled importers are kept; none: they are compiled at each start.
+    pub code_cache: Option<CodeCache>,
+    /// Whether a data directory of another user is opened.
+    pub allow_other_owner: bool,
 }
 
 /// Where a daemon logs, and how much.
@@ -117,6 +124,9 @@ pub enum ConfigError {
     /// A path that would mean another file in every folder.
     #[error("{key} in the configuration must be an absolute path, not {found:?}")]
     Relative { key: &'static str, found: PathBuf },
+    /// An output among the data.
+    #[error("{key} in the configuration cannot be used: {problem}")]
+    Inside { key: &'static str, problem: DataDirError },
     /// A value makes no sense.
     #[error("{key} in the configuration must be 1 to {most}, not {found}")]
     Value { key: &'static str, most: u64, found: u64 },
@@ -170,6 +180,8 @@ impl Config {
             type_registry: None,
             fading: Fading::default(),
             unlock: Unlock::default(),
+            code_cache: None,
+            allow_other_owner: false,
         }
     }
 
@@ -192,6 +204,8 @@ impl Config {
             type_registry,
             fading,
             unlock,
+            code_cache: _,
+            allow_other_owner: _,
         } = self;
         let LogConfig { level, file, max_bytes, keep } = log;
         let named = |all: &[(bool, &'static str)]| {
@@ -250,7 +264,11 @@ impl Config {
     /// # Errors
     /// When the file cannot be read or used.
     pub fn with_file(self, path: &Path, named: bool) -> Result<Self, ConfigError> {
-        match std::fs::read_to_string(path) {
+        let read = plain_file::open_given(path).and_then(|file| {
+            let mut text = String::new();
+            std::io::Read::read_to_string(&mut &file, &mut text).map(|_| text)
+        });
+        match read {
             Ok(text) => self.with_text(&text, path),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && !named => Ok(self),
             Err(source) => Err(ConfigError::Read { path: path.to_owned(), source }),
@@ -278,6 +296,9 @@ impl Config {
         }
         let file = typed.log.file.map(|file| self.at_home(file));
         self.log = log(LogSection { file, ..typed.log }, self.log)?;
+        if let Some(file) = &self.log.file {
+            self.outside("[log] file", file)?;
+        }
         self.watching.folders =
             typed.watch.into_iter().map(|section| self.watched(section)).collect::<Result<_, _>>()?;
         self.export(typed.export)?;
@@ -342,9 +363,16 @@ impl Config {
         };
         let folder = folder.map(|folder| self.at_home(folder));
         let folder = folder.filter(|folder| folder.is_absolute()).ok_or(ConfigError::Folder)?;
+        self.outside("[export] folder", &folder)?;
         let keep = keep.unwrap_or(KEEP);
         self.regular = Some(Regular { schedule: schedule.parse()?, folder, keep, recipients });
         Ok(())
+    }
+
+    /// Refuses an output that would lie among the data.
+    fn outside(&self, key: &'static str, path: &Path) -> Result<(), ConfigError> {
+        let inside = data_dir::refuse_inside(&self.data_dir, path);
+        inside.map_err(|problem| ConfigError::Inside { key, problem })
     }
 
     /// The path that is meant, where `~` stands for the person's home.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use hyper_util::rt::TokioIo;
-use tokio::net::UnixStream;
+use tokio::{net::UnixStream, sync::mpsc};
 use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
 
@@ -33,6 +33,39 @@ pub enum ConnectError {
     /// Somebody listens, but no connection comes about.
     #[error("cannot connect to {path:?}")]
     Failed { path: PathBuf, source: Box<dyn Error + Send + Sync> },
+}
+
+/// The way to a daemon inside this process that has no socket, as its disk takes none.
+#[derive(Clone, Debug)]
+pub struct Inside(mpsc::Sender<UnixStream>);
+
+impl Inside {
+    /// The way, and where its connections arrive.
+    pub(crate) fn new() -> (Self, mpsc::Receiver<UnixStream>) {
+        let (sender, receiver) = mpsc::channel(1);
+        (Self(sender), receiver)
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// When the daemon has ended.
+    pub async fn connect(self) -> Result<Channel, ConnectError> {
+        let connector = service_fn(move |_: Uri| {
+            let arrivals = self.0.clone();
+            async move {
+                let (here, there) = UnixStream::pair()?;
+                let gone = |_| io::Error::from(io::ErrorKind::ConnectionRefused);
+                arrivals.send(there).await.map_err(gone)?;
+                Ok::<_, io::Error>(TokioIo::new(here))
+            }
+        });
+        let failed = |source: tonic::transport::Error| ConnectError::Failed {
+            path: PathBuf::from("this process"),
+            source: source.into(),
+        };
+        Endpoint::from_static("http://satchel.local").connect_with_connector(connector).await.map_err(failed)
+    }
 }
 
 /// Connects to the daemon of `data_dir`.

@@ -4,6 +4,7 @@ mod base;
 mod bundle;
 mod delta;
 mod id;
+mod identifiers;
 mod job;
 mod keys;
 mod leave;
@@ -30,6 +31,7 @@ use uuid::Uuid;
 use self::{
     base::{Choice, choose},
     delta::Delta,
+    keys::Signer,
 };
 pub use self::{
     keys::{SigningKeyInfo, SigningKeys},
@@ -37,7 +39,8 @@ pub use self::{
 };
 pub use crate::exported::{ExportRecord, FULL, Format, INCREMENTAL};
 use crate::{
-    clock::Clock,
+    clock::{self, Clock, ClockError},
+    data_dir::{self, DataDirError},
     envelope::{EnvelopeError, Lock},
     exported::{self, ExportedError},
     lineage::{Digests, LineageError},
@@ -99,6 +102,12 @@ pub enum ExportError {
     /// The ledger.
     #[error(transparent)]
     Ledger(#[from] ExportedError),
+    /// Among the data.
+    #[error(transparent)]
+    Place(#[from] DataDirError),
+    /// The clock of the machine.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
     /// Something is there.
     #[error("{path:?} exists already; name a file or folder that does not, or an empty folder")]
     Occupied { path: PathBuf },
@@ -111,6 +120,11 @@ pub enum ExportError {
     /// The key file.
     #[error("the signing key {path:?} cannot be used: {problem}")]
     Key { path: PathBuf, problem: String },
+    /// There is no need for another.
+    #[error(
+        "the signing key can be used, so a new identity is not begun; `satchel keys rotate` lets another key follow it"
+    )]
+    KeyWorks,
     /// The bundle of the ledger is no longer where it was written.
     #[error("the export is no longer at {path:?}")]
     Gone { path: PathBuf, source: io::Error },
@@ -175,6 +189,16 @@ impl ExportError {
 #[must_use]
 pub fn signers_of(data_dir: &Path) -> Vec<String> {
     keys::known(&data_dir.join("keys"))
+}
+
+/// Whether a key signs for `store`, whose folder is `data_dir`; its file is held against what the store knows of it.
+///
+/// # Errors
+/// A file that is damaged or gone, or holds another key.
+pub fn check_signer(store: &Store, data_dir: &Path) -> Result<bool, ExportError> {
+    let keys = data_dir.join("keys");
+    let known = exported::signer(store)?;
+    Ok(keys::expect(&keys, keys::load(&keys)?, known.as_deref())?.is_some())
 }
 
 /// All exports of a store. Clones share one.
@@ -243,10 +267,11 @@ impl Exports {
         scheduled: bool,
         tell: &dyn Fn(Progress),
     ) -> Result<ExportRecord, ExportError> {
-        let now = self.0.clock.now_micros();
+        let now = clock::check(self.0.clock.now_micros())?;
+        data_dir::refuse_inside(self.0.store.dir(), &request.output)?;
         let signer = {
             let _one = self.0.rotating.lock().unwrap_or_else(PoisonError::into_inner);
-            keys::load_or_create(&self.0.keys, now, || exported::owner(&self.0.store))?
+            self.signer(now)?
         };
         let id = Uuid::new_v4().to_string();
         let store = &self.0.store;
@@ -274,16 +299,24 @@ impl Exports {
             scheduled,
             told,
             private,
+            identifiers: OnceCell::new(),
             digests: Digests::default(),
             type_registry,
         };
-        let record = match request.format {
+        let mut record = match request.format {
             Format::Pam => bundle::write(&job)?,
             Format::Memu if request.selection.said().is_some() => return Err(ExportError::WholeOnly),
             Format::Memu => view::write(&job)?,
             Format::Markdown => markdown::write(&job)?,
         };
-        exported::put(&self.0.store, &record)?;
+        match exported::put(&self.0.store, &record) {
+            Ok(()) => {}
+            // The disk of the export is another one, and all of it is there.
+            Err(ExportedError::Store(error)) if error.unwritable() => record.warnings.push(format!(
+                "this export is whole, but is not listed here, and nothing can be built on it: {error}"
+            )),
+            Err(error) => return Err(error.into()),
+        }
         points::reached("export recorded");
         Ok(record)
     }
@@ -345,7 +378,8 @@ impl Exports {
     /// # Errors
     /// When the key file cannot be used.
     pub fn signing_keys(&self) -> Result<Option<SigningKeys>, ExportError> {
-        let signer = keys::load(&self.0.keys)?;
+        let known = exported::signer(&self.0.store)?;
+        let signer = keys::expect(&self.0.keys, keys::load(&self.0.keys)?, known.as_deref())?;
         Ok(signer.map(|signer| signer.shown(self.0.settings.did.as_deref())))
     }
 
@@ -357,9 +391,49 @@ impl Exports {
         // A thread that broke off while it held this left the file whole, old or new.
         let _one = self.0.rotating.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.0.clock.now_micros();
-        let old = keys::load_or_create(&self.0.keys, now, || exported::owner(&self.0.store))?;
+        let old = self.signer(now)?;
         let new = keys::rotate(&self.0.keys, &old, now)?;
+        self.note_signer(&new, now)?;
         Ok(new.shown(self.0.settings.did.as_deref()))
+    }
+
+    /// Begins a new identity where the key that signed is damaged or gone: nothing ties it to the one before. What is left of that
+    /// one's file is set aside. Durable when this returns.
+    ///
+    /// # Errors
+    /// When the key that signs can be used, and what the file system refuses.
+    pub fn begin_identity(&self) -> Result<SigningKeys, ExportError> {
+        let _one = self.0.rotating.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.0.clock.now_micros();
+        let known = exported::signer(&self.0.store)?;
+        if keys::load(&self.0.keys)
+            .and_then(|found| keys::expect(&self.0.keys, found, known.as_deref()))
+            .is_ok()
+        {
+            return Err(ExportError::KeyWorks);
+        }
+        keys::set_aside(&self.0.keys)?;
+        let new = keys::load_or_create(&self.0.keys, now, None, || exported::owner(&self.0.store))?;
+        self.note_signer(&new, now)?;
+        Ok(new.shown(self.0.settings.did.as_deref()))
+    }
+
+    /// The key that signs; made if there never was one. Whoever calls it holds `rotating`.
+    fn signer(&self, now: i64) -> Result<Signer, ExportError> {
+        let known = exported::signer(&self.0.store)?;
+        let signer =
+            keys::load_or_create(&self.0.keys, now, known.as_deref(), || exported::owner(&self.0.store))?;
+        self.note_signer(&signer, now)?;
+        Ok(signer)
+    }
+
+    /// Lets the store know which key signs for it, so that another in its place is not taken for it.
+    fn note_signer(&self, signer: &Signer, now: i64) -> Result<(), ExportError> {
+        let public = signer.current();
+        if exported::signer(&self.0.store)?.as_deref() != Some(public.as_str()) {
+            exported::put_signer(&self.0.store, &public, now)?;
+        }
+        Ok(())
     }
 }
 

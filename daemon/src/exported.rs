@@ -15,6 +15,9 @@ const LEDGER_PAGE: usize = 100;
 /// The setting that names the owner of a store that has applied an export and made none.
 const OWNER: &str = "owner";
 
+/// The setting that names the public key which signs.
+const SIGNER: &str = "signing key";
+
 /// The settings that keep what documents say of an owner; the owner's id follows.
 const ABOUT: &str = "documents of ";
 
@@ -227,6 +230,33 @@ pub fn owner(store: &Store) -> Result<Option<String>, ExportedError> {
 /// When the ledger cannot be written.
 pub fn put_owner(store: &Store, owner: &str, now: i64) -> Result<(), ExportedError> {
     write(store, Ledger::Setting, OWNER, now, owner.as_bytes().to_vec())
+}
+
+/// The key that signs for this store, multibase: the one that was noted, else that of the newest export that was signed here. None:
+/// nothing was ever signed.
+///
+/// # Errors
+/// When the ledger cannot be read.
+pub fn signer(store: &Store) -> Result<Option<String>, ExportedError> {
+    if let Some(entry) = store.ledger_get(Ledger::Setting, SIGNER)? {
+        let text = String::from_utf8(entry.value);
+        return text.map(Some).map_err(|_| ExportedError::Unencodable { what: "the signing key's name" });
+    }
+    // A store that an older program signed for.
+    let mut found = None;
+    each(store, |record| {
+        found = (!record.applied && !record.signer.is_empty()).then_some(record.signer);
+        found.is_none()
+    })?;
+    Ok(found)
+}
+
+/// Remembers the key that signs from now on.
+///
+/// # Errors
+/// When the ledger cannot be written.
+pub fn put_signer(store: &Store, public: &str, now: i64) -> Result<(), ExportedError> {
+    write(store, Ledger::Setting, SIGNER, now, public.as_bytes().to_vec())
 }
 
 /// What documents of an owner said that were imported or applied here.

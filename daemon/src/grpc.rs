@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** generated types stay in `grpc::wire` and the service files; other modules see the daemon's own.
 
+mod accept;
 mod admin;
 mod call;
 mod care;
@@ -13,12 +14,14 @@ mod import;
 mod memory;
 pub mod page;
 mod plugin;
+pub mod recent;
 mod relation;
 mod source;
 pub mod status;
+mod unread;
 pub mod wire;
 
-use std::{error::Error, future::Future, path::PathBuf, sync::Arc, time::Duration};
+use std::{error::Error, future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 
 use satchel_proto::v1::{
     admin_service_server::{self, AdminServiceServer},
@@ -29,14 +32,22 @@ use satchel_proto::v1::{
     plugin_service_server::{self, PluginServiceServer},
 };
 use satchel_store::Store;
-use tokio::sync::watch;
-use tokio_stream::wrappers::UnixListenerStream;
-use tonic::transport::{Server, server::Router};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::UnixStream,
+    sync::{mpsc, watch},
+};
+use tokio_stream::{Stream, StreamExt as _, wrappers::ReceiverStream};
+use tonic::transport::{
+    Server,
+    server::{Connected, Router, UdsConnectInfo},
+};
 use tonic_health::{ServingStatus, server::HealthReporter};
 
 use self::{
     guard::{GuardLayer, MAX_CALLS_PER_CONNECTION, MAX_MESSAGE_BYTES},
     page::PageKey,
+    recent::Recent,
 };
 use crate::{
     clock::Clock,
@@ -80,6 +91,8 @@ pub struct Core {
     pub started_at: i64,
     /// How confidence fades on reads.
     pub fading: Fading,
+    /// Long conversations that are being read.
+    pub recent: Recent,
 }
 
 /// Why serving ended other than by the stop.
@@ -104,16 +117,46 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send,
     hurry: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
-    let (stopping, stopped) = watch::channel(false);
-    let (health, router) = router(core, stopped.clone()).await?;
     // The place goes, and with it the socket's file, when serving has ended.
     let (socket, place) = listener.into_parts();
+    let incoming = accept::incoming(socket, accept::most());
+    tokio::select! {
+        outcome = serve_streams(core, incoming, stop, hurry) => outcome,
+        () = keep_in_use(&place) => Ok(()),
+    }
+}
+
+/// As [`serve`], for this process alone: what it sends are the other ends of its connections.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_inside(
+    core: Core,
+    streams: mpsc::Receiver<UnixStream>,
+    stop: impl Future<Output = ()> + Send,
+    hurry: impl Future<Output = ()> + Send,
+) -> Result<(), ServeError> {
+    let incoming = ReceiverStream::new(streams).map(Ok::<_, io::Error>);
+    serve_streams(core, incoming, stop, hurry).await
+}
+
+async fn serve_streams<C>(
+    core: Core,
+    incoming: impl Stream<Item = io::Result<C>> + Send,
+    stop: impl Future<Output = ()> + Send,
+    hurry: impl Future<Output = ()> + Send,
+) -> Result<(), ServeError>
+where
+    C: AsyncRead + AsyncWrite + Connected<ConnectInfo = UdsConnectInfo> + Unpin + Send + 'static,
+{
+    let (stopping, stopped) = watch::channel(false);
+    let (health, router) = router(core, stopped.clone()).await?;
     let mut ended = stopped;
     let ended = async move {
         // A sender that is gone is a stop too.
         drop(ended.wait_for(|stopping| *stopping).await);
     };
-    let serving = router.serve_with_incoming_shutdown(UnixListenerStream::new(socket), ended);
+    let serving = router.serve_with_incoming_shutdown(incoming, ended);
     let patience = async move {
         stop.await;
         set_health(&health, ServingStatus::NotServing).await;
@@ -126,7 +169,6 @@ pub async fn serve(
     tokio::select! {
         outcome = serving => outcome.map_err(ServeError::Transport),
         () = patience => Ok(()),
-        () = keep_in_use(&place) => Ok(()),
     }
 }
 
@@ -169,7 +211,7 @@ async fn router(
     let owner = rustix::process::geteuid().as_raw();
     let router = Server::builder()
         .max_concurrent_streams(MAX_CALLS_PER_CONNECTION)
-        .layer(GuardLayer::new(owner))
+        .layer(GuardLayer::new(owner, Arc::clone(&core.clock)))
         .add_service(health_service)
         .add_service(reflection)
         .add_service(old_reflection)
@@ -177,7 +219,7 @@ async fn router(
         .add_service(limited!(ConversationServiceServer, conversation::Conversations(core.clone())))
         .add_service(limited!(ImportServiceServer, import::ImportJobs { core: core.clone(), stopping }))
         .add_service(limited!(PluginServiceServer, plugin::Plugins(core.clone())))
-        .add_service(limited!(ExportServiceServer, export::Bundles(core.clone())))
+        .add_service(limited!(ExportServiceServer, export::Bundles::new(core.clone())))
         .add_service(limited!(AdminServiceServer, admin::Admin(core)));
     Ok((health, router))
 }

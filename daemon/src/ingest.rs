@@ -29,7 +29,7 @@ use std::{
     panic::{self, AssertUnwindSafe},
     path::PathBuf,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
@@ -37,12 +37,13 @@ use std::{
 };
 
 use satchel_host::{CancelToken, Limits as PluginLimits, Plugin};
-use satchel_pam::record::Skip;
+use satchel_pam::{record::Skip, sign::PublicKey};
 use satchel_store::{Cursor, Health, Page, Store, StoreError};
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use self::{
+    pam::KnownKeys,
     pen::Pen,
     queue::{Job, Jobs, WAITING},
     receipt::ImportRecord,
@@ -55,6 +56,7 @@ use crate::{
     intake::{IntakeError, Limits},
     lineage::LineageError,
     plugins::{Plugins, PluginsError},
+    trust,
 };
 
 /// The reason that stands in the history of what an import wrote.
@@ -86,8 +88,10 @@ pub struct Apply {
     pub owner: Option<String>,
     /// Take it although it is somebody else's.
     pub any_owner: bool,
-    /// Take it although its base is not known, or its checksum or signature does not hold.
+    /// Merge it although its base is not known, something of it does not hold, or nobody whom they trust signed it.
     pub force: bool,
+    /// Trust this key from now on; the document must be signed by it.
+    pub trust: Option<PublicKey>,
 }
 
 /// What a watched folder brings.
@@ -154,6 +158,9 @@ pub enum IngestError {
     /// No importer of that name.
     #[error("no importer reads exports of {provider:?}; known are {known}")]
     UnknownProvider { provider: String, known: String },
+    /// The clock of the machine.
+    #[error(transparent)]
+    Clock(#[from] crate::clock::ClockError),
     /// Too many at once.
     #[error("{WAITING} imports are waiting already; try again when some have ended")]
     Busy,
@@ -213,6 +220,8 @@ pub(crate) struct Inner {
     idle: Condvar,
     /// Milliseconds that a source may be silent.
     patience: AtomicU64,
+    /// Answers the keys that sign and signed here.
+    signers: OnceLock<Box<dyn Fn() -> Vec<String> + Send + Sync>>,
 }
 
 impl Imports {
@@ -235,10 +244,29 @@ impl Imports {
         let (jobs, idle) = (Mutex::default(), Condvar::new());
         let limits = Mutex::new(limits);
         let patience = silent::patience();
-        let inner =
-            Inner { store, plugins, clock, limits, plugin_limits, pen, undoing, jobs, idle, patience };
+        let inner = Inner {
+            store,
+            plugins,
+            clock,
+            limits,
+            plugin_limits,
+            pen,
+            undoing,
+            jobs,
+            idle,
+            patience,
+            signers: OnceLock::new(),
+        };
         interrupted::complete(&inner)?;
         Ok(Self(Arc::new(inner)))
+    }
+
+    /// Says which keys sign and signed here: the documents of their holder are merged as the person's own. Until it is said, none
+    /// are.
+    pub fn know_signers(&self, signers: impl Fn() -> Vec<String> + Send + Sync + 'static) {
+        if self.0.signers.set(Box::new(signers)).is_err() {
+            tracing::debug!("which keys sign here is known already");
+        }
     }
 
     /// The importers, in the order in which they are asked.
@@ -284,6 +312,7 @@ impl Imports {
         watched: Option<WatchedImport>,
         on_end: Option<OnEnd>,
     ) -> Result<Uuid, IngestError> {
+        crate::clock::check(self.0.clock.now_micros())?;
         let id = Uuid::new_v4();
         let path = request.path.clone();
         let view = JobView { id, path, phase: Phase::Waiting, done: 0, total: 0, imports: Vec::new() };
@@ -488,6 +517,13 @@ impl Drop for Place {
 impl Inner {
     fn jobs(&self) -> MutexGuard<'_, Jobs> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whose documents are merged.
+    fn known_keys(&self) -> Result<KnownKeys, IngestError> {
+        let own = self.signers.get().map(|signers| signers()).unwrap_or_default();
+        let trusted = trust::list(&self.store)?.into_iter().map(|key| key.public_key).collect();
+        Ok(KnownKeys { own, trusted })
     }
 
     fn limits(&self) -> Limits {

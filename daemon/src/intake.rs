@@ -11,10 +11,12 @@ mod entry;
 mod fault;
 mod formats;
 mod glimpse;
+mod handles;
 mod inner;
 pub mod pam;
 mod pulse;
 mod source;
+mod text;
 mod tree;
 mod waits;
 
@@ -25,6 +27,7 @@ pub use glimpse::{Glimpse, HEAD_BYTES};
 pub use inner::lies_in;
 pub use pulse::Pulse;
 pub use source::{Source, SourceStamp};
+pub use text::Document;
 
 use std::{io, path::PathBuf};
 

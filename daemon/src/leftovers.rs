@@ -49,6 +49,8 @@ const UNFINISHED: &str = "a file that was not finished; the one before it counts
 const ERASING: &str = "an erasure that was cut off; nothing has been erased yet";
 /// The same when it is whole: parts of it may be the only copy.
 const ERASED: &str = "an erasure that was cut off while it replaced the old files";
+/// Compiled importers of a program that kept them for each data directory.
+const OLD_CACHE: &str = "compiled importers of an older version of satchel, which are used no more";
 /// A store that is built from a backup.
 const RESTORING: &str = "a restore that runs, or was cut off: then remove the folder, the backup has it all";
 
@@ -64,6 +66,8 @@ pub fn find(data_dir: &Path) -> io::Result<Vec<Leftover>> {
     for (path, name) in entries(data_dir)? {
         let (what, way) = match name.as_str() {
             "encrypting" if plain => (UNENCRYPTED, Way::Remove),
+            // Until now compiled importers were kept here; nothing reads them any more.
+            "cache" => (OLD_CACHE, Way::Remove),
             "purging.new" => (ERASING, Way::Open),
             "purging" => (ERASED, Way::Open),
             "db.new" => (UNFINISHED, Way::Remove),

@@ -7,6 +7,7 @@
 
 mod digests;
 mod evidence;
+mod foreign;
 mod packed;
 mod pages;
 mod purged;
@@ -28,6 +29,7 @@ use crate::plan::groups::Titled;
 
 pub use digests::Digests;
 pub use evidence::{Counted, Report, moved, replay, replay_until};
+pub use foreign::{note_stranger, stranger_of};
 pub use packed::Packed;
 pub use pages::{Brought, Key, Pages, brought, left_out, newest};
 pub use purged::{PurgeRecord, Purged};
@@ -85,6 +87,9 @@ pub struct Part {
     /// The conversation whose versions are meant, where that is not the one whose lineage this is.
     #[serde(default, rename = "h", skip_serializing_if = "Option::is_none")]
     pub home: Option<String>,
+    /// The stranger whose document said it: a key, or that nobody signed. None: the person's own, or of somebody whom they trust.
+    #[serde(default, rename = "f", skip_serializing_if = "Option::is_none")]
+    pub stranger: Option<String>,
 }
 
 impl Part {
@@ -114,7 +119,7 @@ impl Family {
     }
 
     fn unknown(stored: &ConversationRecord) -> Self {
-        let part = Part { digest: String::new(), version: Some(stored.version), home: None };
+        let part = Part { digest: String::new(), version: Some(stored.version), home: None, stranger: None };
         Self { parts: vec![part], ..Self::default() }
     }
 
@@ -122,6 +127,12 @@ impl Family {
     #[must_use]
     pub fn has_left_out(&self, left_out: &BTreeSet<Key>) -> bool {
         self.parts.iter().any(|part| !part.counts(left_out))
+    }
+
+    /// Whether what is shown is another's word too than that of `stranger`.
+    #[must_use]
+    pub fn is_of_another(&self, left_out: &BTreeSet<Key>, stranger: Option<&str>) -> bool {
+        self.parts.iter().any(|part| part.counts(left_out) && part.stranger.as_deref() != stranger)
     }
 
     /// Whether one of `keys` is of what was said.

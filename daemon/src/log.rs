@@ -77,7 +77,8 @@ impl Verbosity {
             LogLevel::Info => "info",
             LogLevel::Debug => "debug",
         };
-        format!("warn,satchel={word}")
+        // It speaks of files of its own that are gone with the process's own folder.
+        format!("warn,wasmtime_internal_cache=off,satchel={word}")
     }
 
     /// Checks what the environment says.
@@ -165,7 +166,11 @@ mod tests {
             (verbosity(1, false, false), Some(LogLevel::Error), "info"),
             (verbosity(2, false, false), None, "debug"),
         ] {
-            assert_eq!(verbosity.directives(configured), format!("warn,satchel={level}"), "{verbosity:?}");
+            assert_eq!(
+                verbosity.directives(configured),
+                format!("warn,wasmtime_internal_cache=off,satchel={level}"),
+                "{verbosity:?}"
+            );
         }
         let named = Verbosity { directives: Some("trace".to_owned()), ..verbosity(0, true, true) };
         assert_eq!(named.directives(debug), "trace");

@@ -4,6 +4,7 @@ use std::{env, ffi::OsString, io::Write, os::unix::net::UnixListener, path::Path
 
 use clap::Parser;
 use listenfd::ListenFd;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use satchel_daemon::{
     cli::{
         self, Environment,
@@ -20,6 +21,7 @@ use satchel_daemon::{
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    allow_open_files();
     // Whatever this program writes, libraries' caches and temporary files too, is its user's alone.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let cli = match Cli::try_parse() {
@@ -36,6 +38,15 @@ fn main() -> ExitCode {
             tell(&if cli.global.json { error.report_json() } else { error.report() });
             error.exit().into()
         }
+    }
+}
+
+/// Asks for as many open files as this user may have: a session gives 1,024 to whoever does not ask, for the sake of programs that
+/// number them in a table.
+fn allow_open_files() {
+    let limits = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits }) {
+        tracing::debug!(%error, "the limit on open files stays as it is");
     }
 }
 
@@ -65,6 +76,8 @@ fn environment() -> Environment {
         home: path("HOME"),
         data_home: path("XDG_DATA_HOME"),
         config_home: path("XDG_CONFIG_HOME"),
+        cache_home: path("XDG_CACHE_HOME"),
+        state_home: path("XDG_STATE_HOME"),
         runtime_dir: serve::runtime_folder(path("XDG_RUNTIME_DIR").as_deref(), &env::temp_dir()),
         no_color: set("NO_COLOR").is_some() || set("TERM").is_some_and(|term| term == "dumb"),
         pager: env::var_os("PAGER"),

@@ -13,6 +13,8 @@ use crate::rotation::Rotation;
 pub const MANIFEST: &str = "satchel-manifest.json";
 /// Its signature's.
 pub const SIGNATURE: &str = "satchel-manifest.sig";
+/// The name in `exported_by` of every other bundle of ours.
+pub const OURS: &str = "satchel";
 /// The name in `exported_by` of what is no copy of a store, so that a document without its manifest says it too.
 pub const SELECTION: &str = "satchel-selection";
 /// The only version so far.

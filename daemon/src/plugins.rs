@@ -3,9 +3,8 @@
 //! **Invariant:** a command that needs no importer loads none; `only_commands_that_need_importers_load_them` holds it.
 
 use std::{
-    path::PathBuf,
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering},
         mpsc::{self, RecvTimeoutError},
     },
@@ -13,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use satchel_host::{Host, HostError, HostOptions, Pace, Plugin};
+use satchel_host::{CacheUse, CodeCache, Host, HostError, HostOptions, Pace, Plugin};
 use satchel_plugins::BUILT_IN;
 
 /// Importers that are loaded at once. Compiling one takes memory, and uses all processors by itself.
@@ -25,30 +24,79 @@ pub(crate) const LOOK: Duration = Duration::from_millis(100);
 const PAM: &str = "pam";
 
 /// Importers, in the order in which they are asked.
+///
+/// **Invariant:** what loaded is kept, what did not is tried again: files, memory or room may be missing at one moment and there at
+/// the next (`what_did_not_load_is_tried_again`).
 pub struct Plugins {
-    cache: Option<PathBuf>,
+    cache: Option<CodeCache>,
     pace: Pace,
-    host: OnceLock<Result<Host, PluginsError>>,
+    host: Once<Host>,
     /// In the order of [`BUILT_IN`].
-    loaded: Vec<OnceLock<Result<Plugin, PluginsError>>>,
+    loaded: Vec<Once<Plugin>>,
     fingerprint: OnceLock<String>,
+}
+
+/// Made by the first who needs it, while others wait.
+struct Once<T> {
+    value: OnceLock<T>,
+    making: Mutex<()>,
+}
+
+impl<T> Default for Once<T> {
+    fn default() -> Self {
+        Self { value: OnceLock::new(), making: Mutex::default() }
+    }
+}
+
+impl<T> Once<T> {
+    fn get(&self) -> Option<&T> {
+        self.value.get()
+    }
+
+    /// A failure is told to who asked, and to nobody after.
+    fn get_or_make<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
+        if let Some(value) = self.value.get() {
+            return Ok(value);
+        }
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = self.value.get() {
+            return Ok(value);
+        }
+        let value = make()?;
+        Ok(self.value.get_or_init(|| value))
+    }
 }
 
 /// Why the importers cannot run.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error(
-    "the importer {name:?} that came with this program cannot be loaded: {problem}; install the program again"
-)]
+#[error("the importer {name:?} that came with this program cannot be loaded: {problem}; {remedy}")]
 pub struct PluginsError {
     name: String,
     problem: String,
+    remedy: &'static str,
+}
+
+impl PluginsError {
+    fn of(name: &str, error: &HostError) -> Self {
+        let remedy = match error {
+            // The machine, not the program, is in want of something.
+            HostError::Engine { .. } | HostError::Describe(_) => "try again",
+            _ => "try again, and if it says so again, install the program again",
+        };
+        Self { name: name.to_owned(), problem: crate::chain(error), remedy }
+    }
 }
 
 impl Plugins {
     /// The importers of this program; `cache` keeps their compiled code between starts.
-    pub fn built_in(cache: Option<PathBuf>) -> Self {
-        let loaded = BUILT_IN.iter().map(|_| OnceLock::new()).collect();
-        Self { cache, pace: Pace::default(), host: OnceLock::new(), loaded, fingerprint: OnceLock::new() }
+    pub fn built_in(cache: Option<CodeCache>) -> Self {
+        Self {
+            cache,
+            pace: Pace::default(),
+            host: Once::default(),
+            loaded: BUILT_IN.iter().map(|_| Once::default()).collect(),
+            fingerprint: OnceLock::new(),
+        }
     }
 
     /// The platforms whose exports can be read: those of the importers that came with this program, and PAM's own documents.
@@ -80,7 +128,8 @@ impl Plugins {
         let next = AtomicUsize::new(0);
         let work = || {
             while let Some(at) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
-                self.loaded[*at].get_or_init(|| self.load(*at));
+                // Who asks for all of them below hears of a failure, unless it is gone by then.
+                drop(self.loaded[*at].get_or_make(|| self.load(*at)));
             }
         };
         let missing = places.iter().filter(|at| self.loaded[**at].get().is_none()).count();
@@ -90,23 +139,23 @@ impl Plugins {
             }
             work();
         });
-        places.iter().map(|at| self.loaded[*at].get_or_init(|| self.load(*at)).clone()).collect()
+        places.iter().map(|at| self.loaded[*at].get_or_make(|| self.load(*at)).cloned()).collect()
     }
 
     fn load(&self, at: usize) -> Result<Plugin, PluginsError> {
-        let failed = |name: &str, error: &HostError| PluginsError {
-            name: name.to_owned(),
-            problem: crate::chain(error),
-        };
-        let host = self.host.get_or_init(|| {
-            let options = HostOptions { cache_dir: self.cache.clone(), pace: self.pace.clone() };
-            Host::new(options).map_err(|error| failed("host", &error))
-        });
         let built_in = &BUILT_IN[at];
-        host.as_ref()
-            .map_err(Clone::clone)?
-            .load(built_in.wasm)
-            .map_err(|error| failed(built_in.name, &error))
+        self.host()?.load(built_in.wasm).map_err(|error| PluginsError::of(built_in.name, &error))
+    }
+
+    fn host(&self) -> Result<&Host, PluginsError> {
+        let options = || HostOptions { cache: self.cache.clone(), pace: self.pace.clone() };
+        let host = self.host.get_or_make(|| Host::new(options()));
+        host.map_err(|error| PluginsError::of("host", &error))
+    }
+
+    /// What became of the cache of compiled code, as far as importers were loaded.
+    pub fn cache(&self) -> CacheUse {
+        self.host.get().map_or(CacheUse::Off, Host::cache)
     }
 
     /// What makes room for questions while they run.
@@ -163,6 +212,25 @@ fn until<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static, stop: &dy
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_did_not_load_is_tried_again() {
+        let once = Once::<u8>::default();
+        assert_eq!(once.get_or_make(|| Err("no file may be opened")), Err("no file may be opened"));
+        assert_eq!(once.get_or_make(|| Ok::<_, &str>(7)), Ok(&7));
+        assert_eq!(once.get_or_make(|| Err("never asked again")), Ok(&7));
+    }
+
+    #[test]
+    fn a_cache_that_cannot_be_made_is_done_without() {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join("cache");
+        std::fs::write(&folder, "in the way").expect("a file is written");
+        let cache = CodeCache { folder, key_file: place.path().join("key") };
+        let plugins = Plugins::built_in(Some(cache));
+        assert!(plugins.host().is_ok());
+        assert!(matches!(plugins.cache(), CacheUse::Unusable { .. }), "{:?}", plugins.cache());
+    }
 
     #[test]
     fn who_waits_for_what_takes_long_can_be_told_to_stop() {

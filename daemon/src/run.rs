@@ -1,29 +1,30 @@
 //! Wires the rooms together and serves until told to stop; what `main` and every test call.
 
 use std::{
-    fs::{self, DirBuilder},
     future::{self, Future},
-    io,
-    os::unix::{
-        fs::{DirBuilderExt, PermissionsExt},
-        net::UnixListener,
-    },
+    os::unix::net::UnixListener,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
-use satchel_store::{OpenEvent, Store, StoreError};
-use tokio::sync::watch;
+use satchel_store::{Health, OpenEvent, Store, StoreError};
+use tokio::{
+    net::UnixStream,
+    sync::{mpsc, watch},
+};
 
 use crate::{
     chain,
-    clock::{Clock, SystemClock},
+    clock::{self, Clock, ClockError, SystemClock},
     config::Config,
+    connect::Inside,
+    data_dir::{self, DataDirError},
     export::{Exports, Settings},
-    grpc::{self, Core, ServeError, page::PageKey},
+    grpc::{self, Core, ServeError, page::PageKey, recent::Recent},
     ingest::{Imports, IngestError, purge},
     plugins::Plugins,
+    reading,
     schedule::Regular,
     serve::{Listener, SocketError},
     supervisor::{self, Supervisor},
@@ -46,6 +47,8 @@ pub struct Ready {
     pub socket: PathBuf,
     /// What is worth knowing about the opening of the store.
     pub notices: Vec<String>,
+    /// The only way to it, if the disk takes no socket.
+    pub inside: Option<Inside>,
 }
 
 /// What a daemon has to do with the process that it runs in.
@@ -63,15 +66,20 @@ pub struct Outside {
     pub drain: Duration,
     /// Turns true when the stop must not take its time any more.
     pub hurry: watch::Receiver<bool>,
+    /// Whether to read what is there where nothing can be written. A daemon had better end, and be started again when it can.
+    pub reading: bool,
 }
 
 /// Why the daemon does not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The data directory cannot be made or is open to others.
-    #[error("the data directory {path:?} cannot be used")]
-    DataDir { path: PathBuf, source: io::Error },
+    /// The data directory cannot be made or must not be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The clock of the machine.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -120,7 +128,8 @@ pub async fn run(
     let (_hurry, hurry) = watch::channel(false);
     let supervisor = Supervisor::default();
     let drain = UNTIL_IT_ENDS;
-    let outside = Outside { settings, inherited: None, supervisor, watchdog: None, drain, hurry };
+    let outside =
+        Outside { settings, inherited: None, supervisor, watchdog: None, drain, hurry, reading: true };
     run_under(outside, notice, ready, stop).await
 }
 
@@ -134,19 +143,21 @@ pub async fn run_under(
     ready: impl FnOnce(Ready),
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), RunError> {
-    let Outside { mut settings, inherited, supervisor, watchdog, drain, hurry } = outside;
+    let Outside { mut settings, inherited, supervisor, watchdog, drain, hurry, reading } = outside;
     let config = settings.borrow_and_update().clone();
     let (data_dir, runtime_dir) = (config.data_dir.clone(), config.runtime_dir.clone());
     let watching = config.watching.active;
     let regular = config.regular.clone();
-    let opened =
-        tokio::task::spawn_blocking(move || open(&config, notice)).await.map_err(|_| RunError::Panicked)?;
+    let opened = tokio::task::spawn_blocking(move || open(&config, reading, notice))
+        .await
+        .map_err(|_| RunError::Panicked)?;
     let (core, notices) = opened?;
-    let listener = match inherited {
-        Some(socket) => Listener::inherit(socket, &data_dir, &runtime_dir)?,
-        None => Listener::bind(&data_dir, &runtime_dir)?,
+    let door = match inherited {
+        Some(socket) => Door::Socket(Listener::inherit(socket, &data_dir, &runtime_dir)?),
+        None if matches!(core.store.health(), Health::ReadOnly(_)) => Door::inside(),
+        None => Door::Socket(Listener::bind(&data_dir, &runtime_dir)?),
     };
-    ready(Ready { socket: listener.path().to_owned(), notices });
+    ready(Ready { socket: door.path().to_owned(), notices, inside: door.way() });
     let (watch, imports, store) = (core.watch.clone(), core.imports.clone(), core.store.clone());
     let exports = core.exports.clone();
     if watching {
@@ -158,7 +169,7 @@ pub async fn run_under(
         imports.refuse();
     };
     let served = tokio::select! {
-        served = grpc::serve(core, listener, stop, hurried(hurry.clone())) => served,
+        served = door.serve(core, stop, hurried(hurry.clone())) => served,
         () = follow(&mut settings, &imports, &watch) => Ok(()),
         () = tell_alive(&supervisor, watchdog, &store) => Ok(()),
         // An export that is being written ends by itself; the store is closed after it.
@@ -166,6 +177,46 @@ pub async fn run_under(
     };
     close(watch.clone(), imports.clone(), store.clone(), drain, hurry).await?;
     Ok(served?)
+}
+
+/// Where clients come in.
+enum Door {
+    Socket(Listener),
+    /// Only this process does: nothing can be written where the socket would be.
+    Inside(Inside, mpsc::Receiver<UnixStream>),
+}
+
+impl Door {
+    fn inside() -> Self {
+        let (way, arrivals) = Inside::new();
+        Self::Inside(way, arrivals)
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Socket(listener) => listener.path(),
+            Self::Inside(..) => Path::new(""),
+        }
+    }
+
+    fn way(&self) -> Option<Inside> {
+        match self {
+            Self::Socket(_) => None,
+            Self::Inside(way, _) => Some(way.clone()),
+        }
+    }
+
+    async fn serve(
+        self,
+        core: Core,
+        stop: impl Future<Output = ()> + Send,
+        hurry: impl Future<Output = ()> + Send,
+    ) -> Result<(), ServeError> {
+        match self {
+            Self::Socket(listener) => grpc::serve(core, listener, stop, hurry).await,
+            Self::Inside(_, arrivals) => grpc::serve_inside(core, arrivals, stop, hurry).await,
+        }
+    }
 }
 
 /// Lets running imports come to their next whole record, unless it has to go fast, and closes the store.
@@ -239,23 +290,35 @@ async fn export_regularly(exports: Exports, plan: Option<Regular>) {
     }
 }
 
-fn open(config: &Config, mut notice: impl FnMut(&OpenEvent)) -> Result<(Core, Vec<String>), RunError> {
+fn open(
+    config: &Config,
+    reading: bool,
+    mut notice: impl FnMut(&OpenEvent),
+) -> Result<(Core, Vec<String>), RunError> {
     let data_dir = config.data_dir.clone();
-    let failed = |source| RunError::DataDir { path: data_dir.clone(), source };
-    private_folder(&data_dir).map_err(failed)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    clock::check(clock.now_micros())?;
+    data_dir::take(&data_dir, config.allow_other_owner)?;
     let mut notices = Vec::new();
     let options = vault::open_options(config)?;
     let seal = options.seal.clone();
     let mut opened = || {
-        Store::open(&data_dir, options.clone(), &mut |event| {
+        let mut report = |event: OpenEvent| {
             notice(&event);
             notices.extend(told(&event));
-        })
+        };
+        if !reading {
+            return Store::open(&data_dir, options.clone(), &mut report);
+        }
+        let (store, only) = reading::open(&data_dir, options.clone(), &mut report)?;
+        notices
+            .extend(only.map(|why| format!("what is stored is only read, as nothing can be written: {why}")));
+        Ok(store)
     };
     let store = opened()?;
     let store = purge::complete(&data_dir, store, seal.as_ref(), &mut opened)?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let plugins = Arc::new(Plugins::built_in(Some(data_dir.join("cache"))));
+    vault::confirm(&data_dir);
+    let plugins = Arc::new(Plugins::built_in(config.code_cache.clone()));
     let limits = satchel_host::Limits::default();
     let imports =
         Imports::new(store.clone(), Arc::clone(&plugins), Arc::clone(&clock), config.intake.clone(), limits)?;
@@ -268,23 +331,27 @@ fn open(config: &Config, mut notice: impl FnMut(&OpenEvent)) -> Result<(Core, Ve
         type_registry: config.type_registry.clone(),
     };
     let exports = Exports::configured(store.clone(), Arc::clone(&clock), keys, settings);
+    let signers = exports.clone();
+    imports.know_signers(move || signers.signers());
     let fading = config.fading.clone();
     let started_at = clock.now_micros();
     let page_key = PageKey::kept_in(&data_dir.join("keys"));
     Ok((
-        Core { store, plugins, imports, watch, exports, clock, page_key, data_dir, started_at, fading },
+        Core {
+            store,
+            plugins,
+            imports,
+            watch,
+            exports,
+            clock,
+            page_key,
+            data_dir,
+            started_at,
+            fading,
+            recent: Recent::default(),
+        },
         notices,
     ))
-}
-
-/// Makes the folder ours alone, or finds it so.
-fn private_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-    let mode = fs::metadata(path)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
-    }
-    Ok(())
 }
 
 /// What a person should know of how the store opened.

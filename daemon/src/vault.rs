@@ -32,7 +32,7 @@ pub use self::{
 };
 use self::{
     passphrase::Recipe,
-    ring::{Bytes, Lock, Ring, State},
+    ring::{Bytes, Found, Lock, Ring, State},
 };
 use crate::config::Config;
 
@@ -144,8 +144,45 @@ pub fn unlock(data_dir: &Path, unlock: &Unlock) -> Result<Option<Seal>, VaultErr
         ring = Ring::read(data_dir)?.unwrap_or(ring);
         ring.state = State::On;
         ring.write(data_dir)?;
+    } else {
+        mend(data_dir, false);
     }
     Ok(Some(Seal::new(&key)))
+}
+
+/// Keeps the wrapped data key twice, now that it has opened the store of `data_dir`.
+pub fn confirm(data_dir: &Path) {
+    mend(data_dir, true);
+}
+
+fn mend(data_dir: &Path, proven: bool) {
+    if let Err(error) = Ring::mend(data_dir, proven) {
+        // The one that opened the data key is there.
+        tracing::warn!(error = crate::chain(&error), "the wrapped data key is not kept twice");
+    }
+}
+
+/// What is wrong with the two files that hold the wrapped data key, in words; nothing if they are whole or there are none. Changes
+/// nothing.
+#[must_use]
+pub fn key_files(data_dir: &Path) -> Vec<String> {
+    let both = Ring::both(data_dir);
+    if both.iter().all(|found| matches!(found.ring, Ok(None))) {
+        return Vec::new();
+    }
+    let problem = |Found { path, ring }: &Found| match ring {
+        Ok(Some(_)) => None,
+        Ok(None) => Some(format!("{} is not there", path.display())),
+        Err(VaultError::Damaged { .. }) => Some(format!("{} is damaged", path.display())),
+        Err(error) => Some(crate::chain(error)),
+    };
+    let mut problems: Vec<String> = both.iter().filter_map(problem).collect();
+    if let [Found { ring: Ok(Some(first)), .. }, Found { ring: Ok(Some(second)), path }] = &both
+        && first != second
+    {
+        problems.push(format!("{} is an older copy", path.display()));
+    }
+    problems
 }
 
 /// How a data directory is encrypted; `None` if it is not. Opens nothing.

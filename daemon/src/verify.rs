@@ -1,6 +1,8 @@
 //! Checks a PAM bundle of anybody: rules, checksum, signature, manifest. Works without a data directory.
 
 mod chain;
+mod covered;
+mod judge;
 mod manifest;
 
 use std::{
@@ -12,28 +14,27 @@ use std::{
 use satchel_host::Files;
 use satchel_pam::{
     issue::{Issue, Severity},
-    parse::{self, ChecksumReading},
+    parse,
     sign::{PublicKey, SignatureCheck},
-    validate::{self, BundleCheck},
+    store::MemoryStore,
+    validate,
 };
 
 use crate::{
     envelope::Keys,
-    intake::{Bundle, IntakeError, Limits, Source},
+    intake::{Bundle, IntakeError, Limits, Source, pam::LONGEST_CONVERSATION},
     listed,
     manifest::Selected,
-    rotation,
 };
 
 pub use chain::Merged;
+pub use covered::{Coverage, Covered};
+pub use judge::{Judged, judge};
 
 /// The file that every bundle has.
 const STORE: &str = "memory-store.json";
-const EMBEDDINGS: &str = "embeddings.json";
-/// Longest document that is read, in bytes; it is held in memory.
+/// Longest memory store, in bytes, that is compared with a base: both are held in memory.
 const MAX_DOCUMENT: u64 = 2 << 30;
-/// Bytes that tell whether a file may be JSON; white space may come first.
-const HEAD: u64 = 4_096;
 /// Unreadable files that a refusal names.
 const MAX_UNREAD: usize = 8;
 /// Issues that are reported one by one.
@@ -66,6 +67,19 @@ pub enum Signed {
     Absent,
     /// We cannot tell.
     Unsupported,
+}
+
+impl Signed {
+    /// Of several: the worst.
+    fn of_all(all: impl Iterator<Item = Self>) -> Self {
+        let badness = |one: &Self| match one {
+            Self::Valid => 0,
+            Self::Absent => 1,
+            Self::Unsupported => 2,
+            Self::Invalid => 3,
+        };
+        all.max_by_key(badness).unwrap_or(Self::Absent)
+    }
 }
 
 /// One thing that is wrong.
@@ -106,6 +120,26 @@ pub struct Report {
     pub merged: Option<Merged>,
     /// Set if it says that it is no copy of a store, but a part of one, or without identifiers.
     pub selection: Option<Selected>,
+    /// Which parts of it a signature covers.
+    pub covered: Covered,
+    /// Each bundle, and what lies there without one; one, in almost all cases.
+    pub bundles: Vec<Part>,
+}
+
+/// What came of checking one of the bundles at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Where it lies there; empty: it is all of it.
+    pub path: String,
+    /// As of a [`Report`], all of these.
+    pub valid: bool,
+    pub signature: Signed,
+    pub manifest: Signed,
+    pub signer: Option<String>,
+    pub predecessors: Vec<String>,
+    pub covered: Covered,
+    pub memories: u64,
+    pub conversations: u64,
 }
 
 /// Why nothing could be checked.
@@ -118,151 +152,88 @@ pub enum VerifyError {
     /// Something else.
     #[error("{path:?} is not a PAM bundle: {seen}")]
     NoBundle { path: PathBuf, seen: String },
+    /// More than can be compared with a base.
+    #[error("{path:?} holds more than one bundle, or documents beside it: {}; name one of them", listed(&refs(places)))]
+    Several { path: PathBuf, places: Vec<String> },
     /// A file of the bundle.
     #[error("cannot read {name:?} of the bundle")]
     Read { name: String, source: io::Error },
     /// A file larger than any real one.
-    #[error("{name:?} has more than {MAX_DOCUMENT} bytes")]
-    TooLarge { name: String },
+    #[error("{name:?} has more than {limit} bytes")]
+    TooLarge { name: String, limit: u64 },
     /// The key that was asked for.
     #[error("{text:?} is not a public key; give the z6Mk… that `satchel verify` shows, or a did:key")]
     BadSigner { text: String },
 }
 
-/// Checks the bundle at `path`: a folder, a ZIP, or a single PAM document.
+/// Checks what lies at `path`: a folder, a ZIP, or a single PAM document. Where there are several bundles, or documents beside them, each
+/// is checked.
 ///
 /// # Errors
 /// When it cannot be read, or is no PAM bundle at all.
 pub fn path(path: &Path, options: &Options) -> Result<Report, VerifyError> {
     let wanted = options.signers.iter().map(|text| key(text)).collect::<Result<Vec<_>, _>>()?;
-    let mut checked = check(path, options.keys.as_ref())?;
+    let mut all = check(path, options.keys.as_ref())?;
     let mut findings = Vec::new();
     let mut merged = None;
-    if let Some(base) = &options.base {
-        let mut base = check(base, options.keys.as_ref())?;
+    if let Some(base_path) = &options.base {
+        let mut base = only(base_path, check(base_path, options.keys.as_ref())?)?;
+        let mut checked = only(path, all)?;
         findings = judged(&mut base, options, &wanted);
         findings.iter_mut().for_each(|finding| finding.path.insert_str(0, "base: "));
-        let (made, issues) =
-            chain::check(base.report, base.selection.as_ref(), &checked.report, &checked.predecessors);
+        let stores = (content(base_path, options)?, content(path, options)?);
+        let (made, issues) = chain::check(
+            (&base.report, &checked.report),
+            stores,
+            base.selection.as_ref(),
+            &checked.predecessors,
+        );
         merged = made;
         checked.report.issues.extend(issues);
+        all = vec![checked];
     }
-    Ok(conclude(checked, findings, merged, options, &wanted))
+    let several = all.len() > 1;
+    let parts = all.into_iter().map(|checked| part(checked, several, options, &wanted)).collect();
+    Ok(conclude(parts, findings, merged, options.strict))
 }
 
-/// One bundle on its own.
-struct Checked {
-    report: validate::Report,
-    manifest: Signed,
-    conversations: u64,
-    selection: Option<Selected>,
-    /// Keys that the signer's follows.
-    predecessors: Vec<PublicKey>,
+/// The memory store at `path`, which holds no other bundle: to compare it with another, it is held whole.
+fn content(path: &Path, options: &Options) -> Result<Option<MemoryStore>, VerifyError> {
+    let bundle = Source::at(path)?.with_keys(options.keys.clone()).open(&Limits::default())?;
+    let store = judge::sets(&bundle).into_iter().find_map(|files| files.store);
+    let bytes = store.map(|name| read(&bundle, &name, MAX_DOCUMENT)).transpose()?;
+    Ok(bytes.and_then(|bytes| parse::memory_store(&bytes).0))
 }
 
-fn check(path: &Path, keys: Option<&Keys>) -> Result<Checked, VerifyError> {
+fn only(path: &Path, checked: Vec<Judged>) -> Result<Judged, VerifyError> {
+    let places = checked.iter().map(|one| one.place.clone()).collect();
+    match <[Judged; 1]>::try_from(checked) {
+        Ok([only]) => Ok(only),
+        Err(_) => Err(VerifyError::Several { path: path.to_owned(), places }),
+    }
+}
+
+fn check(path: &Path, keys: Option<&Keys>) -> Result<Vec<Judged>, VerifyError> {
     let source = Source::at(path)?.with_keys(keys.cloned());
     let bundle = source.open(&Limits::default())?;
-    let root = match bundle.list() {
-        [entry] => match lone(&bundle, &entry.path)? {
-            Lone::Store => Some(folder_of(&entry.path)),
-            Lone::Document(issues) => {
-                let report = of_document(issues);
-                let manifest = Signed::Absent;
-                let predecessors = Vec::new();
-                return Ok(Checked { report, manifest, conversations: 1, selection: None, predecessors });
-            }
-            Lone::Other => None,
-        },
-        _ => outermost_store(&bundle),
-    };
-    let root = root.ok_or_else(|| VerifyError::NoBundle { path: path.to_owned(), seen: seen(&bundle) })?;
-    let (mut report, conversations) = check_documents(&bundle, &root)?;
-    let manifest::Looked { state, issues, manifest } = manifest::check(&bundle, &root, &report)?;
-    report.issues.extend(issues);
-    let selection = report.store.as_ref().and_then(|store| Selected::of(&store.header, manifest.as_ref()));
-    for unread in bundle.unread() {
-        report.issues.push(Issue::error(
-            "files",
-            unread.name.clone(),
-            format!("cannot be checked: {}", unread.reason),
-        ));
+    let sets = judge::sets(&bundle);
+    if sets.is_empty() {
+        return Err(VerifyError::NoBundle { path: path.to_owned(), seen: seen(&bundle) });
     }
-    let rotations = manifest.map(|manifest| manifest.rotations).unwrap_or_default();
-    let predecessors = match &report.signature {
-        SignatureCheck::Valid { key } => rotation::predecessors(&rotations, key),
-        SignatureCheck::Invalid(_) | SignatureCheck::Absent | SignatureCheck::Unsupported(_) => Vec::new(),
-    };
-    Ok(Checked { report, manifest: state, conversations, selection, predecessors })
+    let mut all = sets.iter().map(|files| judge(&bundle, files)).collect::<Result<Vec<_>, _>>()?;
+    let unread = bundle.unread().iter().map(|unread| {
+        Issue::error("files", unread.name.clone(), format!("cannot be checked: {}", unread.reason))
+    });
+    all[0].report.issues.extend(unread);
+    Ok(all)
 }
 
 fn key(text: &str) -> Result<PublicKey, VerifyError> {
     PublicKey::parse(text).map_err(|_| VerifyError::BadSigner { text: text.to_owned() })
 }
 
-/// What the only file of a source is.
-enum Lone {
-    /// A memory store, by its name or its own word: a store that was renamed is still one, and so is a damaged one.
-    Store,
-    /// One conversation or embeddings document, and what is wrong with it.
-    Document(Vec<Issue>),
-    Other,
-}
-
-fn lone(bundle: &Bundle, name: &str) -> Result<Lone, VerifyError> {
-    if !begins_like_json(bundle, name)? {
-        return Ok(if is_store(name) { Lone::Store } else { Lone::Other });
-    }
-    let bytes = read(bundle, name)?;
-    let issues = match parse::schema_of(&bytes).as_deref() {
-        Some("portable-ai-memory-conversation") => {
-            let (document, mut issues) = parse::conversation(&bytes);
-            issues.extend(document.iter().flat_map(validate::conversation));
-            issues
-        }
-        Some("portable-ai-memory-embeddings") => {
-            let (document, mut issues) = parse::embeddings(&bytes);
-            issues.extend(document.iter().flat_map(validate::embeddings));
-            issues
-        }
-        Some("portable-ai-memory") => return Ok(Lone::Store),
-        Some(_) | None => return Ok(if is_store(name) { Lone::Store } else { Lone::Other }),
-    };
-    Ok(Lone::Document(issues))
-}
-
-/// A document that is no store has neither checksum nor signature.
-fn of_document(issues: Vec<Issue>) -> validate::Report {
-    validate::Report {
-        store: None,
-        issues,
-        checksum: ChecksumReading::Absent,
-        signature: SignatureCheck::Absent,
-    }
-}
-
-/// Whether it is worth reading whole: people also point at films.
-fn begins_like_json(bundle: &Bundle, name: &str) -> Result<bool, VerifyError> {
-    let mut head = Vec::new();
-    let reader = bundle.open(name, 0).map_err(unreadable(name))?;
-    reader.take(HEAD).read_to_end(&mut head).map_err(unreadable(name))?;
-    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
-    Ok(text.trim_ascii_start().starts_with(b"{"))
-}
-
 fn is_store(name: &str) -> bool {
     name == STORE || name.ends_with("/memory-store.json")
-}
-
-/// The folder of a file in its container, with a final `/` or empty.
-fn folder_of(name: &str) -> String {
-    name.rfind('/').map_or_else(String::new, |end| name[..=end].to_owned())
-}
-
-/// The folder of the bundle in its container: where the outermost memory store lies.
-fn outermost_store(bundle: &Bundle) -> Option<String> {
-    let stores = bundle.list().iter().map(|entry| entry.path.as_str()).filter(|name| is_store(name));
-    stores.map(folder_of).min_by_key(|root| (root.matches('/').count(), root.len()))
 }
 
 /// What stands there instead of a bundle.
@@ -279,36 +250,21 @@ fn seen(bundle: &Bundle) -> String {
     seen.join("; ")
 }
 
-fn check_documents(bundle: &Bundle, root: &str) -> Result<(validate::Report, u64), VerifyError> {
-    let store = match bundle.list() {
-        [entry] => entry.path.clone(),
-        _ => format!("{root}{STORE}"),
-    };
-    let mut check = BundleCheck::new(&read(bundle, &store)?);
-    let mut conversations = 0;
-    let folder = format!("{root}conversations/");
-    for entry in bundle.list() {
-        let Some(name) = entry.path.strip_prefix(root) else { continue };
-        if entry.path.starts_with(&folder) && has_json_extension(name) {
-            conversations += 1;
-            check.conversation(name, &read(bundle, &entry.path)?);
-        } else if name == EMBEDDINGS {
-            check.embeddings(name, &read(bundle, &entry.path)?);
-        }
+/// Reads a conversation, of which the document is held in memory.
+fn within(bundle: &Bundle, name: &str) -> Result<Box<dyn Read + Send>, VerifyError> {
+    let size = bundle.list().iter().find(|entry| entry.path == name).map_or(0, |entry| entry.size);
+    if size > LONGEST_CONVERSATION {
+        return Err(VerifyError::TooLarge { name: name.to_owned(), limit: LONGEST_CONVERSATION });
     }
-    Ok((check.finish(), conversations))
+    bundle.open(name, 0).map_err(unreadable(name))
 }
 
-fn has_json_extension(name: &str) -> bool {
-    Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
-}
-
-fn read(bundle: &Bundle, name: &str) -> Result<Vec<u8>, VerifyError> {
+fn read(bundle: &Bundle, name: &str, limit: u64) -> Result<Vec<u8>, VerifyError> {
     let mut bytes = Vec::new();
     let reader = bundle.open(name, 0).map_err(unreadable(name))?;
-    reader.take(MAX_DOCUMENT + 1).read_to_end(&mut bytes).map_err(unreadable(name))?;
-    if bytes.len() as u64 > MAX_DOCUMENT {
-        return Err(VerifyError::TooLarge { name: name.to_owned() });
+    reader.take(limit + 1).read_to_end(&mut bytes).map_err(unreadable(name))?;
+    if bytes.len() as u64 > limit {
+        return Err(VerifyError::TooLarge { name: name.to_owned(), limit });
     }
     Ok(bytes)
 }
@@ -318,7 +274,7 @@ fn unreadable(name: &str) -> impl Fn(io::Error) -> VerifyError + '_ {
 }
 
 /// Everything that is wrong with a bundle, by its rules and by what was asked of it.
-fn judged(checked: &mut Checked, options: &Options, wanted: &[PublicKey]) -> Vec<Finding> {
+fn judged(checked: &mut Judged, options: &Options, wanted: &[PublicKey]) -> Vec<Finding> {
     let signature = &checked.report.signature;
     let mut findings: Vec<Finding> = checked.report.issues.drain(..).map(finding).collect();
     findings.extend(missing(signature, options.strict));
@@ -341,34 +297,76 @@ fn signer(signature: &SignatureCheck) -> Option<String> {
     }
 }
 
-fn conclude(
-    mut checked: Checked,
-    of_base: Vec<Finding>,
-    merged: Option<Merged>,
+/// What was found about one of several.
+fn part(
+    mut checked: Judged,
+    several: bool,
     options: &Options,
     wanted: &[PublicKey],
-) -> Report {
+) -> (Part, Vec<Finding>, Option<Selected>) {
     let mut findings = judged(&mut checked, options, wanted);
-    findings.extend(of_base);
-    let Checked { report, manifest, conversations, selection, predecessors } = checked;
-    let validate::Report { store, issues: _, checksum: _, signature } = report;
-    let worst = |finding: &Finding| finding.severity == Severity::Error || options.strict;
-    let valid = !findings.iter().any(worst);
-    let issues_found = findings.len();
-    findings.sort_by_key(|finding| finding.severity);
-    findings.truncate(MAX_ISSUES);
-    Report {
-        valid,
+    let Judged { place, report, manifest, conversations, selection, predecessors, covered, claimed: _ } =
+        checked;
+    if options.strict {
+        findings.extend(covered.open());
+    }
+    if several {
+        findings.iter_mut().for_each(|finding| finding.path.insert_str(0, &format!("{place}: ")));
+    }
+    let validate::Report { counts, signature, .. } = report;
+    let part = Part {
+        path: if several { place } else { String::new() },
+        valid: holds(&findings, options.strict),
         signature: state(&signature),
         manifest,
         signer: signer(&signature),
         predecessors: predecessors.iter().map(PublicKey::multibase).collect(),
+        covered,
+        memories: counts.memories,
+        conversations,
+    };
+    (part, findings, selection)
+}
+
+fn holds(findings: &[Finding], strict: bool) -> bool {
+    !findings.iter().any(|finding| finding.severity == Severity::Error || strict)
+}
+
+fn conclude(
+    all: Vec<(Part, Vec<Finding>, Option<Selected>)>,
+    of_base: Vec<Finding>,
+    merged: Option<Merged>,
+    strict: bool,
+) -> Report {
+    let mut findings = of_base;
+    let (mut parts, mut selection) = (Vec::with_capacity(all.len()), None);
+    for (part, found, selected) in all {
+        findings.extend(found);
+        selection = selection.or(selected);
+        parts.push(part);
+    }
+    let valid = holds(&findings, strict);
+    let issues_found = findings.len();
+    findings.sort_by_key(|finding| finding.severity);
+    findings.truncate(MAX_ISSUES);
+    let first = parts.first();
+    let same = |part: &Part| Some(&part.signer) == first.map(|first| &first.signer);
+    let signer = first.filter(|_| parts.iter().all(same)).and_then(|first| first.signer.clone());
+    let predecessors = first.filter(|_| parts.len() == 1).map(|first| first.predecessors.clone());
+    Report {
+        valid,
+        signature: Signed::of_all(parts.iter().map(|part| part.signature)),
+        manifest: Signed::of_all(parts.iter().map(|part| part.manifest)),
+        signer,
+        predecessors: predecessors.unwrap_or_default(),
         issues: findings,
         issues_found,
-        memories: store.map_or(0, |store| store.memories.len() as u64),
-        conversations,
+        memories: parts.iter().map(|part| part.memories).sum(),
+        conversations: parts.iter().map(|part| part.conversations).sum(),
         merged,
         selection,
+        covered: Covered::of_all(&parts),
+        bundles: parts,
     }
 }
 
@@ -419,6 +417,10 @@ fn state(signature: &SignatureCheck) -> Signed {
         SignatureCheck::Absent => Signed::Absent,
         SignatureCheck::Unsupported(_) => Signed::Unsupported,
     }
+}
+
+fn refs(texts: &[String]) -> Vec<&str> {
+    texts.iter().map(String::as_str).collect()
 }
 
 /// Every file of the bundle, by its name in it.

@@ -109,11 +109,16 @@ fn a_mistyped_data_directory_is_said_to_be_none_and_none_is_made() {
         assert!(told.contains("--data-dir") && told.contains("satchel import PATH"), "{words:?}: {told}");
         assert!(!dir.exists(), "{words:?} made one");
     }
-    // A folder of something else is none either.
+    // A folder of something else is none either, and becomes none.
     fs::create_dir(&dir).unwrap();
     fs::write(dir.join("holiday.jpg"), "sun").unwrap();
-    assert_eq!(code(&home.run(&["--data-dir", at, "status"])), Some(4));
-    assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
+    for words in [&["status"][..], &["memories", "add", "Keeps bees"]] {
+        let output = home.run(&[&["--data-dir", at], words].concat());
+        assert_eq!(code(&output), Some(4), "{words:?}");
+        assert!(stderr(&output).contains("holds \"holiday.jpg\""), "{words:?}: {}", stderr(&output));
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
+    }
+    fs::remove_file(dir.join("holiday.jpg")).unwrap();
     ok(&home.run(&["--data-dir", at, "memories", "add", "Keeps bees"]));
     ok(&home.run(&["--data-dir", at, "status"]));
 }

@@ -9,13 +9,14 @@ use std::{
 use satchel_pam::hash::Sha256Digest;
 use satchel_store::{CheckProgress, Pinned, Store, StoreError, points};
 use sha2::{Digest, Sha256};
-use tempfile::NamedTempFile;
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use super::{
     COPY_BYTES, Progress, Report,
     manifest::{Entry, FORMAT, MANIFEST, Manifest, plain},
+    partial::{self, Partial},
 };
+use crate::data_dir::{self, DataDirError};
 
 /// Folders beside the store that a backup holds, flat.
 const BESIDE: [&str; 2] = ["keys", "plugins"];
@@ -27,6 +28,9 @@ pub enum BackupError {
     /// The store cannot be read, or its journal is damaged.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Among the data.
+    #[error(transparent)]
+    Place(#[from] DataDirError),
     /// Nothing is overwritten.
     #[error("{path:?} exists; choose another file")]
     Occupied { path: PathBuf },
@@ -81,13 +85,15 @@ pub fn create(
     if output.file_name().is_none() {
         return Err(BackupError::BadOutput { path: output.to_owned() });
     }
+    data_dir::refuse_inside(data_dir, output)?;
     if output.symlink_metadata().is_ok() {
         return Err(BackupError::Occupied { path: output.to_owned() });
     }
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     crate::make_parents(output).map_err(&failed)?;
+    partial::sweep(parent);
     // Mode 0600 from the first moment; it goes if we fail.
-    let file = tempfile::Builder::new().prefix(".satchel-backup-").tempfile_in(parent).map_err(&failed)?;
+    let file = partial::create(parent).map_err(&failed)?;
     let stats = store.stats()?;
     // The journal is read twice: to check it and to copy it; so are the attachments.
     let total = 2 * (stats.journal_bytes + stats.blob_bytes);
@@ -111,7 +117,7 @@ pub fn create(
 }
 
 struct Copy<'a> {
-    zip: ZipWriter<BufWriter<NamedTempFile>>,
+    zip: ZipWriter<BufWriter<Partial>>,
     output: &'a Path,
     entries: Vec<Entry>,
     progress: Progress,
@@ -255,9 +261,9 @@ impl Copy<'_> {
         file.as_file().sync_all().map_err(&failed)?;
         points::reached("backup synced");
         let length = file.as_file().metadata().map_err(&failed)?.len();
-        file.persist_noclobber(self.output).map_err(|error| match error.error.kind() {
+        file.place(self.output).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => BackupError::Occupied { path: self.output.to_owned() },
-            _ => failed(error.error),
+            _ => failed(error),
         })?;
         points::reached("backup placed");
         let parent = self.output.parent().filter(|parent| !parent.as_os_str().is_empty());

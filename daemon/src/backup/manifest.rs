@@ -40,7 +40,9 @@ pub(super) struct Entry {
 impl Manifest {
     /// Whether the store that it was taken of is encrypted.
     pub(super) fn encrypted(&self) -> bool {
-        self.files.iter().any(|file| file.name == "keys/data-key.json")
+        self.files
+            .iter()
+            .any(|file| ["keys/data-key.json", "keys/data-key.copy.json"].contains(&file.name.as_str()))
     }
 }
 

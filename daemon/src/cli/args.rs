@@ -43,6 +43,7 @@ pub struct Cli {
 /// Options of every command.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Global {
     /// Where everything is kept [default: `$XDG_DATA_HOME/satchel`, else `~/.local/share/satchel`]
     #[arg(long, global = true, env = "SATCHEL_DATA_DIR", hide_env_values = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -56,6 +57,9 @@ pub struct Global {
     /// A file with the passphrase of an encrypted data directory, closed to others [env: `SATCHEL_DATA_PASSPHRASE` holds one itself]
     #[arg(long, global = true, env = "SATCHEL_DATA_PASSPHRASE_FILE", hide_env_values = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub data_passphrase_file: Option<PathBuf>,
+    /// Open a data directory that belongs to another user
+    #[arg(long, global = true)]
+    pub allow_other_owner: bool,
     /// Print one JSON document instead of text; an error is one on stderr
     #[arg(long, global = true)]
     pub json: bool,
@@ -143,7 +147,9 @@ pub enum Command {
     Exports(Exports),
     /// Check a PAM bundle from anybody: schema, hashes, signature, manifest
     ///
-    /// Works offline and needs no data directory. Exit code 1 when the bundle does not hold.
+    /// Works offline and needs no data directory. Exit code 1 when the bundle does not hold. The verdict says which parts a
+    /// signature covers: PAM's own covers memories, Satchel's manifest every file. Where a folder or ZIP holds several bundles, each
+    /// is checked and listed.
     #[command(after_help = examples::VERIFY)]
     Verify(VerifyArgs),
     /// Merge a PAM bundle from anybody: a full export, or the changes since one
@@ -151,6 +157,10 @@ pub enum Command {
     /// By PAM's own rules: newer versions take the place of older ones, which stay in the history; what was retracted stays so;
     /// nothing is deleted. Changes are refused unless the export that they build on is known here, and so are other people's
     /// memories. Applying twice changes nothing.
+    ///
+    /// Only what your own keys signed, or keys that you trust (`satchel keys trust`), is merged so. Any other bundle adds what is
+    /// not here yet and changes nothing; the receipt says what it would have changed. A bundle that `satchel verify` refuses is
+    /// refused here too.
     #[command(after_help = examples::APPLY)]
     Apply(ApplyArgs),
     /// The importers

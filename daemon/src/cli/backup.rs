@@ -18,9 +18,12 @@ use super::{
     steps::Steps,
     text,
 };
-use crate::backup::{
-    Progress,
-    restore::{self, RestoreError, Restored},
+use crate::{
+    backup::{
+        Progress,
+        restore::{self, RestoreError, Restored},
+    },
+    vault,
 };
 
 /// What `backup --json` prints.
@@ -73,8 +76,22 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &BackupArgs
         context.out.note(&format!(
             "`satchel restore --data-dir DIR {path}` puts it back; keep it as safe as the data itself"
         ));
+        if let Some(advice) = key_advice(&context.place) {
+            context.out.note(&advice);
+        }
     }
     Ok(Exit::Done)
+}
+
+/// What has to be kept beside a backup of an encrypted data directory.
+fn key_advice(place: &Place) -> Option<String> {
+    let Place::Local(config) = place else { return None };
+    let status = vault::status(&config.data_dir).ok().flatten()?;
+    let openers = status.opened_by.into_iter().chain(status.recovery.then(|| "recovery phrase".to_owned()));
+    Some(format!(
+        "it is encrypted; keys/data-key.json, in it twice, is opened by: {}; keep that somewhere else, nothing else opens the backup",
+        openers.collect::<Vec<_>>().join(", ")
+    ))
 }
 
 fn written(backup: &Backup, look: Look) -> String {

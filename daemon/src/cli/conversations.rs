@@ -10,7 +10,10 @@ use satchel_proto::v1::{
     ListConversationsRequest, ListMessagesRequest, Message, MessageSelection, StoreHeader,
 };
 
-use self::{branches::Branches, render::View};
+use self::{
+    branches::Branches,
+    render::{Reading, View},
+};
 use super::{
     Context,
     args::{ConversationSelect, Conversations, Paging, ShowConversation},
@@ -21,6 +24,11 @@ use super::{
     nothing,
     page::{self, Page},
 };
+
+/// Messages that are fetched at once while they are read.
+const PAGE: i32 = 500;
+/// Messages that are laid out before the first of them is shown.
+const SHOWN_AT_ONCE: usize = 500;
 
 /// Runs one of the commands.
 ///
@@ -124,25 +132,81 @@ async fn show(context: &mut Context, link: &Link, args: &ShowConversation) -> Re
     let request = GetConversationRequest { id: id.clone() };
     let answer = link.conversations().get_conversation(request).await?.into_inner();
     let conversation = answer.conversation.unwrap_or_default();
-    let raw = context.out.json;
-    let (messages, branches) = selected(link, &conversation, args, raw).await?;
-    if raw {
+    if context.out.json {
+        let (messages, _) = selected(link, &conversation, args, true).await?;
         context.out.json(&json::conversation::Shown::new(&conversation, &messages))?;
         return Ok(Exit::Done);
     }
-    let view =
-        View { calendar: &context.calendar, look: context.out.look, full: args.full, hidden: args.hidden };
-    let text = if args.tree {
-        view.tree(&conversation, &messages, &branches)
+    let calendar = context.calendar.clone();
+    let view = View { calendar: &calendar, look: context.out.look, full: args.full, hidden: args.hidden };
+    let hidden = if !args.tree && args.branch.is_none() && straight(&conversation) {
+        show_line(context, link, &conversation, &view).await?
     } else {
-        view.branch(&conversation, &messages, &branches)
+        let (messages, branches) = selected(link, &conversation, args, false).await?;
+        show_all(context, &conversation, &messages, &branches, (&view, args.tree))?;
+        messages.iter().filter(|message| message.hidden).count() as u64
     };
-    context.out.page(&text)?;
     if args.tree {
         context.out.note("● the branch that was seen last; --branch ID shows another");
     }
-    left_out(context, args, &messages);
+    if hidden > 0 && !args.hidden {
+        let messages = super::text::count(hidden, "message", "messages");
+        context.out.note(&format!("{messages} that the platform does not show: --hidden shows them too"));
+    }
     Ok(Exit::Done)
+}
+
+/// Whether the branch that was seen last is all that there is.
+fn straight(conversation: &Conversation) -> bool {
+    conversation.active_message_count == Some(conversation.message_count)
+}
+
+/// Shows a conversation that does not fork while its messages come, as long as somebody reads; answers how many of them are hidden.
+async fn show_line(
+    context: &mut Context,
+    link: &Link,
+    conversation: &Conversation,
+    view: &View<'_>,
+) -> Result<u64, CliError> {
+    let branches = Branches::default();
+    let mut reading = Reading::new(view, conversation, &branches);
+    let mut screen = context.out.screen();
+    let (mut hidden, mut page_token) = (0, String::new());
+    let mut wanted = screen.push(&view.head(conversation))?;
+    while wanted {
+        let selection = MessageSelection::ActiveBranch;
+        let page = message_page(link, &conversation.id, selection, false, (PAGE, page_token)).await?;
+        hidden += page.rows.iter().filter(|message| message.hidden).count() as u64;
+        let shown: String = page.rows.iter().map(|message| reading.message(message)).collect();
+        wanted = screen.push(&shown)? && !page.next.is_empty();
+        page_token = page.next;
+    }
+    screen.end()?;
+    Ok(hidden)
+}
+
+/// Shows messages that are all there.
+fn show_all(
+    context: &mut Context,
+    conversation: &Conversation,
+    messages: &[Message],
+    branches: &Branches,
+    (view, tree): (&View<'_>, bool),
+) -> Result<(), CliError> {
+    if tree {
+        return context.out.page(&view.tree(conversation, messages, branches));
+    }
+    let mut reading = Reading::new(view, conversation, branches);
+    let mut screen = context.out.screen();
+    let mut wanted = screen.push(&view.head(conversation))?;
+    for some in messages.chunks(SHOWN_AT_ONCE) {
+        if !wanted {
+            break;
+        }
+        let shown: String = some.iter().map(|message| reading.message(message)).collect();
+        wanted = screen.push(&shown)?;
+    }
+    screen.end()
 }
 
 /// The messages to show, and the forks to mark between them.
@@ -153,12 +217,10 @@ async fn selected(
     raw: bool,
 ) -> Result<(Vec<Message>, Branches), CliError> {
     let id = &conversation.id;
-    if !args.tree && args.branch.is_none() {
+    // Without other branches there is nothing to mark, and JSON has no marks.
+    if !args.tree && args.branch.is_none() && (raw || straight(conversation)) {
         let seen = messages(link, id, MessageSelection::ActiveBranch, raw).await?;
-        // Without other branches there is nothing to mark, and JSON has no marks.
-        if raw || seen.len() as u64 >= conversation.message_count {
-            return Ok((seen, Branches::default()));
-        }
+        return Ok((seen, Branches::default()));
     }
     // Only the whole tree says what the other branches are.
     let tree = messages(link, id, MessageSelection::Tree, raw).await?;
@@ -173,14 +235,6 @@ async fn selected(
     Ok((branches::keep(tree, &path), branches))
 }
 
-fn left_out(context: &mut Context, args: &ShowConversation, messages: &[Message]) {
-    let hidden = messages.iter().filter(|message| message.hidden).count() as u64;
-    if hidden > 0 && !args.hidden {
-        let messages = super::text::count(hidden, "message", "messages");
-        context.out.note(&format!("{messages} that the platform does not show: --hidden shows them too"));
-    }
-}
-
 async fn messages(
     link: &Link,
     id: &str,
@@ -188,19 +242,29 @@ async fn messages(
     raw: bool,
 ) -> Result<Vec<Message>, CliError> {
     let listing = page::collect(None, async |page_size, page_token| {
-        let request = ListMessagesRequest {
-            conversation_id: id.to_owned(),
-            page_size,
-            page_token,
-            selection: selection.into(),
-            leaf_id: String::new(),
-            include_hidden: true,
-            include_thoughts: true,
-            include_raw_metadata: raw,
-        };
-        let answer = link.conversations().list_messages(request).await?.into_inner();
-        Ok(Page { rows: answer.messages, next: answer.next_page_token })
+        message_page(link, id, selection, raw, (page_size, page_token)).await
     })
     .await?;
     Ok(listing.rows)
+}
+
+async fn message_page(
+    link: &Link,
+    id: &str,
+    selection: MessageSelection,
+    raw: bool,
+    (page_size, page_token): (i32, String),
+) -> Result<Page<Message>, CliError> {
+    let request = ListMessagesRequest {
+        conversation_id: id.to_owned(),
+        page_size,
+        page_token,
+        selection: selection.into(),
+        leaf_id: String::new(),
+        include_hidden: true,
+        include_thoughts: true,
+        include_raw_metadata: raw,
+    };
+    let answer = link.conversations().list_messages(request).await?.into_inner();
+    Ok(Page { rows: answer.messages, next: answer.next_page_token })
 }

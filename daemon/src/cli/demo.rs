@@ -57,7 +57,10 @@ pub(crate) async fn run(context: &mut Context) -> Result<Exit, CliError> {
         source,
     })?;
     unpack(folder.path())?;
-    let config = Config::new(folder.path().join("data"), folder.path().to_owned());
+    let mut config = Config::new(folder.path().join("data"), folder.path().to_owned());
+    if let Place::Local(own) = &context.place {
+        config.code_cache.clone_from(&own.code_cache);
+    }
     let place = Place::Local(Box::new(config));
     // One daemon for all steps, as on a person's machine; the commands find it by its socket.
     let daemon = Link::open(&place, &mut context.out).await?;

@@ -5,7 +5,8 @@ mod refused;
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use satchel_proto::v1::{GetStatusRequest, Problem, StoreCheck, VerifyStoreRequest};
+use satchel_host::CacheUse;
+use satchel_proto::v1::{GetStatusRequest, ListSigningKeysRequest, Problem, StoreCheck, VerifyStoreRequest};
 use satchel_store::{OpenEvent, OpenOptions, Store};
 use serde::Serialize;
 
@@ -29,7 +30,7 @@ use crate::{
     examine::{self, DATABASE_DIFFERS, Examined, Finding, JOURNAL_DAMAGED},
     leftovers,
     plugins::Plugins,
-    vault,
+    reading, vault,
 };
 
 /// What was looked at, and what is wrong.
@@ -88,6 +89,7 @@ async fn local(
     match connect(&config.data_dir).await {
         Ok(_) => {
             daemon(context, args, findings).await?;
+            findings.data_key(&[], &config.data_dir);
             findings.leftovers(&config.data_dir, &[]);
         }
         Err(ConnectError::NotRunning { .. }) => {
@@ -145,6 +147,9 @@ async fn daemon(context: &mut Context, args: DoctorArgs, findings: &mut Findings
     // Damage that the daemon knows of since its start is found again.
     findings.problems.retain(|known| known.reason != "STORE_CORRUPT" || problems.is_empty());
     findings.problems.extend(problems);
+    if let Err(status) = link.exports().list_signing_keys(ListSigningKeysRequest {}).await {
+        findings.problem("SIGNING_KEY", status.message(), "exports are not signed until then");
+    }
     link.close(&place).await
 }
 
@@ -181,6 +186,7 @@ impl Findings {
         self.unfinished(&config.data_dir);
         // A database that is set aside from here on is there for a look at what went wrong.
         let old = if repair { leftovers::find(&config.data_dir).unwrap_or_default() } else { Vec::new() };
+        let damaged = vault::key_files(&config.data_dir);
         let options = match vault::open_options(config) {
             Ok(options) => options,
             Err(error) => {
@@ -189,9 +195,15 @@ impl Findings {
                 return Ok(());
             }
         };
-        let mut store = match Store::open(&config.data_dir, options.clone(), &mut |event| self.opened(&event))
-        {
-            Ok(store) => store,
+        let opened = reading::open(&config.data_dir, options.clone(), &mut |event| self.opened(&event));
+        let mut store = match opened {
+            Ok((store, only)) => {
+                if let Some(why) = only {
+                    let message = format!("what is stored is only read, as nothing can be written: {why}");
+                    self.problem("READ_ONLY", &message, "give the disk room, or make it writable");
+                }
+                store
+            }
             Err(error) => {
                 self.problem("STORE", &crate::chain(&error), &refused::remedy(&error));
                 self.leftovers(&config.data_dir, &[]);
@@ -202,6 +214,9 @@ impl Findings {
             dir: config.data_dir.clone(),
             source: source.into(),
         };
+        vault::confirm(&config.data_dir);
+        self.data_key(&damaged, &config.data_dir);
+        self.signing_key(&store, &config.data_dir);
         let mut examined = examine::examine(&store, &mut |_| {}).map_err(failed)?;
         let found = |reason: &str| examined.findings.iter().any(|finding| finding.reason == reason);
         // What is built from a damaged journal may be poorer than what is there; `satchel rebuild` says what it would lack.
@@ -275,10 +290,56 @@ impl Findings {
     }
 
     fn importers(&mut self, config: &Config) {
-        let cache = config.data_dir.join("cache");
-        match Plugins::built_in(Some(cache)).all() {
+        let plugins = Plugins::built_in(config.code_cache.clone());
+        match plugins.all() {
             Ok(all) => self.looked_at.push(format!("importers: {} load", all.len())),
             Err(error) => self.problem("IMPORTERS", &crate::chain(&error), "install the program again"),
+        }
+        match plugins.cache() {
+            CacheUse::On { folder, rejected } if rejected > 0 => {
+                let entries = text::count(rejected as u64, "entry", "entries");
+                let folder = folder.display();
+                self.repaired.push(format!(
+                    "compiled importers in {folder}: {entries} damaged or not written by you, and compiled anew"
+                ));
+            }
+            CacheUse::On { folder, .. } => {
+                self.looked_at.push(format!("compiled importers in {}", folder.display()));
+            }
+            CacheUse::Unusable { reason } => {
+                self.looked_at.push(format!("importers are compiled at each start: {reason}"));
+            }
+            CacheUse::Off => {}
+        }
+    }
+
+    /// The file without which an encrypted data directory cannot be opened.
+    fn data_key(&mut self, damaged: &[String], data_dir: &Path) {
+        let left = vault::key_files(data_dir);
+        self.repaired.extend(
+            damaged
+                .iter()
+                .filter(|problem| !left.contains(problem))
+                .map(|problem| format!("{problem}: written again from the other of the two")),
+        );
+        for problem in &left {
+            let fix = "start satchel again: it is written anew from the other of the two, if satchel may write to `keys`";
+            self.problem("KEY", problem, fix);
+        }
+        if left.is_empty() && matches!(vault::status(data_dir), Ok(Some(_))) {
+            self.looked_at
+                .push("keys/data-key.json, which opens the data: kept twice, both whole".to_owned());
+        }
+    }
+
+    /// The key that signs exports.
+    fn signing_key(&mut self, store: &Store, data_dir: &Path) {
+        match crate::export::check_signer(store, data_dir) {
+            Ok(true) => self.looked_at.push("keys/signing.json, which signs exports: whole".to_owned()),
+            Ok(false) => {}
+            Err(error) => {
+                self.problem("SIGNING_KEY", &crate::chain(&error), "exports are not signed until then");
+            }
         }
     }
 

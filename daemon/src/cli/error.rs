@@ -10,7 +10,7 @@ use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
 use super::{exit::Exit, out, text};
-use crate::{RunError, vault::VaultError};
+use crate::{RunError, clock::ClockError, data_dir::DataDirError, vault::VaultError};
 
 /// Why a command ended early.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +43,9 @@ pub enum CliError {
     /// The store of the data directory cannot be served here.
     #[error("cannot open the data directory {dir:?}")]
     Store { dir: PathBuf, source: Box<dyn Error + Send + Sync> },
+    /// The folder is no data directory, or must not be used as one; or an output would lie in it.
+    #[error(transparent)]
+    DataDir(DataDirError),
     /// The configuration does not read.
     #[error("the configuration cannot be used")]
     Config(#[source] Box<dyn Error + Send + Sync>),
@@ -52,6 +55,9 @@ pub enum CliError {
     /// What was to be checked is something else.
     #[error("{0}")]
     NoBundle(String),
+    /// The clock of this machine.
+    #[error(transparent)]
+    Clock(ClockError),
     /// Stdout refused.
     #[error("cannot write the output")]
     Output(#[source] io::Error),
@@ -114,7 +120,8 @@ impl CliError {
     /// Returns how the program ends.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Usage(_) => Exit::Usage,
+            Self::Usage(_) | Self::DataDir(DataDirError::OutputInside { .. }) => Exit::Usage,
+            Self::DataDir(DataDirError::OtherOwner { .. }) => Exit::NoPermission,
             Self::Refused(refusal) => exit_of(refusal.0.code()),
             Self::Unreachable { .. } => Exit::Unreachable,
             Self::Store { source, .. } | Self::Config(source) | Self::Step { source, .. }
@@ -122,7 +129,9 @@ impl CliError {
             {
                 Exit::NoPermission
             }
-            Self::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+            Self::File { source, .. } | Self::DataDir(DataDirError::Look { source, .. })
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
                 Exit::NoPermission
             }
             // The reader of a pipe has seen enough.
@@ -135,6 +144,8 @@ impl CliError {
             | Self::Ambiguous { .. }
             | Self::NoBundle(_)
             | Self::Store { .. }
+            | Self::DataDir(_)
+            | Self::Clock(_)
             | Self::Config(_)
             | Self::File { .. }
             | Self::Output(_)
@@ -171,6 +182,8 @@ impl CliError {
             }
             Self::Store { .. } => Some("`satchel doctor` says more".to_owned()),
             Self::Usage(_)
+            | Self::DataDir(_)
+            | Self::Clock(_)
             | Self::Declined(_)
             | Self::None { .. }
             | Self::Config(_)
@@ -199,7 +212,10 @@ impl CliError {
             Self::Unreachable { .. } => "DAEMON_UNREACHABLE",
             Self::Store { source, .. } if locked(source.as_ref()) => "DATA_DIR_IN_USE",
             Self::Store { source, .. } if closed(source.as_ref()) => "DATA_DIR_CLOSED",
-            Self::Store { .. } => "DATA_DIR_UNUSABLE",
+            Self::DataDir(DataDirError::OtherOwner { .. }) => "DATA_DIR_OF_OTHER_USER",
+            Self::DataDir(DataDirError::OutputInside { .. }) => "OUTPUT_IN_DATA_DIR",
+            Self::Store { .. } | Self::DataDir(_) => "DATA_DIR_UNUSABLE",
+            Self::Clock(_) => "CLOCK_WRONG",
             Self::Config(_) => "CONFIG_INVALID",
             Self::File { .. } => "FILE_REFUSED",
             Self::NoBundle(_) => "BUNDLE_UNREADABLE",
@@ -301,7 +317,10 @@ fn locked(error: &(dyn Error + Send + Sync + 'static)) -> bool {
 
 /// Whether it is the folder, not what lies in it.
 fn unusable(error: &(dyn Error + Send + Sync + 'static)) -> bool {
-    matches!(error.downcast_ref::<RunError>(), Some(RunError::DataDir { .. }))
+    matches!(
+        error.downcast_ref::<RunError>(),
+        Some(RunError::DataDir(DataDirError::Look { .. } | DataDirError::NoFolder { .. }))
+    )
 }
 
 /// Whether the file system said no, however deep below.
@@ -486,7 +505,7 @@ mod tests {
     fn a_data_directory_that_cannot_be_made_is_told_from_a_damaged_one() {
         let refused = |kind: io::ErrorKind| CliError::Store {
             dir: "/d".into(),
-            source: RunError::DataDir { path: "/d".into(), source: kind.into() }.into(),
+            source: RunError::DataDir(DataDirError::Look { path: "/d".into(), source: kind.into() }).into(),
         };
         let denied = refused(io::ErrorKind::PermissionDenied);
         assert_eq!(denied.exit(), Exit::NoPermission);

@@ -52,8 +52,9 @@ impl From<&ImportArgs> for Order {
 
 impl From<&ApplyArgs> for Order {
     fn from(args: &ApplyArgs) -> Self {
-        let ApplyArgs { path, dry_run, any_owner, force, unlock: _ } = args;
-        let apply = Some(ApplyRules { any_owner: *any_owner, force: *force });
+        let ApplyArgs { path, dry_run, any_owner, force, trust, unlock: _ } = args;
+        let trust = trust.clone().unwrap_or_default();
+        let apply = Some(ApplyRules { any_owner: *any_owner, force: *force, trust });
         let paths = vec![path.clone()];
         Self { paths, provider: String::new(), again: false, dry_run: *dry_run, apply, unlock: None }
     }
@@ -161,7 +162,7 @@ impl Work {
             provider: args.provider.clone(),
             again: args.again,
             dry_run: args.dry_run,
-            apply: args.apply,
+            apply: args.apply.clone(),
             unlock: args.unlock.clone(),
         };
         self.started.extend(self.client.create_import(request).await?.into_inner().job);

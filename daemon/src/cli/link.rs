@@ -130,8 +130,11 @@ impl Link {
         let quiet = out.quiet;
         let served =
             tokio::spawn(crate::run(config.clone(), move |event| tell_opening(event, quiet), ready, stopped));
-        match told.await {
-            Ok(ready) => ready.notices.iter().for_each(|notice| out.note(&super::text::one_line(notice))),
+        let inside = match told.await {
+            Ok(ready) => {
+                ready.notices.iter().for_each(|notice| out.note(&super::text::one_line(notice)));
+                ready.inside
+            }
             // It ended instead.
             Err(_) => {
                 return Err(served
@@ -140,9 +143,13 @@ impl Link {
                     .err()
                     .unwrap_or(RunError::Panicked));
             }
-        }
+        };
         let hosted = Some(Hosted { stop, served });
-        let channel = connect(&dir).await.map_err(|error| {
+        let connected = match inside {
+            Some(inside) => inside.connect().await,
+            None => connect(&dir).await,
+        };
+        let channel = connected.map_err(|error| {
             tracing::debug!(%error, "our own socket");
             RunError::Panicked
         })?;

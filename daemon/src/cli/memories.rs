@@ -100,11 +100,12 @@ async fn filter(context: &Context, link: &Link, select: &MemorySelect) -> Result
 async fn show(context: &mut Context, link: &Link, given: &str) -> Result<Exit, CliError> {
     let id = resolve(link, given).await?;
     let request = GetMemoryRequest { id, view: MemoryView::PamJson.into() };
-    let memory = link.memories().get_memory(request).await?.into_inner().memory.unwrap_or_default();
+    let answer = link.memories().get_memory(request).await?.into_inner();
+    let (memory, stranger) = (answer.memory.unwrap_or_default(), answer.stranger);
     if context.out.json {
-        context.out.json(&json::memory::One::new(&memory))?;
+        context.out.json(&json::memory::One::new(&memory, &stranger))?;
     } else {
-        context.out.page(&render::one(&memory, &context.calendar, context.out.look))?;
+        context.out.page(&render::one(&memory, &stranger, &context.calendar, context.out.look))?;
         if let Some(hint) = render::hint(&memory) {
             context.out.note(&hint);
         }

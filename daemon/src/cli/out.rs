@@ -13,7 +13,7 @@ use super::{
     args::Global,
     error::CliError,
     look::{Look, Paint},
-    pager::Pager,
+    pager::{Pager, Shown},
     text,
 };
 
@@ -68,6 +68,12 @@ impl Out {
         self.print(text)
     }
 
+    /// Begins a result that comes piece by piece and may be long.
+    pub(crate) fn screen(&mut self) -> Screen<'_> {
+        let direct = self.pager == Pager::None;
+        Screen { out: self, text: String::new(), lines: 0, shown: None, direct, left: false }
+    }
+
     /// Prints a result as the one JSON document.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), CliError> {
         let text = serde_json::to_string_pretty(value).map_err(|error| CliError::Step {
@@ -100,6 +106,74 @@ impl Out {
                 tracing::debug!(%error, "stderr is closed");
             }
         }
+    }
+}
+
+/// A long result that comes piece by piece: shown as soon as it fills the screen, so that its reader does not wait for its end.
+pub(crate) struct Screen<'a> {
+    out: &'a mut Out,
+    /// All of it, in case the pager turns out not to be there.
+    text: String,
+    lines: usize,
+    shown: Option<Shown>,
+    /// It is printed.
+    direct: bool,
+    /// Its reader has seen enough.
+    left: bool,
+}
+
+impl Screen<'_> {
+    /// Takes the next piece; false once the reader has seen enough.
+    pub(crate) fn push(&mut self, piece: &str) -> Result<bool, CliError> {
+        if self.left {
+            return Ok(false);
+        }
+        if self.direct {
+            self.out.print(piece)?;
+            return Ok(true);
+        }
+        self.text.push_str(piece);
+        if let Some(shown) = &mut self.shown {
+            return if shown.push(piece) { Ok(true) } else { self.look_after() };
+        }
+        self.lines += piece.lines().count();
+        if self.out.look.rows.is_some_and(|rows| self.lines < rows) {
+            return Ok(true);
+        }
+        match self.out.pager.start() {
+            Some(mut shown) => {
+                let taken = shown.push(&self.text);
+                self.shown = Some(shown);
+                if taken { Ok(true) } else { self.look_after() }
+            }
+            None => self.print_all(),
+        }
+    }
+
+    /// Ends it: what fits the screen is printed.
+    pub(crate) fn end(mut self) -> Result<(), CliError> {
+        match self.shown {
+            Some(_) => self.look_after().map(drop),
+            None if self.direct || self.left => Ok(()),
+            None => self.print_all().map(drop),
+        }
+    }
+
+    /// The pager takes no more, or gets no more: it has ended, or was never there.
+    fn look_after(&mut self) -> Result<bool, CliError> {
+        let Some(shown) = self.shown.take() else { return Ok(false) };
+        if shown.end().map_err(CliError::Output)? {
+            self.left = true;
+            return Ok(false);
+        }
+        self.print_all()
+    }
+
+    fn print_all(&mut self) -> Result<bool, CliError> {
+        self.direct = true;
+        let text = std::mem::take(&mut self.text);
+        self.out.print(&text)?;
+        Ok(true)
     }
 }
 
@@ -185,6 +259,36 @@ mod tests {
         assert!(!text.contains(['\u{1b}', '\u{9b}', '\u{202e}', '\u{e0041}', '\u{7f}']), "{text}");
         assert!(text.contains("grüße 👩‍💻"));
         assert_eq!(serde_json::from_str::<Vec<String>>(&text).unwrap(), [hostile]);
+    }
+
+    fn shows(pager: &str, rows: usize, pieces: &[&str]) -> (String, Vec<bool>) {
+        let (mut out, results, _) = Out::in_memory(false);
+        out.look.rows = Some(rows);
+        out.pager = Pager::Command { command: pager.into(), less: "FRX".into() };
+        let mut screen = out.screen();
+        let wanted = pieces.iter().map(|piece| screen.push(piece).unwrap()).collect();
+        screen.end().unwrap();
+        (results.text(), wanted)
+    }
+
+    #[test]
+    fn a_long_result_is_shown_as_it_comes_and_a_short_one_is_printed() {
+        let folder = tempfile::tempdir().unwrap();
+        let seen = folder.path().join("seen");
+        let to_file = format!("cat > '{}'", seen.display());
+        assert_eq!(shows(&to_file, 9, &["a\nb\n", "c\n"]), ("a\nb\nc\n".to_owned(), vec![true, true]));
+        assert!(!seen.exists());
+        assert_eq!(shows(&to_file, 3, &["a\nb\n", "c\n", "d\n"]).0, "");
+        assert_eq!(std::fs::read_to_string(&seen).unwrap(), "a\nb\nc\nd\n");
+    }
+
+    #[test]
+    fn a_pager_that_is_not_there_is_done_without_and_one_that_is_left_ends_it() {
+        let long = "x\n".repeat(1 << 19);
+        let (printed, wanted) = shows("no-such-pager-anywhere 2> /dev/null", 1, &[&long, "y\n"]);
+        assert_eq!((printed, wanted), (format!("{long}y\n"), vec![true, true]));
+        let (printed, wanted) = shows("head -c 1 > /dev/null", 1, &[&long, &long]);
+        assert_eq!((printed, wanted), (String::new(), vec![false, false]));
     }
 
     #[test]

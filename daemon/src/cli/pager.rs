@@ -42,22 +42,46 @@ impl Pager {
     /// # Errors
     /// When the pager cannot be waited for.
     pub(crate) fn show(&self, text: &str) -> io::Result<bool> {
-        let Self::Command { command, less } = self else { return Ok(false) };
-        let mut child = match start(command, less) {
-            Ok(child) => child,
+        let Some(mut shown) = self.start() else { return Ok(false) };
+        shown.push(text);
+        shown.end()
+    }
+
+    /// Begins to show a text that comes piece by piece; none if nothing can be run.
+    pub(crate) fn start(&self) -> Option<Shown> {
+        let Self::Command { command, less } = self else { return None };
+        match start(command, less) {
+            Ok(child) => Some(Shown(child)),
             Err(error) => {
                 tracing::debug!(%error, "no pager");
-                return Ok(false);
+                None
             }
-        };
-        if let Some(mut pipe) = child.stdin.take()
-            && let Err(error) = pipe.write_all(text.as_bytes())
-            && error.kind() != io::ErrorKind::BrokenPipe
-        {
+        }
+    }
+}
+
+/// A pager that runs.
+pub(crate) struct Shown(Child);
+
+impl Shown {
+    /// Hands on a piece; false once the reader has seen enough.
+    pub(crate) fn push(&mut self, text: &str) -> bool {
+        let Some(pipe) = &mut self.0.stdin else { return false };
+        let Err(error) = pipe.write_all(text.as_bytes()) else { return true };
+        if error.kind() != io::ErrorKind::BrokenPipe {
             tracing::debug!(%error, "the pager takes no more");
         }
+        false
+    }
+
+    /// Waits until its reader has seen enough; false if nothing was run, so that the text has to be printed.
+    ///
+    /// # Errors
+    /// When the pager cannot be waited for.
+    pub(crate) fn end(mut self) -> io::Result<bool> {
+        drop(self.0.stdin.take());
         // 126 and 127 are the shell's: it ran nothing.
-        Ok(!matches!(child.wait()?.code(), Some(126 | 127)))
+        Ok(!matches!(self.0.wait()?.code(), Some(126 | 127)))
     }
 }
 

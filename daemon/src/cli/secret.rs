@@ -1,7 +1,6 @@
 //! Passphrases and identities: from a file, the environment or the terminal; never from the command line, never shown.
 
 use std::{
-    fs::File,
     io::{BufRead as _, BufReader, IsTerminal as _, Read as _},
     path::Path,
 };
@@ -12,6 +11,7 @@ use super::{
     args::{PassphraseArgs, UnlockArgs},
     error::CliError,
 };
+use crate::plain_file;
 
 /// Longest file of identities or passphrase that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
@@ -60,7 +60,8 @@ pub(crate) fn unlock(args: &UnlockArgs, environment: Option<&str>) -> Result<Opt
 fn given(args: &PassphraseArgs, environment: Option<&str>) -> Result<Option<String>, CliError> {
     if let Some(path) = &args.passphrase_file {
         let mut line = String::new();
-        let read = File::open(path).and_then(|file| BufReader::new(file.take(LONGEST)).read_line(&mut line));
+        let read = plain_file::open_given(path)
+            .and_then(|file| BufReader::new(file.take(LONGEST)).read_line(&mut line));
         read.map_err(|source| CliError::File { action: "read", path: path.clone(), source })?;
         let line = line.trim_end_matches(['\n', '\r']);
         if line.is_empty() {
@@ -73,7 +74,7 @@ fn given(args: &PassphraseArgs, environment: Option<&str>) -> Result<Option<Stri
 
 fn text(path: &Path) -> Result<String, CliError> {
     let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
+    let read = plain_file::open_given(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
     read.map_err(|source| CliError::File { action: "read", path: path.to_owned(), source })?;
     Ok(text)
 }

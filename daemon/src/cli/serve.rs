@@ -20,6 +20,7 @@ use super::{
 use crate::{
     DRAIN, Outside, Ready, RunError,
     config::Config,
+    data_dir,
     log::Log,
     supervisor::Supervisor,
     watch::{WatchSpec, Watching},
@@ -78,6 +79,7 @@ pub(crate) async fn run(
         watchdog: environment.watchdog,
         drain: DRAIN,
         hurry: hurried,
+        reading: false,
     };
     let (teller, quiet) = (supervisor.clone(), context.out.quiet);
     let notice = move |event: &OpenEvent| {
@@ -107,7 +109,9 @@ pub(crate) fn overlay(config: &mut Config, args: &ServeArgs) -> Result<(), CliEr
     let ServeArgs { log_file, watch: folders } = args;
     if let Some(file) = log_file {
         // Only an empty path has no absolute form, and that cannot be opened either.
-        config.log.file = Some(std::path::absolute(file).unwrap_or_else(|_| file.clone()));
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+        data_dir::refuse_inside(&config.data_dir, &file).map_err(CliError::DataDir)?;
+        config.log.file = Some(file);
     }
     watched(&mut config.watching, folders)
 }

@@ -1,6 +1,9 @@
 //! `keys …`: the keys that sign exports.
 
-use satchel_proto::v1::{ListSigningKeysRequest, RotateSigningKeyRequest, SigningKey, SigningKeys};
+use satchel_proto::v1::{
+    ListSigningKeysRequest, RotateSigningKeyRequest, SigningKey, SigningKeys, TrustKeyRequest, TrustedKey,
+    UntrustKeyRequest,
+};
 use serde::Serialize;
 
 use super::{
@@ -21,20 +24,27 @@ use super::{
 /// # Errors
 /// As the daemon refuses.
 pub(crate) async fn run(context: &mut Context, link: &Link, command: &Signing) -> Result<Exit, CliError> {
-    let keys = match command {
+    let (keys, trusted) = match command {
         Signing::List | Signing::ExportPublic => {
-            link.exports().list_signing_keys(ListSigningKeysRequest {}).await?.into_inner().keys
+            let answer = link.exports().list_signing_keys(ListSigningKeysRequest {}).await?.into_inner();
+            (answer.keys, answer.trusted)
         }
-        Signing::Rotate => {
-            link.exports().rotate_signing_key(RotateSigningKeyRequest {}).await?.into_inner().keys
+        Signing::Rotate { new_identity } => {
+            let request = RotateSigningKeyRequest { new_identity: *new_identity };
+            let answer = link.exports().rotate_signing_key(request).await?.into_inner();
+            (answer.keys, Vec::new())
         }
+        Signing::Trust { key } => return trust(context, link, key).await,
+        Signing::Untrust { key } => return untrust(context, link, key).await,
     };
     let keys = keys.unwrap_or_default();
     if context.out.json || matches!(command, Signing::ExportPublic) {
-        context.out.json(&Document::new(&keys))?;
+        // What is given to others names nobody whom the person trusts.
+        let trusted = if matches!(command, Signing::List) { Some(trusted.as_slice()) } else { None };
+        context.out.json(&Document::new(&keys, trusted))?;
         return Ok(Exit::Done);
     }
-    if let Signing::Rotate = command {
+    if let Signing::Rotate { .. } = command {
         let current = keys.keys.first().map(|key| key.public_key.as_str()).unwrap_or_default();
         context.out.note(&format!("from now on exports are signed by {current}"));
     }
@@ -44,7 +54,50 @@ pub(crate) async fn run(context: &mut Context, link: &Link, command: &Signing) -
         let text = render(&keys, &context.calendar, context.out.look);
         context.out.print(&text)?;
     }
+    if !trusted.is_empty() {
+        let gap = if keys.keys.is_empty() { "" } else { "\n" };
+        let text = render_trusted(&trusted, &context.calendar, context.out.look);
+        context.out.print(&format!("{gap}{text}"))?;
+    }
     Ok(Exit::Done)
+}
+
+async fn trust(context: &mut Context, link: &Link, key: &str) -> Result<Exit, CliError> {
+    let request = TrustKeyRequest { public_key: key.to_owned() };
+    let answer = link.exports().trust_key(request).await?.into_inner();
+    if context.out.json {
+        context.out.json(&Trust { trusted: answer.trusted.iter().map(Trusted::new).collect() })?;
+    } else if answer.added {
+        context.out.note("what this key signs is merged from now on, and may change what is here");
+    } else {
+        context.out.note("this key is trusted already");
+    }
+    Ok(Exit::Done)
+}
+
+async fn untrust(context: &mut Context, link: &Link, key: &str) -> Result<Exit, CliError> {
+    let request = UntrustKeyRequest { public_key: key.to_owned() };
+    let answer = link.exports().untrust_key(request).await?.into_inner();
+    if !answer.removed {
+        return Err(CliError::Declined(format!(
+            "{key} is not among the keys that you trust; `satchel keys list` shows them"
+        )));
+    }
+    if context.out.json {
+        context.out.json(&Trust { trusted: answer.trusted.iter().map(Trusted::new).collect() })?;
+    } else {
+        context.out.note("what this key signs adds from now on, and changes nothing");
+    }
+    Ok(Exit::Done)
+}
+
+fn render_trusted(trusted: &[TrustedKey], calendar: &Calendar, look: Look) -> String {
+    let mut table = Table::new([Column::new("trusted key"), Column::new("since")]);
+    for key in trusted {
+        let since = calendar.minute(key.since.as_ref());
+        table.row([Cell::painted(&key.public_key, Paint::Id), Cell::new(&since)]);
+    }
+    table.render(look)
 }
 
 fn render(keys: &SigningKeys, calendar: &Calendar, look: Look) -> String {
@@ -72,6 +125,27 @@ struct Document<'a> {
     owner_id: &'a str,
     did: &'a str,
     keys: Vec<Key<'a>>,
+    /// Keys of others whose documents are merged; only in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trusted: Option<Vec<Trusted<'a>>>,
+}
+
+/// What `keys trust --json` prints.
+#[derive(Debug, Serialize)]
+struct Trust<'a> {
+    trusted: Vec<Trusted<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Trusted<'a> {
+    public_key: &'a str,
+    since: Option<String>,
+}
+
+impl<'a> Trusted<'a> {
+    fn new(key: &'a TrustedKey) -> Self {
+        Self { public_key: &key.public_key, since: when(key.since.as_ref()) }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -94,7 +168,7 @@ struct Successor<'a> {
 }
 
 impl<'a> Document<'a> {
-    fn new(keys: &'a SigningKeys) -> Self {
+    fn new(keys: &'a SigningKeys, trusted: Option<&'a [TrustedKey]>) -> Self {
         let key = |key: &'a SigningKey| Key {
             algorithm: "Ed25519",
             public_key: &key.public_key,
@@ -107,7 +181,8 @@ impl<'a> Document<'a> {
                 successor_signature: &key.successor_signature,
             }),
         };
-        Self { owner_id: &keys.owner_id, did: &keys.did, keys: keys.keys.iter().map(key).collect() }
+        let trusted = trusted.map(|trusted| trusted.iter().map(Trusted::new).collect());
+        Self { owner_id: &keys.owner_id, did: &keys.did, keys: keys.keys.iter().map(key).collect(), trusted }
     }
 }
 
@@ -138,5 +213,17 @@ z6Mknew  signs     2026-03-11 10:00
 z6Mkold  verifies  2026-03-11 10:00  2026-03-12 10:00
 ";
         assert_eq!(render(&keys, &time::fixed(), Look::plain(80)), expected);
+    }
+
+    #[test]
+    fn keys_that_are_trusted_are_listed_and_given_to_nobody() {
+        let trusted =
+            TrustedKey { public_key: "z6Mkfriend".to_owned(), since: time::at("2026-03-11T10:00:00Z") };
+        let shown = render_trusted(std::slice::from_ref(&trusted), &time::fixed(), Look::plain(80));
+        assert!(shown.contains("z6Mkfriend") && shown.contains("2026-03-11"), "{shown}");
+        let keys = SigningKeys::default();
+        let text = |trusted| serde_json::to_string(&Document::new(&keys, trusted)).unwrap_or_default();
+        assert!(text(Some(std::slice::from_ref(&trusted))).contains("z6Mkfriend"));
+        assert!(!text(None).contains("trusted"));
     }
 }

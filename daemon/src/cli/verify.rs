@@ -16,7 +16,7 @@ use super::{
 use crate::{
     envelope::Keys,
     manifest::Selected,
-    verify::{self, Finding, Options, Report, Signed},
+    verify::{self, Coverage, Covered, Finding, Options, Part, Report, Signed},
 };
 
 /// Findings that are shown; `--json` has them all.
@@ -75,6 +75,58 @@ struct Verdict<'a> {
     merged: Option<Merged>,
     /// Null, or how it is less than a copy of a store.
     selection: Option<&'a Selected>,
+    covered: Coverages,
+    /// Each of several bundles at the path, or what lies there without one.
+    bundles: Vec<Bundle<'a>>,
+}
+
+/// Which parts a signature covers: `signed`, `unsigned` or `absent`.
+#[derive(Debug, Serialize)]
+struct Coverages {
+    memories: &'static str,
+    relations: &'static str,
+    conversations: &'static str,
+    attachments: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct Bundle<'a> {
+    /// Empty: there is nothing else.
+    path: &'a str,
+    valid: bool,
+    signature: &'static str,
+    manifest: &'static str,
+    signer: Option<&'a str>,
+    covered: Coverages,
+    memories: u64,
+    conversations: u64,
+}
+
+impl Coverages {
+    fn new(covered: Covered) -> Self {
+        let Covered { memories, relations, conversations, attachments, embeddings: _ } = covered;
+        Self {
+            memories: coverage_word(memories),
+            relations: coverage_word(relations),
+            conversations: coverage_word(conversations),
+            attachments: coverage_word(attachments),
+        }
+    }
+}
+
+impl<'a> Bundle<'a> {
+    fn new(part: &'a Part) -> Self {
+        Self {
+            path: &part.path,
+            valid: part.valid,
+            signature: word(part.signature),
+            manifest: word(part.manifest),
+            signer: part.signer.as_deref(),
+            covered: Coverages::new(part.covered),
+            memories: part.memories,
+            conversations: part.conversations,
+        }
+    }
 }
 
 /// What base and bundle make.
@@ -106,6 +158,8 @@ impl<'a> Verdict<'a> {
             conversations,
             merged,
             selection,
+            covered,
+            bundles,
         } = report;
         Self {
             valid: *valid,
@@ -122,6 +176,8 @@ impl<'a> Verdict<'a> {
                 checksum: merged.checksum.map(|sum| sum.to_string()),
             }),
             selection: selection.as_ref(),
+            covered: Coverages::new(*covered),
+            bundles: bundles.iter().map(Bundle::new).collect(),
         }
     }
 }
@@ -148,6 +204,7 @@ fn render(report: &Report, look: Look) -> String {
     facts.painted("signature", word(report.signature), paint(report.signature));
     facts.painted("manifest", word(report.manifest), paint(report.manifest));
     facts.maybe("signed by", report.signer.as_deref());
+    facts.add("covers", &coverage(report.covered));
     if !report.predecessors.is_empty() {
         facts.add("follows", &report.predecessors.join(", "));
     }
@@ -159,8 +216,44 @@ fn render(report: &Report, look: Look) -> String {
         facts.maybe("checksum", merged.checksum.map(|sum| sum.to_string()).as_deref());
     }
     let mut out = format!("{mark} {verdict}: {what}\n\n{}", facts.render(look));
+    out.push_str(&bundles(report, look));
     out.push_str(&findings(report, look));
     out
+}
+
+/// What the signatures cover, in a sentence.
+fn coverage(covered: Covered) -> String {
+    let of = |wanted: Coverage| -> Vec<&str> {
+        let named = covered.named().into_iter();
+        named.filter(|(_, coverage)| *coverage == wanted).map(|(name, _)| name).collect()
+    };
+    let (signed, open) = (of(Coverage::Signed), of(Coverage::Unsigned));
+    let signed = (!signed.is_empty()).then(|| format!("{}: signed", signed.join(", ")));
+    let open = (!open.is_empty()).then(|| format!("{}: not covered by any signature", open.join(", ")));
+    signed.into_iter().chain(open).collect::<Vec<_>>().join("; ")
+}
+
+/// Each of several bundles.
+fn bundles(report: &Report, look: Look) -> String {
+    if report.bundles.len() < 2 {
+        return String::new();
+    }
+    let mut table = Table::new([
+        Column::new("bundle").shrinks_to(16),
+        Column::new("verdict"),
+        Column::new("signed by").shrinks_to(16),
+        Column::new("covers").shrinks_to(24),
+    ]);
+    for part in &report.bundles {
+        let (verdict, paint) = if part.valid { ("valid", Paint::Good) } else { ("not valid", Paint::Bad) };
+        table.row([
+            Cell::new(&part.path),
+            Cell::painted(verdict, paint),
+            Cell::new(part.signer.as_deref().unwrap_or("nobody")),
+            Cell::new(&coverage(part.covered)),
+        ]);
+    }
+    format!("\n{}", table.render(look))
 }
 
 fn findings(report: &Report, look: Look) -> String {
@@ -199,6 +292,14 @@ fn word(signed: Signed) -> &'static str {
         Signed::Invalid => "invalid",
         Signed::Absent => "absent",
         Signed::Unsupported => "unsupported",
+    }
+}
+
+fn coverage_word(coverage: Coverage) -> &'static str {
+    match coverage {
+        Coverage::Absent => "absent",
+        Coverage::Signed => "signed",
+        Coverage::Unsigned => "unsigned",
     }
 }
 
@@ -244,6 +345,13 @@ mod tests {
             conversations: 1,
             merged: None,
             selection: None,
+            covered: Covered {
+                memories: Coverage::Signed,
+                relations: Coverage::Unsigned,
+                conversations: Coverage::Unsigned,
+                ..Covered::default()
+            },
+            bundles: Vec::new(),
         }
     }
 
@@ -254,6 +362,7 @@ mod tests {
 
 signature  invalid
 manifest   absent
+covers     memories: signed; relations, conversations: not covered by any signature
 
 ISSUE    CHECK      WHERE                            WHAT
 error    signature  memory-store.json $.memories[3]  does not fit the \\u{1b}[2Jkey
@@ -270,6 +379,9 @@ warning  manifest   memory-store.json $.memories[3]  there is none
             (&false.into(), &"invalid".into(), &"absent".into())
         );
         assert!(value["signer"].is_null());
+        let covered = serde_json::json!({"memories": "signed", "relations": "unsigned",
+            "conversations": "unsigned", "attachments": "absent"});
+        assert_eq!(value["covered"], covered);
         let issue = value["issues"][1].as_object().unwrap();
         assert_eq!(issue.keys().collect::<Vec<_>>(), ["check", "message", "path", "severity"]);
         assert_eq!(issue["severity"], "warning");

@@ -3,9 +3,9 @@
 //! Enum values on the wire are named after the words, so that the word is the name without its prefix.
 
 use satchel_proto::v1::{
-    AttachmentKind, DifferenceKind, ExportFormat, ExportType, ExtractionMethod, ImportStatus, IssueKind,
-    JobState, MemoryStatus, MemoryType, PartKind, Permission, RecordKind, RelationType, Role, SourceOrigin,
-    SourceState, Visibility,
+    AttachmentKind, DifferenceKind, DocumentStanding, ExportFormat, ExportType, ExtractionMethod,
+    ImportStatus, IssueKind, JobState, MemoryStatus, MemoryType, PartKind, Permission, RecordKind,
+    RelationType, Role, SourceOrigin, SourceState, Visibility,
 };
 
 /// A number that this program does not know: the daemon is newer.
@@ -46,6 +46,8 @@ words! {
     attachment_kind: AttachmentKind, "ATTACHMENT_KIND_";
     /// `completed`, `completed_with_skips`, …
     import_status: ImportStatus, "IMPORT_STATUS_";
+    /// `own`, `trusted`, `stranger`, `forced`.
+    document_standing: DocumentStanding, "DOCUMENT_STANDING_";
     /// `skip`, `warning`.
     issue_kind: IssueKind, "ISSUE_KIND_";
     /// `conversation`, `message`, …

@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     exported::{self, About},
-    manifest::{Filter, MANIFEST, Manifest, ManifestFile, SELECTION, SIGNATURE, VERSION},
+    manifest::{Filter, MANIFEST, Manifest, ManifestFile, OURS, SELECTION, SIGNATURE, VERSION},
 };
 
 /// What the memory store turned out to hold.
@@ -148,7 +148,7 @@ impl Job<'_> {
         if self.request.selection.strip {
             privacy::strip_owner(&mut owner, &self.signer.stand_in());
         }
-        let name = if self.request.selection.said().is_some() { SELECTION } else { "satchel" };
+        let name = if self.request.selection.said().is_some() { SELECTION } else { OURS };
         Ok(StoreHeader {
             spec_uri: spec_uri.filter(|_| !self.request.selection.strip),
             export_id: Some(self.id.clone()),

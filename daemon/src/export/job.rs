@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, OnceCell};
 
-use satchel_pam::time::Timestamp;
+use satchel_pam::{privacy::Identifiers, time::Timestamp};
 use satchel_store::{MemoryOrder, MemoryQuery, MemoryRecord, Revision, Store};
 
 use super::{
@@ -35,6 +35,8 @@ pub(super) struct Job<'a> {
     pub(super) told: Told<'a>,
     /// What must not leave, once something asked for it.
     pub(super) private: OnceCell<Texts>,
+    /// By what people are known elsewhere, once something asked for it.
+    pub(super) identifiers: OnceCell<Identifiers>,
     pub(super) digests: Digests,
     /// Where the types of the person's own are written down.
     pub(super) type_registry: Option<&'a str>,

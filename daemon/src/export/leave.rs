@@ -3,12 +3,12 @@
 use satchel_pam::{
     conversation::{ConversationHeader, Message},
     memory::Memory,
-    privacy,
+    privacy::{self, Identifiers},
 };
 use satchel_store::{ConversationQuery, ConversationRecord, MemoryQuery};
 use serde_json::Value;
 
-use super::{ExportError, job::Job, memu, withheld::Texts};
+use super::{ExportError, identifiers, job::Job, memu, withheld::Texts};
 use crate::plan::{assemble::shown_header, dangling::Dangling};
 
 impl Job<'_> {
@@ -73,7 +73,7 @@ impl Job<'_> {
             self.texts()?.leave_memory(&mut memory);
         }
         if self.request.selection.strip {
-            privacy::strip_memory(&mut memory);
+            privacy::strip_memory(&mut memory, self.identifiers()?);
         }
         Ok(memory)
     }
@@ -92,17 +92,26 @@ impl Job<'_> {
             self.texts()?.leave_header(&mut header);
         }
         if self.request.selection.strip {
-            privacy::strip_conversation_header(&mut header);
+            privacy::strip_conversation_header(&mut header, self.identifiers()?);
         }
         Ok(header)
     }
 
     /// The message as it leaves.
-    pub(super) fn leaving_message(&self, mut message: Message) -> Message {
+    pub(super) fn leaving_message(&self, mut message: Message) -> Result<Message, ExportError> {
         if self.request.selection.strip {
-            privacy::strip_message(&mut message);
+            privacy::strip_message(&mut message, self.identifiers()?);
         }
-        message
+        Ok(message)
+    }
+
+    /// By what people are known elsewhere; read once, and only for what is stripped.
+    fn identifiers(&self) -> Result<&Identifiers, ExportError> {
+        if let Some(identifiers) = self.identifiers.get() {
+            return Ok(identifiers);
+        }
+        let identifiers = identifiers::of(self.store, self.revision)?;
+        Ok(self.identifiers.get_or_init(|| identifiers))
     }
 
     /// Which conversations are in a full export; none: no conversations at all.

@@ -5,6 +5,7 @@
 //! memories, and ids and names of what is exported are in memory at once.
 
 mod conversation;
+mod harmless;
 mod index;
 mod memory;
 mod name;

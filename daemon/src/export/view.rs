@@ -137,9 +137,9 @@ fn conversations(job: &Job<'_>, target: &mut Target, written: &mut Written) -> R
 fn conversation(job: &Job<'_>, record: &ConversationRecord) -> Result<Object, ExportError> {
     let places = Places::of(record);
     let mut messages = Vec::with_capacity(record.heads.len());
-    for (head, body) in record.heads.iter().zip(job.store.all_bodies(record)) {
+    for (at, body) in job.store.all_bodies(record).enumerate() {
         let (_, bytes) = body?;
-        let message = places.message(head, &bytes);
+        let message = places.message(record, at, &bytes);
         messages.push(message.map_err(|_| ExportError::Unencodable { what: "a stored message" })?);
     }
     Ok(memu::conversation(&job.header_of(record)?, &messages, &job.signer.owner))

@@ -166,6 +166,10 @@ fn problems(health: &Health) -> Vec<v1::Problem> {
             let fix = "look at the disk, then restart satchel; what was confirmed is safe";
             vec![problem("STORE_STOPPED", format!("nothing is written any more: {reason}"), fix)]
         }
+        Health::ReadOnly(reason) => {
+            let fix = "give the disk room, or make it writable, and run the command again";
+            vec![problem("READ_ONLY", format!("what is stored is only read: {reason}"), fix)]
+        }
         other => vec![problem("STORE_UNKNOWN", format!("{other:?}"), "restart satchel")],
     }
 }

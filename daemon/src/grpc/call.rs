@@ -97,6 +97,11 @@ impl Core {
 }
 
 impl Paging {
+    /// Which list it is.
+    pub(super) fn list(&self) -> ListId {
+        self.list
+    }
+
     /// The cursor for the store.
     pub(super) fn store_cursor(&self) -> Option<Cursor> {
         self.cursor.as_deref().map(Cursor::from_bytes)

@@ -9,6 +9,7 @@ use tonic::{Request, Response, Status};
 use super::{
     Core,
     call::{bounded, fill, index_cursor, index_of, required, slice_page},
+    recent::Laid,
     status::{Fault, Kind},
     wire::{
         conversation::{Standing, conversation_to_wire, filter_from_wire, summary_to_wire},
@@ -73,6 +74,7 @@ fn get(core: &Core, request: &v1::GetConversationRequest) -> Result<v1::GetConve
     let header = Digests::default().complete(&core.store, &record.origin, shown_header(&record))?;
     let standing = Standing {
         messages: record.heads.len() as u64,
+        active_messages: leaf(&record).map_or(0, |leaf| branch(&record, leaf).len() as u64),
         active_leaf: leaf(&record).map(str::to_owned),
         revision: record.revision,
         withdrawn: record.withdrawn,
@@ -139,21 +141,29 @@ fn list_messages(
     let token = std::mem::take(&mut request.page_token);
     let paging = core.paging("ListMessages", &request, size, &token)?;
     let revision = paging.revision.unwrap_or_else(|| core.store.revision());
-    let record = find(core, "conversation_id", &request.conversation_id, revision)?;
-    let chosen = select(&record, &request)?;
-    let places = Places::of(&record);
+    let laid = core.recent.laid(paging.list(), revision, || lay(core, &request, revision))?;
     let (messages, next) = fill(
         paging.rows,
         paging.store_cursor(),
-        |after, limit| fetch(core, &record, &chosen, after, limit),
-        |message| show(&places, message, request.include_raw_metadata),
+        |after, limit| fetch(core, &laid, after, limit),
+        |message| show(&laid, message, request.include_raw_metadata),
     )?;
+    if core.recent.keep(paging.list(), revision, &laid, next.is_some()) {
+        tokio::runtime::Handle::current().spawn(core.recent.clone().forget_later());
+    }
     let next = next.map(|cursor| cursor.as_bytes().to_vec());
     Ok(v1::ListMessagesResponse {
         messages,
         next_page_token: core.next_token(&paging, revision, next),
         header: Some(core.header_at(revision)),
     })
+}
+
+/// The conversation of the request, laid out.
+fn lay(core: &Core, request: &v1::ListMessagesRequest, revision: Revision) -> Result<Laid, Fault> {
+    let record = find(core, "conversation_id", &request.conversation_id, revision)?;
+    let chosen = select(&record, request)?;
+    Ok(Laid { places: Places::of(&record), chosen, record })
 }
 
 /// The numbers of the messages that the request asks for, in order.
@@ -190,47 +200,43 @@ fn branch_end<'a>(
     }
 }
 
-/// The messages of `chosen` from the cursor on, with their bodies: at most `limit`, and none after [`BODY_BYTES`].
-fn fetch<'a>(
+/// The messages from the cursor on, as their places and bodies: at most `limit`, and none after [`BODY_BYTES`].
+fn fetch(
     core: &Core,
-    record: &'a ConversationRecord,
-    chosen: &[usize],
+    laid: &Laid,
     after: Option<&Cursor>,
     limit: usize,
-) -> Result<Page<(&'a MessageHead, Vec<u8>)>, Fault> {
+) -> Result<Page<(usize, Vec<u8>)>, Fault> {
+    let Laid { record, chosen, .. } = laid;
     let from = index_of(after)?;
     let mut bytes = 0;
-    let heads: Vec<&MessageHead> = chosen
+    let at: Vec<usize> = chosen
         .iter()
         .skip(from)
         .take(limit)
-        .map_while(|at| record.heads.get(*at).zip(record.places.get(*at)))
+        .map_while(|at| Some((*at, record.places.get(*at)?)))
         .take_while(|(_, place)| {
             let first = bytes == 0;
             bytes += u64::from(place.length()).max(1);
             first || bytes <= BODY_BYTES
         })
-        .map(|(head, _)| head)
+        .map(|(at, _)| at)
         .collect();
-    let ids: Vec<&str> = heads.iter().map(|head| head.id.as_str()).collect();
-    let bodies = core.store.bodies(record, &ids)?;
-    let end = from.saturating_add(heads.len());
-    let items = heads.into_iter().zip(bodies).map(|(head, (_, body))| (head, body)).collect();
+    let bodies = core.store.bodies_at(record, &at)?;
+    let end = from.saturating_add(at.len());
+    let items = at.into_iter().zip(bodies).collect();
     Ok(Page { items, next: (end < chosen.len()).then(|| index_cursor(end)) })
 }
 
-fn show(
-    places: &Places<'_>,
-    (head, body): (&MessageHead, Vec<u8>),
-    raw_metadata: bool,
-) -> Result<v1::Message, Fault> {
-    let mut message = places.message(head, &body).map_err(Fault::internal)?;
+fn show(laid: &Laid, (at, body): (usize, Vec<u8>), raw_metadata: bool) -> Result<v1::Message, Fault> {
+    let Laid { record, places, .. } = laid;
+    let mut message = places.message(record, at, &body).map_err(Fault::internal)?;
     if !raw_metadata {
         message.raw_metadata = None;
     }
     Ok(v1::Message {
-        hidden: head.hidden,
-        on_active_branch: places.active(&head.id),
+        hidden: record.heads[at].hidden,
+        on_active_branch: places.active(at),
         ..message_to_wire(message)
     })
 }

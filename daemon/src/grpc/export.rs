@@ -3,38 +3,48 @@
 use std::{
     cell::Cell,
     fs::File,
-    io::{Read, Seek, SeekFrom},
+    io,
+    os::unix::fs::FileExt as _,
     path::Path,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use satchel_pam::sign::PublicKey;
 use satchel_proto::v1::{
     self, export_service_server::ExportService, make_export_response::Told, verify_export_request::Bundle,
 };
 use satchel_store::MemoryQuery;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
+use tracing::Instrument as _;
 
 use super::{
     Core,
     call::{absolute, bounded, fill, required},
     status::{Fault, Kind},
     wire::{
-        export::{export_to_wire, format_from_wire, keys_to_wire, progress_to_wire, report_to_wire},
+        export::{
+            export_to_wire, format_from_wire, keys_to_wire, progress_to_wire, report_to_wire, trusted_to_wire,
+        },
         memory::filter_from_wire,
     },
 };
 use crate::{
     envelope::{Keys, Lock},
     export::{ExportRecord, ExportRequest, Extent, Format, Progress, Selection},
-    verify,
+    trust, verify,
 };
 
 /// Bytes of one piece of a download.
 const CHUNK_BYTES: u64 = 1 << 20;
 /// Pieces that wait for a slow reader.
-const CHUNKS_AHEAD: usize = 2;
+const CHUNKS_AHEAD: usize = 1;
+/// Downloads at once, of all clients.
+const DOWNLOADS: usize = 16;
+/// A reader that takes no piece for so long has gone, or holds a place that others wait for.
+const STALLED: Duration = Duration::from_mins(5);
 /// Messages of progress that wait for a slow reader; more are left out.
 const TOLD_AHEAD: usize = 4;
 /// Between two messages of progress.
@@ -42,7 +52,13 @@ const TELL_EVERY: Duration = Duration::from_millis(100);
 
 /// The service.
 #[derive(Clone)]
-pub(super) struct Bundles(pub(super) Core);
+pub(super) struct Bundles(Core, Arc<Semaphore>);
+
+impl Bundles {
+    pub(super) fn new(core: Core) -> Self {
+        Self(core, Arc::new(Semaphore::new(DOWNLOADS)))
+    }
+}
 
 type Download = ReceiverStream<Result<v1::DownloadExportResponse, Status>>;
 type Making = ReceiverStream<Result<v1::MakeExportResponse, Status>>;
@@ -95,11 +111,17 @@ impl ExportService for Bundles {
         request: Request<v1::DownloadExportRequest>,
     ) -> Result<Response<Download>, Status> {
         let v1::DownloadExportRequest { id, offset } = request.into_inner();
+        let busy = format!("{DOWNLOADS} downloads are on their way; ask again when one of them has ended");
+        let place = Arc::clone(&self.1).try_acquire_owned().map_err(|_| Fault::Busy(busy))?;
         let (file, size) = self.0.blocking(move |core| open(core, &id, offset)).await?;
         let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
         let header = Some(self.0.header());
         let span = tracing::Span::current();
-        tokio::task::spawn_blocking(move || span.in_scope(|| send(file, offset, size, header, &sender)));
+        let sending = async move {
+            send(file, offset, size, header, &sender).await;
+            drop(place);
+        };
+        tokio::spawn(sending.instrument(span));
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
@@ -119,7 +141,8 @@ impl ExportService for Bundles {
         self.0
             .answer(|core| {
                 let keys = core.exports.signing_keys()?.map(keys_to_wire);
-                Ok(v1::ListSigningKeysResponse { keys, header: Some(core.header()) })
+                let trusted = trusted_to_wire(trust::list(&core.store)?);
+                Ok(v1::ListSigningKeysResponse { keys, header: Some(core.header()), trusted })
             })
             .await
     }
@@ -128,14 +151,54 @@ impl ExportService for Bundles {
         &self,
         request: Request<v1::RotateSigningKeyRequest>,
     ) -> Result<Response<v1::RotateSigningKeyResponse>, Status> {
-        let v1::RotateSigningKeyRequest {} = request.into_inner();
+        let v1::RotateSigningKeyRequest { new_identity } = request.into_inner();
         self.0
-            .answer(|core| {
-                let keys = Some(keys_to_wire(core.exports.rotate_key()?));
+            .answer(move |core| {
+                let keys =
+                    if new_identity { core.exports.begin_identity()? } else { core.exports.rotate_key()? };
+                let keys = Some(keys_to_wire(keys));
                 Ok(v1::RotateSigningKeyResponse { keys, header: Some(core.header()) })
             })
             .await
     }
+
+    async fn trust_key(
+        &self,
+        request: Request<v1::TrustKeyRequest>,
+    ) -> Result<Response<v1::TrustKeyResponse>, Status> {
+        let v1::TrustKeyRequest { public_key } = request.into_inner();
+        self.0
+            .answer(move |core| {
+                let key = key_from_wire("public_key", &public_key)?;
+                let added = trust::add(&core.store, &key, core.clock.now_micros())?;
+                let trusted = trusted_to_wire(trust::list(&core.store)?);
+                Ok(v1::TrustKeyResponse { trusted, header: Some(core.header()), added })
+            })
+            .await
+    }
+
+    async fn untrust_key(
+        &self,
+        request: Request<v1::UntrustKeyRequest>,
+    ) -> Result<Response<v1::UntrustKeyResponse>, Status> {
+        let v1::UntrustKeyRequest { public_key } = request.into_inner();
+        self.0
+            .answer(move |core| {
+                let key = key_from_wire("public_key", &public_key)?;
+                let removed = trust::remove(&core.store, &key, core.clock.now_micros())?;
+                let trusted = trusted_to_wire(trust::list(&core.store)?);
+                Ok(v1::UntrustKeyResponse { trusted, header: Some(core.header()), removed })
+            })
+            .await
+    }
+}
+
+/// A public key in any form.
+pub(super) fn key_from_wire(field: &'static str, text: &str) -> Result<PublicKey, Fault> {
+    bounded(field, text)?;
+    PublicKey::parse(text).map_err(|_| {
+        Fault::field(field, "is not a public key; give the z6Mk… that `satchel verify` shows, or a did:key")
+    })
 }
 
 fn create(core: &Core, request: v1::CreateExportRequest) -> Result<v1::CreateExportResponse, Fault> {
@@ -263,12 +326,11 @@ fn list(core: &Core, mut request: v1::ListExportsRequest) -> Result<v1::ListExpo
 }
 
 fn open(core: &Core, id: &str, offset: u64) -> Result<(File, u64), Fault> {
-    let mut file = core.exports.open(&find(core, id)?)?;
+    let file = core.exports.open(&find(core, id)?)?;
     let size = file.metadata().map_err(Fault::internal)?.len();
     if offset > size {
         return Err(Fault::OffsetPastEnd { offset, size });
     }
-    file.seek(SeekFrom::Start(offset)).map_err(Fault::internal)?;
     Ok((file, size))
 }
 
@@ -301,35 +363,41 @@ fn check(core: &Core, request: v1::VerifyExportRequest) -> Result<v1::VerifyExpo
     Ok(v1::VerifyExportResponse { header: Some(core.header()), ..report_to_wire(report) })
 }
 
-/// Sends the rest of `file` until its end, or until nobody listens.
-fn send(
-    mut file: File,
+/// Sends the rest of `file` until its end, or until nobody listens. No thread waits with it for a slow reader.
+async fn send(
+    file: File,
     mut offset: u64,
     size: u64,
-    header: Option<v1::StoreHeader>,
+    mut header: Option<v1::StoreHeader>,
     sender: &mpsc::Sender<Result<v1::DownloadExportResponse, Status>>,
 ) {
-    let mut header = header;
+    let file = Arc::new(file);
     loop {
-        let mut data = Vec::new();
         // The size that was told binds: a file that grows meanwhile is not sent further.
         let room = CHUNK_BYTES.min(size - offset);
-        let piece = file.by_ref().take(room).read_to_end(&mut data).map_err(Fault::internal);
-        let piece = piece.and_then(|_| {
-            let whole = data.len() as u64 == room;
-            whole.then_some(()).ok_or_else(|| Fault::internal("the bundle became shorter while it was read"))
+        let bytes = Arc::clone(&file);
+        let read = tokio::task::spawn_blocking(move || piece(&bytes, offset, room)).await;
+        let read = read.unwrap_or_else(|broken| Err(Fault::internal(broken)));
+        let answer = read.map(|data| {
+            let chunk = v1::Chunk { offset, crc32c: crc32c::crc32c(&data), data };
+            v1::DownloadExportResponse { chunk: Some(chunk), total_size: size, header: header.take() }
         });
-        if let Err(fault) = piece {
-            // Nobody to tell is no matter.
-            drop(sender.blocking_send(Err(fault.into())));
-            return;
-        }
-        let chunk = v1::Chunk { offset, crc32c: crc32c::crc32c(&data), data };
         offset += room;
-        let answer =
-            v1::DownloadExportResponse { chunk: Some(chunk), total_size: size, header: header.take() };
-        if sender.blocking_send(Ok(answer)).is_err() || offset == size {
+        let last = answer.is_err() || offset == size;
+        // Nobody to tell is no matter.
+        let sent = tokio::time::timeout(STALLED, sender.send(answer.map_err(Status::from))).await;
+        if last || !matches!(sent, Ok(Ok(()))) {
             return;
         }
     }
+}
+
+/// The `room` bytes from `offset` on.
+fn piece(file: &File, offset: u64, room: u64) -> Result<Vec<u8>, Fault> {
+    let mut data = vec![0; usize::try_from(room).map_err(Fault::internal)?];
+    file.read_exact_at(&mut data, offset).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => Fault::internal("the bundle became shorter while it was read"),
+        _ => Fault::internal(error),
+    })?;
+    Ok(data)
 }

@@ -3,22 +3,32 @@
 use std::{
     future::Future,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::{Duration, Instant},
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use tokio::sync::Semaphore;
 use tonic::{body::Body, transport::server::UdsConnectInfo};
 use tower::{BoxError, Layer, Service};
 use tracing::{Instrument, Span, debug, field, info_span};
 use uuid::Uuid;
 
-use super::status::Fault;
+use super::{
+    status::Fault,
+    unread::{Counted, Unread},
+};
+use crate::clock::{self, Clock};
 
 /// Most calls at once on one connection.
 pub const MAX_CALLS_PER_CONNECTION: u32 = 32;
 /// Largest request and largest answer, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
+/// Calls that are worked on at once, of all connections; the others wait for their turn.
+const AT_ONCE: usize = 32;
+/// Of those that take as long as their work takes.
+const LONG_AT_ONCE: usize = 16;
 /// How long a call may take that sets no deadline of its own: no page takes as long.
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Longest request id that is taken over, in characters.
@@ -31,7 +41,7 @@ const UNBOUNDED: [&str; 11] = [
     "/satchel.v1.AdminService/VerifyStore",
     "/satchel.v1.ExportService/CreateExport",
     "/satchel.v1.ExportService/MakeExport",
-    "/satchel.v1.ExportService/DownloadExport",
+    DOWNLOAD,
     "/satchel.v1.ExportService/VerifyExport",
     "/satchel.v1.ImportService/UndoImport",
     "/satchel.v1.ImportService/RedoImport",
@@ -39,21 +49,46 @@ const UNBOUNDED: [&str; 11] = [
     "/satchel.v1.MemoryService/RestoreMemoryVersion",
 ];
 
+/// How the paths of our own services begin; health and reflection need no clock.
+const OWN: &str = "/satchel.";
+/// Where the details of an error are. Each of ours has them, whereas one of the transport has none.
+const DETAILS: &str = "grpc-status-details-bin";
+/// The code INTERNAL, by which the transport answers bytes that are no request.
+const INTERNAL: &str = "13";
+
+const DOWNLOAD: &str = "/satchel.v1.ExportService/DownloadExport";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 /// Puts [`Guard`] around the services.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct GuardLayer {
     owner: u32,
+    clock: Arc<dyn Clock>,
     deadline: Duration,
+    turns: Turns,
+}
+
+/// How much of all calls there may be at once; clones share it.
+#[derive(Clone, Debug)]
+struct Turns {
+    short: Arc<Semaphore>,
+    long: Arc<Semaphore>,
+    unread: Unread,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        let room = |calls| Arc::new(Semaphore::new(calls));
+        Self { short: room(AT_ONCE), long: room(LONG_AT_ONCE), unread: Unread::default() }
+    }
 }
 
 impl GuardLayer {
-    /// Lets in only processes of the user `owner`.
+    /// Lets in only processes of the user `owner`, and only while `clock` shows a time that can be stored.
     #[must_use]
-    pub fn new(owner: u32) -> Self {
-        Self { owner, deadline: DEADLINE }
+    pub fn new(owner: u32, clock: Arc<dyn Clock>) -> Self {
+        Self { owner, clock, deadline: DEADLINE, turns: Turns::default() }
     }
 }
 
@@ -61,16 +96,15 @@ impl<S> Layer<S> for GuardLayer {
     type Service = Guard<S>;
 
     fn layer(&self, inner: S) -> Guard<S> {
-        Guard { inner, owner: self.owner, deadline: self.deadline }
+        Guard { inner, layer: self.clone() }
     }
 }
 
 /// Refuses other users, names each call, and ends calls that take too long.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Guard<S> {
     inner: S,
-    owner: u32,
-    deadline: Duration,
+    layer: GuardLayer,
 }
 
 impl<S> Service<Request<Body>> for Guard<S>
@@ -94,7 +128,7 @@ where
         // The clone is not ready, the original is: swap them.
         let ready = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, ready);
-        let answer = answer(inner, request, self.owner, self.deadline);
+        let answer = answer(inner, request, self.layer.clone());
         Box::pin(
             async move {
                 let began = Instant::now();
@@ -116,25 +150,50 @@ where
 async fn answer<S>(
     mut inner: S,
     request: Request<Body>,
-    owner: u32,
-    deadline: Duration,
+    layer: GuardLayer,
 ) -> Result<Response<Body>, BoxError>
 where
     S: Service<Request<Body>, Response = Response<Body>>,
     S::Error: Into<BoxError>,
 {
+    let GuardLayer { owner, clock, deadline, turns } = layer;
     if peer(&request) != Some(owner) {
         return Ok(Fault::NotOwner.into_status().into_http());
     }
-    let bounded = !request.headers().contains_key(GRPC_TIMEOUT) && !UNBOUNDED.contains(&request.uri().path());
-    let call = inner.call(request);
-    if !bounded {
-        return call.await.map_err(Into::into);
+    if request.uri().path().starts_with(OWN)
+        && let Err(error) = clock::check(clock.now_micros())
+    {
+        return Ok(Fault::Clock(error).into_status().into_http());
+    }
+    let long = UNBOUNDED.contains(&request.uri().path());
+    let patient = request.headers().contains_key(GRPC_TIMEOUT);
+    let Turns { short, long: long_ones, unread } = turns;
+    let call = async move {
+        // Neither is ever closed.
+        let _turn = if long { None } else { short.acquire_owned().await.ok() };
+        // A download has a place of its own, and no work to do but to be read.
+        let waits = long && request.uri().path() != DOWNLOAD;
+        let place = if waits { long_ones.acquire_owned().await.ok() } else { None };
+        let answered = inner.call(request).await.map_err(Into::into);
+        answered.map(|response| readable(response).map(|body| Counted::body(body, &unread, place)))
+    };
+    if long || patient {
+        return call.await;
     }
     match tokio::time::timeout(deadline, call).await {
-        Ok(response) => response.map_err(Into::into),
+        Ok(response) => response,
         Err(_) => Ok(Fault::Deadline { seconds: deadline.as_secs() }.into_status().into_http()),
     }
+}
+
+/// Turns the transport's answer to a request that does not decode, an error of its own, into one of the caller.
+fn readable(response: Response<Body>) -> Response<Body> {
+    let headers = response.headers();
+    let internal = headers.get("grpc-status").is_some_and(|code| code == INTERNAL);
+    if internal && !headers.contains_key(DETAILS) {
+        return Fault::Malformed.into_status().into_http();
+    }
+    response
 }
 
 /// The user id of the process at the other end, as the kernel says.
@@ -171,6 +230,18 @@ mod tests {
         request
     }
 
+    fn layer(owner: u32) -> GuardLayer {
+        GuardLayer::new(owner, Arc::new(At(1_800_000_000_000_000)))
+    }
+
+    struct At(i64);
+
+    impl Clock for At {
+        fn now_micros(&self) -> i64 {
+            self.0
+        }
+    }
+
     async fn pass(layer: GuardLayer, request: Request<Body>) -> Response<Body> {
         let inner = service_fn(|request: Request<Body>| async move {
             if request.headers().contains_key("slow") {
@@ -190,40 +261,74 @@ mod tests {
         let (here, _there) = UnixStream::pair().unwrap();
         let info = here.connect_info();
         let uid = info.peer_cred.as_ref().unwrap().uid();
-        let passed = pass(GuardLayer::new(uid), request(Some(info.clone()))).await;
+        let passed = pass(layer(uid), request(Some(info.clone()))).await;
         assert_eq!(code(&passed), "0");
-        let refused = pass(GuardLayer::new(uid + 1), request(Some(info))).await;
+        let refused = pass(layer(uid + 1), request(Some(info))).await;
         assert_eq!(code(&refused), "7");
     }
 
     #[tokio::test]
     async fn a_call_from_nowhere_is_refused() {
-        assert_eq!(code(&pass(GuardLayer::new(0), request(None)).await), "7");
+        assert_eq!(code(&pass(layer(0), request(None)).await), "7");
     }
 
     #[tokio::test]
     async fn a_call_that_takes_too_long_ends() {
         let (here, _there) = UnixStream::pair().unwrap();
         let info = here.connect_info();
-        let layer = GuardLayer { owner: info.peer_cred.as_ref().unwrap().uid(), deadline: Duration::ZERO };
+        let hurried =
+            GuardLayer { deadline: Duration::ZERO, ..layer(info.peer_cred.as_ref().unwrap().uid()) };
         let mut slow = request(Some(info));
         slow.headers_mut().insert("slow", HeaderValue::from_static("1"));
-        assert_eq!(code(&pass(layer, slow).await), "4");
+        assert_eq!(code(&pass(hurried, slow).await), "4");
+    }
+
+    /// Calls that never end, one more than may be worked on at once; and one that waits for its turn.
+    #[tokio::test]
+    async fn calls_take_turns() {
+        let (here, _there) = UnixStream::pair().unwrap();
+        let info = here.connect_info();
+        let layer = layer(info.peer_cred.as_ref().unwrap().uid());
+        let slow = || {
+            let mut slow = request(Some(info.clone()));
+            slow.headers_mut().insert("slow", HeaderValue::from_static("1"));
+            Box::pin(pass(layer.clone(), slow))
+        };
+        let mut working: Vec<_> = (0..AT_ONCE).map(|_| slow()).collect();
+        for call in &mut working {
+            assert!(tokio::time::timeout(Duration::from_millis(1), call).await.is_err());
+        }
+        assert_eq!(layer.turns.short.available_permits(), 0);
+        let mut next = Box::pin(pass(layer.clone(), request(Some(info.clone()))));
+        assert!(tokio::time::timeout(Duration::from_millis(20), &mut next).await.is_err(), "it waits");
+        drop(working.pop());
+        assert_eq!(code(&next.await), "0");
     }
 
     #[tokio::test]
     async fn an_answer_carries_the_request_id() {
         let (here, _there) = UnixStream::pair().unwrap();
         let info = here.connect_info();
-        let layer = GuardLayer::new(info.peer_cred.as_ref().unwrap().uid());
+        let own = layer(info.peer_cred.as_ref().unwrap().uid());
         let mut named = request(Some(info.clone()));
         named.headers_mut().insert(REQUEST_ID, HeaderValue::from_static("mine-1"));
-        let response = pass(layer.clone(), named).await;
+        let response = pass(own.clone(), named).await;
         assert_eq!(response.headers().get(REQUEST_ID).unwrap(), "mine-1");
         let mut odd = request(Some(info));
         odd.headers_mut().insert(REQUEST_ID, HeaderValue::from_static("a b\"c"));
-        let response = pass(layer, odd).await;
+        let response = pass(own, odd).await;
         let given = response.headers().get(REQUEST_ID).unwrap().to_str().unwrap();
         assert!(Uuid::parse_str(given).is_ok());
+    }
+
+    #[tokio::test]
+    async fn no_call_is_answered_while_the_clock_shows_what_cannot_be_stored() {
+        let (here, _there) = UnixStream::pair().unwrap();
+        let info = here.connect_info();
+        let owner = info.peer_cred.as_ref().unwrap().uid();
+        for (at, expected) in [(-1, "9"), (0, "0"), (253_402_300_799_999_999, "0"), (i64::MAX, "9")] {
+            let response = pass(GuardLayer::new(owner, Arc::new(At(at))), request(Some(info.clone()))).await;
+            assert_eq!(code(&response), expected, "{at}");
+        }
     }
 }

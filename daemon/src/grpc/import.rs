@@ -14,7 +14,7 @@ use self::follow::{interval, job_of, watch};
 use super::{
     Core,
     call::{Paging, bounded, index_cursor, index_of, required},
-    export::keys_from_wire,
+    export::{key_from_wire, keys_from_wire},
     source,
     status::{Fault, Kind},
     wire::{
@@ -215,8 +215,9 @@ fn create(core: &Core, request: v1::CreateImportRequest) -> Result<v1::CreateImp
     bounded("provider", &provider)?;
     let provider = (!provider.is_empty()).then_some(provider);
     let apply = match apply {
-        Some(v1::ApplyRules { any_owner, force }) => {
-            Some(Apply { owner: core.exports.owner()?, any_owner, force })
+        Some(v1::ApplyRules { any_owner, force, trust }) => {
+            let key = (!trust.is_empty()).then(|| key_from_wire("apply.trust", &trust)).transpose()?;
+            Some(Apply { owner: core.exports.owner()?, any_owner, force, trust: key })
         }
         None => None,
     };

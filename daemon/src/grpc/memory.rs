@@ -18,6 +18,7 @@ use super::{
         scalar::time_to_wire,
     },
 };
+use crate::lineage;
 
 /// Most ids of one batch.
 const MAX_BATCH: usize = 500;
@@ -160,9 +161,11 @@ fn get(core: &Core, request: v1::GetMemoryRequest) -> Result<v1::GetMemoryRespon
     let view = view_from_wire(view, View::Full)?;
     let revision = core.store.revision();
     let record = core.store.memory(&id, Some(revision))?.ok_or_else(|| Fault::missing(Kind::Memory, &id))?;
+    let stranger = lineage::stranger_of(&core.store, &id)?.unwrap_or_default();
     Ok(v1::GetMemoryResponse {
         memory: Some(core.shown(record, view)?),
         header: Some(core.header_at(revision)),
+        stranger,
     })
 }
 

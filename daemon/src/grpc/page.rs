@@ -73,7 +73,7 @@ impl PageKey {
 
 fn read_key(path: &Path) -> io::Result<PageKey> {
     let mut key = [0; 32];
-    fs::File::open(path)?.read_exact(&mut key)?;
+    crate::plain_file::open(path)?.read_exact(&mut key)?;
     Ok(PageKey(key))
 }
 

@@ -16,6 +16,7 @@ use tracing::error;
 
 pub use self::reason::{Kind, Reason};
 use super::page::TokenError;
+use crate::clock::ClockError;
 
 /// `ErrorInfo.domain` of all our errors.
 pub const DOMAIN: &str = "satchel.local";
@@ -73,6 +74,15 @@ pub enum Fault {
     /// The caller is another user.
     #[error("this socket serves only its owner's processes")]
     NotOwner,
+    /// The clock of the machine.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
+    /// The bytes of a call are no request.
+    #[error("the request is not the protobuf message that this method takes")]
+    Malformed,
+    /// The key that signs exports is damaged or gone.
+    #[error("{problem}")]
+    SigningKey { path: String, problem: String },
     /// As much waits already as may wait.
     #[error("{0}")]
     Busy(String),
@@ -127,6 +137,9 @@ impl Fault {
             Self::BundleUnreadable { .. } => Reason::BundleUnreadable,
             Self::OffsetPastEnd { .. } => Reason::OffsetPastEnd,
             Self::NotOwner => Reason::NotOwner,
+            Self::Clock(_) => Reason::ClockWrong,
+            Self::Malformed => Reason::RequestMalformed,
+            Self::SigningKey { .. } => Reason::SigningKeyUnusable,
             Self::Busy(_) => Reason::LimitExceeded,
             Self::DiskFull => Reason::DiskFull,
             Self::Deadline { .. } => Reason::Deadline,
@@ -190,6 +203,7 @@ impl Fault {
             | Self::OutputRefused { path, .. }
             | Self::SourceRefused { path, .. }
             | Self::BundleGone { path }
+            | Self::SigningKey { path, .. }
             | Self::BundleUnreadable { path, .. } => {
                 details.add_precondition_failure_violation(reason.word(), path, self.to_string());
             }
@@ -212,7 +226,7 @@ impl From<Fault> for Status {
 
 fn store_reason(error: &StoreError) -> Reason {
     match error {
-        StoreError::Full { .. } | StoreError::NoRoom { .. } => Reason::DiskFull,
+        StoreError::Full { .. } | StoreError::NoRoom { .. } | StoreError::ReadOnly { .. } => Reason::DiskFull,
         StoreError::TooLarge { .. } => Reason::LimitExceeded,
         StoreError::Stopped { .. } | StoreError::Engine { .. } => Reason::StoreStopped,
         StoreError::DamagedJournal { .. }

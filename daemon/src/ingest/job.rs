@@ -25,7 +25,7 @@ use super::{
     conclude::{Ended, conclude, stays_undone, unchanged},
     detect::{Found, Reader},
     ledger, leftover, memories, pam,
-    receipt::{ImportRecord, ImportStatus},
+    receipt::{ImportRecord, ImportStatus, Standing},
     run::{Applied, Run, Tail},
     write::{Writer, conversation::import_of},
 };
@@ -33,6 +33,7 @@ use crate::{
     envelope::Keys,
     exported::{self, ExportRecord, INCREMENTAL},
     intake::{Bundle, Fault, Pulse, Source},
+    trust,
 };
 
 pub(super) struct Task {
@@ -308,9 +309,17 @@ impl Task {
         if nobodys && exported::owner(store)?.is_none() && applied.record.is_some() {
             exported::put_owner(store, &applied.about.owner.id, now)?;
         }
-        exported::put_about(store, &applied.about, self.request.apply.is_some(), now)?;
+        let merged = record.standing.is_some_and(|standing| standing != Standing::Stranger);
+        let own = self.request.apply.is_some() && (merged || nobodys);
+        exported::put_about(store, &applied.about, own, now)?;
+        let named = self.request.apply.as_ref().and_then(|apply| apply.trust.as_ref());
+        if let Some(key) = named.filter(|_| record.standing == Some(Standing::Trusted)) {
+            trust::add(store, key, now)?;
+        }
         let Some(document) = applied.record else { return Ok(()) };
-        if exported::find(store, &document.export_id)?.is_some() {
+        // A stranger may have named the id of an export that was still to come.
+        let stands = |known: &ExportRecord| !(merged && known.applied && known.signer != document.signer);
+        if exported::find(store, &document.export_id)?.is_some_and(|known| stands(&known)) {
             return Ok(());
         }
         let (revision, path, bytes) = (store.revision().get(), record.path.clone(), record.bytes);
@@ -338,7 +347,9 @@ impl Task {
             }
             Reader::Pam(files) => {
                 let (cancel, apply) = (&self.cancel, self.request.apply.as_ref());
-                pam::Run { store, bundle, files, cancel, dry_run, apply }.go(writer, record, &progress)
+                let (watched, keys) = (self.watched.is_some(), self.inner.known_keys()?);
+                let run = pam::Run { store, bundle, files, cancel, dry_run, apply, watched, keys };
+                run.go(writer, record, &progress)
             }
         }
     }

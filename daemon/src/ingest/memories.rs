@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use satchel_host::CancelToken;
 use satchel_pam::{
     embedding::Embedding,
+    memory::Memory,
     record::{RecordKind, Skip},
     relation::Relation,
 };
@@ -26,7 +27,7 @@ use super::{
 };
 use crate::{
     lineage::{self, Packed, Sifter, vectors::Told},
-    plan::evidence::{Document, Edge, name_successors},
+    plan::evidence::{Document, Edge, name_successors, would_change},
 };
 use batches::Batches;
 use evidence::{Evidence, Shown, document_report, edge_report, witness_report};
@@ -102,6 +103,8 @@ struct Joins {
     told: Vec<ToldVector>,
     /// What documents say of vectors otherwise.
     said: Told,
+    /// Whose documents they are.
+    stranger: Option<String>,
 }
 
 impl Joins {
@@ -116,10 +119,11 @@ impl Joins {
             withdrawn,
             attached: _,
             applied: _,
+            stranger,
         } = tail;
         let edges = named::named_edges(relations, &keys, record);
         let named = named::named_vectors(embeddings, &keys, record);
-        Self { edges, drawn, withdrawn, named, told, said }
+        Self { edges, drawn, withdrawn, named, told, said, stranger }
     }
 
     /// Takes all evidence apart. What relations join, and what has a vector, must be known whether or not it is there.
@@ -150,11 +154,16 @@ impl Joins {
         cancel: &CancelToken,
         record: &mut ImportRecord,
     ) -> Result<(Joined, Shown), IngestError> {
-        let Self { edges, drawn, withdrawn, named: mut vectors, told, said } = self;
-        let joined = Joined::of(store, evidence, (edges, drawn, withdrawn), cancel, record)?;
-        vectors.extend(named::told_vectors(store, &joined.derived, told, record)?);
+        let Self { edges, drawn, withdrawn, named: mut vectors, told, mut said, stranger } = self;
+        let drawn = named::Drawn { relations: drawn, withdrawn, stranger: stranger.clone() };
+        let joined = Joined::of(store, evidence, (edges, drawn), cancel, record)?;
+        let mut told = named::told_vectors(store, &joined.derived, told, record)?;
+        if let Some(stranger) = &stranger {
+            evidence.hold_vectors_back(store, stranger, (&mut told, &mut said), record)?;
+        }
+        vectors.extend(told);
         gate::vectors(store, &mut vectors, record)?;
-        let shown = evidence.vectors(store, vectors, &said, &mut record.embeddings)?;
+        let shown = evidence.vectors(store, (vectors, stranger.as_deref()), &said, &mut record.embeddings)?;
         Ok((joined, shown))
     }
 }
@@ -186,19 +195,22 @@ fn reports(
     Ok(reports)
 }
 
-/// Leaves out the documents whose ids the store would not take.
+/// Leaves out the documents whose ids the store would not take, and those of a stranger on memories that another stranger brought.
 fn refuse_documents(
     store: &Store,
     writer: &mut Writer<'_>,
     record: &mut ImportRecord,
 ) -> Result<(), IngestError> {
-    for Document { memory, exported } in std::mem::take(&mut writer.documents) {
+    for Document { memory, exported, stranger } in std::mem::take(&mut writer.documents) {
         writer.wanted()?;
+        if anothers(store, &memory, stranger.as_ref(), record)? {
+            continue;
+        }
         let change = Change::Memory(Box::new(memory));
         let refusal = store.accepts(std::slice::from_ref(&change)).err();
         let Change::Memory(memory) = change else { continue };
         match refusal {
-            None => writer.documents.push(Document { memory: *memory, exported }),
+            None => writer.documents.push(Document { memory: *memory, exported, stranger }),
             Some(error) if of_the_record(&error) => {
                 writer.touched.remove(&memory.id);
                 let locator = format!("memory {:?}", memory.id);
@@ -209,6 +221,26 @@ fn refuse_documents(
         }
     }
     Ok(())
+}
+
+/// Whether what is shown of a memory is another stranger's word; notes it if this one says something else.
+fn anothers(
+    store: &Store,
+    memory: &Memory,
+    stranger: Option<&String>,
+    record: &mut ImportRecord,
+) -> Result<bool, IngestError> {
+    let Some(stranger) = stranger else { return Ok(false) };
+    if lineage::stranger_of(store, &memory.id)?.is_none_or(|other| other == *stranger) {
+        return Ok(false);
+    }
+    let Some(stored) = store.memory(&memory.id, None)?.filter(|stored| !stored.withdrawn) else {
+        return Ok(false);
+    };
+    if would_change(memory, &stored.memory) {
+        record.would_change.memory(&memory.id);
+    }
+    Ok(true)
 }
 
 #[cfg(test)]

@@ -35,6 +35,8 @@ pub(super) struct Conversation {
     pub import: Option<ImportMetadata>,
     /// Its ids are another's, so the store is asked whether it takes them.
     pub foreign: bool,
+    /// The stranger whose document it is of: a key, or that nobody signed.
+    pub stranger: Option<String>,
     pub report: Report,
     pub nodes: Vec<ReportedNode>,
     /// Bytes that it holds in memory, roughly.
@@ -123,7 +125,16 @@ impl Reader {
         } else {
             id.to_string()
         };
-        Ok(Conversation { id, platform, import: None, foreign: false, report, weight: weight(&nodes), nodes })
+        Ok(Conversation {
+            id,
+            platform,
+            import: None,
+            foreign: false,
+            stranger: None,
+            report,
+            weight: weight(&nodes),
+            nodes,
+        })
     }
 
     /// Normalises a piece of evidence; `newest` is the time of one that has none.

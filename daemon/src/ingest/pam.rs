@@ -9,6 +9,7 @@ mod index;
 mod judge;
 mod memories;
 mod rules;
+mod standing;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,16 +24,18 @@ use satchel_pam::{
     issue::Issue,
     parse::{self, LeftOut, Remains, StoreReading},
     record::{RecordKind, Skip, Warning},
+    sign::PublicKey,
     store::IndexEntry,
     time::Timestamp,
 };
 use satchel_store::Store;
 
-use self::rules::Told;
+pub(super) use self::standing::KnownKeys;
+use self::{rules::Told, standing::Right};
 use super::{
     Apply, IngestError,
     conclude::Ended,
-    receipt::ImportRecord,
+    receipt::{ImportRecord, Standing},
     run::{Applied, IDLE, Normalised, Tail},
     write::Writer,
 };
@@ -67,6 +70,10 @@ pub(super) struct Run<'a> {
     pub(super) dry_run: bool,
     /// What a person lets pass who applies it; none: it is imported, whosever it is.
     pub(super) apply: Option<&'a Apply>,
+    /// A watched folder brought it, which never merges anything.
+    pub(super) watched: bool,
+    /// Whose documents are merged.
+    pub(super) keys: KnownKeys,
 }
 
 impl Run<'_> {
@@ -137,6 +144,9 @@ impl Reading<'_, '_, '_> {
     fn all(&mut self) -> Result<Ended, IngestError> {
         let files = self.run.files;
         let mut index = Vec::new();
+        if files.store.is_none() {
+            self.take_as(&Right::of_nobody(self.run.apply));
+        }
         if let Some(name) = &files.store {
             match self.store(name)? {
                 Ok(entries) => index = entries,
@@ -166,31 +176,47 @@ impl Reading<'_, '_, '_> {
             Ok(bytes) => bytes,
             Err(reason) => return Ok(Err(reason)),
         };
+        let run = self.run;
+        let right = match self.aside(|| run.right(&bytes))? {
+            Ok(right) => right,
+            Err(reason) => return Ok(Err(reason)),
+        };
         let cancel = self.run.cancel;
         let read = self.aside(|| parse::salvage_store_while(&bytes, &|| !cancel.cancelled()))?;
         let (reading, remains) = read.ok_or(IngestError::Cancelled)?;
         let Some(document) = &reading.document else { return Ok(Err(refusal(name, &reading.issues))) };
-        if let Some(reason) = self.run.refused(document, &reading, &remains)? {
-            return Ok(Err(reason));
+        let mut forced = right.forced();
+        match self.run.refused(document, (&reading, &remains), &right)? {
+            rules::Footing::Refused(reason) => return Ok(Err(reason)),
+            rules::Footing::LetPass(reason) => forced.push(reason),
+            rules::Footing::Fits => {}
+        }
+        self.take_as(&right);
+        self.record.forced = forced;
+        if let Some(problem) = right.problem.as_ref().filter(|_| right.standing == Standing::Stranger) {
+            let message = format!(
+                "taken as the unsigned document of a stranger: {problem}; `satchel verify` says more"
+            );
+            self.warn(name.to_owned(), message);
         }
         self.exported = self.run.exported(document);
         self.tail.told_vectors.exported = self.exported;
         let selection = self.run.selected(document);
-        let record = rules::record(document, &reading)
+        let record = rules::record(document, &right)
             .map(|record| ExportRecord { selection: selection.clone(), ..record });
         self.tail.applied = Some(Box::new(Applied { record, about: About::of(&document.header) }));
         if let Some(selection) = selection {
             let message = format!("this is {}: what it leaves out stays as it is here", selection.words());
             self.warn(name.to_owned(), message);
         }
-        match self.run.told(document, &reading) {
+        match self.run.told(document, &right) {
             Ok(told) => self.take_back(name, told),
             Err(problem) => {
                 let message = format!("what it lists as taken back is not followed: {problem}");
                 self.warn(format!("{}{}", self.run.files.root, crate::manifest::MANIFEST), message);
             }
         }
-        self.record.reason = Some(judge::summary(&reading, &remains));
+        self.record.reason = Some(judge::summary(&reading, &remains, &right));
         for warning in judge::warnings(name, &reading, &remains) {
             self.record.warn(warning);
         }
@@ -202,6 +228,13 @@ impl Reading<'_, '_, '_> {
             Some(document) => self.memories(name, document, &remains).map(Ok),
             None => Ok(Ok(Vec::new())),
         }
+    }
+
+    /// Notes by what right the documents are taken.
+    fn take_as(&mut self, right: &Right) {
+        self.tail.stranger = right.stranger();
+        self.record.standing = Some(right.standing);
+        self.record.signer = right.signer.as_ref().map(PublicKey::multibase);
     }
 
     /// Follows what was taken back where the export was made.

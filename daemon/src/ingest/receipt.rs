@@ -34,6 +34,52 @@ pub enum DifferenceKind {
     Kept,
 }
 
+/// Memories that a receipt names which a stranger's document would have changed.
+pub const LISTED_HELD_BACK: usize = 100;
+
+/// By what right a PAM document was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// A key of this data directory signed it: it was merged.
+    Own,
+    /// A key signed it that the person trusts: it was merged.
+    Trusted,
+    /// Nobody signed it whom the person trusts: it added what was not here, and changed nothing.
+    Stranger,
+    /// It was merged because the person insisted.
+    Forced,
+}
+
+/// What a stranger's document would have changed, and did not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HeldBack {
+    /// Memories that it would have replaced, retracted, or given another score.
+    pub memories: u64,
+    pub relations: u64,
+    pub conversations: u64,
+    pub embeddings: u64,
+    /// The ids of the first [`LISTED_HELD_BACK`] memories.
+    pub listed: Vec<String>,
+}
+
+impl HeldBack {
+    /// Whether it would have changed nothing.
+    #[must_use]
+    pub fn none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Notes a memory.
+    pub fn memory(&mut self, id: &str) {
+        self.memories += 1;
+        if self.listed.len() < LISTED_HELD_BACK {
+            self.listed.push(id.to_owned());
+        }
+    }
+}
+
 /// One memory as it is held, and as it would be or came.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
@@ -187,6 +233,18 @@ pub struct ImportRecord {
     /// The owner's data of the import, the first [`LISTED_ACCOUNTS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accounts: Vec<Account>,
+    /// By what right it was taken; none: it is of no PAM documents, or was read before that was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<Standing>,
+    /// The key that proves to have signed it, multibase; of PAM documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signer: Option<String>,
+    /// What a stranger's document would have changed.
+    #[serde(default, skip_serializing_if = "HeldBack::none")]
+    pub would_change: HeldBack,
+    /// What was wrong with it when the person insisted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forced: Vec<String>,
 }
 
 impl ImportRecord {
@@ -251,6 +309,9 @@ impl ImportRecord {
         grow(&mut self.warnings, &record.warnings);
         grow(&mut self.differences, &record.differences);
         self.accounts.clone_from(&record.accounts);
+        (self.standing, self.would_change) = (record.standing, record.would_change.clone());
+        self.signer.clone_from(&record.signer);
+        self.forced.clone_from(&record.forced);
     }
 
     /// Whether it is over.

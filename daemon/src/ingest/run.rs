@@ -96,6 +96,8 @@ pub(super) struct Tail {
     pub(super) attached: BTreeSet<String>,
     /// The document, for the ledger.
     pub(super) applied: Option<Box<Applied>>,
+    /// The stranger whose PAM documents they are: a key, or that nobody signed.
+    pub(super) stranger: Option<String>,
 }
 
 /// A vector of a PAM document.
@@ -125,6 +127,7 @@ impl Tail {
             withdrawn,
             attached: _,
             applied: _,
+            stranger: _,
         } = self;
         relations.is_empty()
             && embeddings.is_empty()

@@ -377,17 +377,25 @@ impl<'a> Run<'a> {
         let store = &self.inner.store;
         let stop = || self.writer.cancel.cancelled();
         let counted = |undone| Counted::until(store, undone, &stop)?.ok_or(IngestError::Cancelled);
-        let (was, had) = {
+        let strangers = |counted: &Counted| -> BTreeSet<String> {
+            let documents = counted.documents.iter().filter(|document| document.stranger.is_some());
+            documents.map(|document| document.memory.id.clone()).collect()
+        };
+        let (was, had, mut foreign) = {
             let counted = counted(&self.before)?;
-            (counted.derive(), vectors::standing(&counted.vectors))
+            (counted.derive(), vectors::standing(&counted.vectors), strangers(&counted))
         };
         let counted = counted(&self.after)?;
+        foreign.extend(strangers(&counted));
         let vectors = self.vectors(&had, &vectors::standing(&counted.vectors))?;
         let (now, replayed) = (counted.derive(), counted.replayed());
         let mut changes = gone(store, &was, &now)?;
         let relations = changes.iter().filter(|change| matches!(change, Change::WithdrawRelation(_))).count();
         self.outcome.relations.withdrawn += relations as u64;
         self.outcome.memories.withdrawn += (changes.len() - relations) as u64;
+        for id in foreign {
+            changes.extend(lineage::note_stranger(store, &id, now.foreign.get(&id))?);
+        }
         for (id, memory) in now.memories {
             let stored = store.memory(&id, None)?;
             match stored {

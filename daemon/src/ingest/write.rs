@@ -121,6 +121,11 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// By how much batches are to be smaller now.
+    pub(super) fn part(&self) -> usize {
+        if self.pace.asked_lately() { WHILE_ASKED } else { 1 }
+    }
+
     /// Takes one record into the batch.
     pub(super) fn take(&mut self, item: Normalised, record: &mut ImportRecord) -> Result<(), IngestError> {
         match item {
@@ -146,7 +151,7 @@ impl<'a> Writer<'a> {
             Normalised::Known(known) => self.remember(*known)?,
             Normalised::Again(account) => self.again(*account, record)?,
         }
-        let part = if self.pace.asked_lately() { WHILE_ASKED } else { 1 };
+        let part = self.part();
         if self.bytes >= BATCH_BYTES / part || self.pending.len() >= BATCH_CONVERSATIONS / part {
             self.store_batch(record)?;
         }
@@ -296,7 +301,10 @@ impl<'a> Writer<'a> {
     ) -> Result<(), IngestError> {
         let batch = Batch { origin: self.origin.clone(), changes };
         let raises = batch.raises_revision();
-        let revision = self.store.commit(batch)?;
+        self.store.expect_readers(self.pace.asked_lately());
+        let committed = self.store.commit(batch);
+        self.store.expect_readers(true);
+        let revision = committed?;
         if raises {
             let revision = revision.get();
             let first = record.revisions.map_or(revision, |[first, _]| first);

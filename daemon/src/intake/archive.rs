@@ -11,7 +11,7 @@ use std::{
 use age::stream::StreamReader;
 use zip::{CompressionMethod, ZipArchive, result::ZipError};
 
-use super::{IntakeError, Limits, tree::litter};
+use super::{IntakeError, Limits, handles::Reopened, tree::litter};
 use crate::{backup::MANIFEST as BACKUP, envelope::OpenError};
 
 /// An opened file, or a part of one, that many readers share, each with its own position.
@@ -28,6 +28,8 @@ pub(super) struct SharedFile {
 #[derive(Clone)]
 enum Bytes {
     Plain(Arc<File>),
+    /// A folder may hold more of them than may be open.
+    Reopened(Reopened),
     /// Decrypted as they are read; the lock guards the one position that the stream has. None: it broke, and where it stands is
     /// unknown.
     Sealed(Arc<Mutex<Option<StreamReader<File>>>>),
@@ -42,6 +44,20 @@ impl SharedFile {
     /// The `length` bytes from `base` on.
     pub(super) fn part(file: Arc<File>, base: u64, length: u64) -> Self {
         Self { bytes: Bytes::Plain(file), base, position: 0, length }
+    }
+
+    /// A file of a folder, which is opened whenever it is read and is not open.
+    pub(super) fn reopened(file: Reopened) -> Self {
+        let length = file.length();
+        Self { bytes: Bytes::Reopened(file), base: 0, position: 0, length }
+    }
+
+    /// Whether it is the file that it was; none if it is one that stays open.
+    pub(super) fn of_folder(&self) -> Option<&Reopened> {
+        match &self.bytes {
+            Bytes::Reopened(file) => Some(file),
+            Bytes::Plain(_) | Bytes::Sealed(_) => None,
+        }
     }
 
     /// What an encrypted file holds.
@@ -60,13 +76,22 @@ impl SharedFile {
     }
 }
 
+impl SharedFile {
+    /// Bytes from here on, none behind the end of the part.
+    fn read_of(&self, file: &File, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.length.saturating_sub(self.position)).unwrap_or(usize::MAX);
+        let room = buffer.len().min(left);
+        file.read_at(&mut buffer[..room], self.base + self.position)
+    }
+}
+
 impl Read for SharedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = match &self.bytes {
-            Bytes::Plain(file) => {
-                let left = usize::try_from(self.length.saturating_sub(self.position)).unwrap_or(usize::MAX);
-                let room = buffer.len().min(left);
-                file.read_at(&mut buffer[..room], self.base + self.position)?
+            Bytes::Plain(file) => self.read_of(file, buffer)?,
+            Bytes::Reopened(file) => {
+                let file = file.get()?;
+                self.read_of(&file, buffer)?
             }
             // Such a stream cannot stand behind its end.
             Bytes::Sealed(_) if self.position >= self.length => 0,

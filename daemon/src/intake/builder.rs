@@ -15,7 +15,8 @@ use super::{
     below,
     bundle::{Place, Unit},
     entry::{Stoppable, Unpacked},
-    fault::{self, Faults},
+    fault::{self, Faults, exhausted},
+    handles::Handles,
     inner::Spill,
 };
 use crate::{chain, watch::shown};
@@ -58,6 +59,7 @@ pub(super) struct Builder {
     /// Whether downloads that have not ended are left alone.
     pub(super) waits: bool,
     spill: Spill,
+    handles: Handles,
     faults: Faults,
     cancel: CancelToken,
     pulse: Pulse,
@@ -71,6 +73,7 @@ impl Builder {
             unread: Vec::new(),
             waits: source.waits,
             spill: Spill::default(),
+            handles: Handles::default(),
             faults: Faults::default(),
             cancel,
             pulse: source.pulse.clone(),
@@ -89,6 +92,7 @@ impl Builder {
             unread: bundle.unread.clone(),
             waits: false,
             spill: bundle.spill.clone(),
+            handles: Handles::default(),
             faults: bundle.faults.clone(),
             cancel: bundle.cancel.clone(),
             pulse: bundle.pulse.clone(),
@@ -123,10 +127,12 @@ impl Builder {
             let mut head = Vec::new();
             (&mut file).take(4).read_to_end(&mut head)?;
             let stat = rustix::fs::fstat(&file)?;
-            Ok((file, zipped(&head), SourceStamp::of(&stat)))
+            Ok((zipped(&head), SourceStamp::of(&stat)))
         });
-        let (file, zipped, stamp) = match opened {
+        let (zipped, stamp) = match opened {
             Ok(opened) => opened,
+            // The file may be as good as any: the same import gives it when others have closed theirs.
+            Err(source) if exhausted(&source) => return Err(IntakeError::Read { path, source }),
             Err(error) => {
                 self.unread(name, format!("it cannot be read: {error}"));
                 return Ok(());
@@ -136,12 +142,16 @@ impl Builder {
             return self.add(name, stamp.length(), Place::Plain(path, stamp), limits);
         }
         let unit = Arc::new(Unit { name: name.as_str().into(), nesting: 1 });
-        let shared = SharedFile::new(file).map_err(IntakeError::read(&path));
-        if let Err(error) =
-            shared.and_then(|file| self.archive(&format!("{name}/"), file, &path, limits, &unit))
-        {
-            self.go_on(&path)?;
-            self.unopened(name, &error);
+        let shared = SharedFile::reopened(self.handles.file(&self.base, &path, stamp));
+        match self.archive(&format!("{name}/"), shared, &path, limits, &unit) {
+            Err(IntakeError::Read { path, source }) if exhausted(&source) => {
+                return Err(IntakeError::Read { path, source });
+            }
+            Err(error) => {
+                self.go_on(&path)?;
+                self.unopened(name, &error);
+            }
+            Ok(()) => {}
         }
         Ok(())
     }
@@ -181,6 +191,12 @@ impl Builder {
         self.places.remove(name);
         let spilled = self.spill.take_in(&packed, limits, (&self.cancel, &self.pulse));
         self.go_on(Path::new(name))?;
+        let spilled = match spilled {
+            Err(source) if exhausted(&source) => {
+                return Err(IntakeError::Read { path: PathBuf::from(name), source });
+            }
+            spilled => spilled,
+        };
         let unit = Arc::new(Unit { name: name.into(), nesting: outer.nesting + 1 });
         let added = spilled
             .map_err(|error| unspilled(name, &error))

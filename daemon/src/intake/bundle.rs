@@ -18,6 +18,7 @@ use super::{
     builder::{Builder, zipped},
     entry::{self, Stoppable, Unpacked},
     fault::{Faults, Noting},
+    handles::Reopened,
     inner::Spill,
     source, tree,
 };
@@ -134,15 +135,28 @@ impl Bundle {
         self.entries.iter().map(|entry| entry.size).fold(0, u64::saturating_add)
     }
 
-    /// Fails if a file of a folder may hold other bytes than when it was looked at. Those of an archive are checked as they are
-    /// read.
+    /// Fails if a file of a folder, an archive too, may hold other bytes than when it was looked at.
     pub fn unchanged(&self) -> Result<(), IntakeError> {
         let _asked = self.pulse.call();
+        let mut last = None;
         for entry in &self.entries {
-            let Some(Place::Plain(path, stamp)) = self.places.get(&entry.path) else { continue };
-            let now = below::stat(&self.base, path).map_err(IntakeError::read(path))?;
-            if SourceStamp::of(&now) != *stamp {
-                return Err(IntakeError::Changed { path: path.clone() });
+            let changed = match self.places.get(&entry.path) {
+                Some(Place::Plain(path, stamp)) => {
+                    let now = below::stat(&self.base, path).map_err(IntakeError::read(path))?;
+                    (SourceStamp::of(&now) != *stamp).then_some(path.as_path())
+                }
+                // The files of one archive follow each other.
+                Some(Place::Packed(packed, unit)) if last.replace(unit) != Some(unit) => {
+                    let file = packed.file.of_folder();
+                    let unchanged =
+                        |file: &Reopened| file.unchanged().map_err(IntakeError::read(file.path()));
+                    let changed = file.map(unchanged).transpose()? == Some(false);
+                    file.filter(|_| changed).map(Reopened::path)
+                }
+                Some(Place::Packed(..)) | None => None,
+            };
+            if let Some(path) = changed {
+                return Err(IntakeError::Changed { path: path.to_owned() });
             }
             self.pulse.beats();
         }

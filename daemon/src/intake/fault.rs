@@ -5,6 +5,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use rustix::io::Errno;
+
 use super::entry::{EntryError, Problem};
 use crate::watch::shown;
 
@@ -50,8 +52,18 @@ impl Faults {
     }
 }
 
-/// What is wrong, in one sentence; none: the export as a whole met a limit, and no file of it is to blame.
+/// Whether the machine lacks something at this moment, which says nothing of the file.
+pub(super) fn exhausted(error: &io::Error) -> bool {
+    let lacking = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|error| lacking.contains(&error))
+}
+
+/// What is wrong, in one sentence; none: the export as a whole met a limit, or the machine one of its own, and no file of it is to
+/// blame.
 pub(super) fn sentence(file: &str, archive: Option<&str>, error: &io::Error) -> Option<String> {
+    if exhausted(error) {
+        return None;
+    }
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<EntryError>());
     let name = shown(archive.unwrap_or(file).as_ref());
     let inside = archive.and_then(|archive| file.strip_prefix(archive)).unwrap_or(file);

@@ -12,7 +12,7 @@ use crate::manifest::{MANIFEST, SIGNATURE};
 const STORE: &str = "memory-store.json";
 /// Bytes at the start of a file in which writers put `schema`; almost all do.
 const HEAD: u64 = 4 << 10;
-/// Longest file, in bytes, that is searched to its end for it; one with a PAM name is searched up to [`LONGEST`].
+/// Longest file, in bytes, that is searched to its end for it; one with a PAM name always is.
 const SEARCHED: u64 = 16 << 20;
 /// Longest memory store or embeddings document that is read, in bytes: it is held in memory, some two and a half times.
 pub const LONGEST: u64 = 1 << 30;
@@ -94,6 +94,23 @@ pub fn find(bundle: &Bundle) -> Vec<PamFiles> {
     found
 }
 
+/// What lies around a store that does not say that it is one.
+pub fn around(bundle: &Bundle, store: &str) -> PamFiles {
+    let root = folder_of(store).to_owned();
+    let mut files = PamFiles { store: Some(store.to_owned()), root, ..PamFiles::default() };
+    for entry in bundle.list().iter().filter(|entry| entry.path != store) {
+        let Some(name) = entry.path.strip_prefix(&files.root) else { continue };
+        if name.starts_with("conversations/") && has_json_extension(name) {
+            files.conversations.push(entry.path.clone());
+        } else if name == "embeddings.json" {
+            files.embeddings.push(entry.path.clone());
+        } else if beside(&files.root, &entry.path) {
+            files.beside.push(entry.path.clone());
+        }
+    }
+    files
+}
+
 /// The store in the nearest folder above a file.
 fn home(roots: &HashMap<String, usize>, name: &str) -> Option<usize> {
     let mut folder = folder_of(name);
@@ -122,11 +139,12 @@ fn kind_of(bundle: &Bundle, entry: &Entry) -> Option<Kind> {
     let usual = named(&entry.path, STORE)
         || named(&entry.path, "embeddings.json")
         || folder_of(&entry.path).ends_with("conversations/");
-    let limit = if usual { LONGEST } else { SEARCHED };
     // Writers that sort their keys put it near the end.
-    let searched = head.len() as u64 == HEAD && entry.size <= limit;
-    let whole = if searched { read(bundle, &entry.path, limit)? } else { return None };
-    kind(&parse::schema_of(&whole)?)
+    if (head.len() as u64) < HEAD || !usual && entry.size > SEARCHED {
+        return None;
+    }
+    let whole = bundle.open(&entry.path, 0).ok()?;
+    kind(&parse::schema_from(whole).ok()??)
 }
 
 fn kind(schema: &str) -> Option<Kind> {

@@ -41,6 +41,16 @@ impl Said {
         Ok(Self { digest, report: report.clone(), nodes })
     }
 
+    /// The same as the word of `stranger`, which is another: each is taken back by itself.
+    #[must_use]
+    pub fn by(mut self, stranger: Option<&str>) -> Self {
+        if let Some(stranger) = stranger {
+            self.digest = Sha256Digest::of(format!("{}\n{stranger}", self.digest).as_bytes()).to_hex();
+            self.digest.truncate(DIGITS);
+        }
+        self
+    }
+
     /// The key under which an import brings it.
     #[must_use]
     pub fn key(&self) -> Key {

@@ -1,6 +1,6 @@
 //! Between a planned conversation and what the store keeps of it, both ways; and from the store's record to PAM.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use satchel_pam::{
     conversation::{ConversationHeader, ConversationTemporal, ImportMetadata, Message, Provider},
@@ -234,43 +234,65 @@ pub fn branch<'a>(record: &'a ConversationRecord, leaf: &str) -> Vec<&'a str> {
     path
 }
 
-/// Where each message of `record` stands; computed once, asked for each.
-pub struct Places<'a> {
-    children: BTreeMap<&'a str, Vec<String>>,
-    active: BTreeSet<&'a str>,
+/// Where each message of a conversation stands; computed once, asked for each by its place in the record.
+pub struct Places {
+    /// The places of all messages that have a parent, by parent.
+    children: Vec<usize>,
+    /// Where the children of each message begin among these; one more than there are messages.
+    begins: Vec<usize>,
+    active: Vec<bool>,
 }
 
-impl<'a> Places<'a> {
+impl Places {
     /// Of all messages.
-    pub fn of(record: &'a ConversationRecord) -> Self {
-        let mut children: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for head in &record.heads {
-            if let Some(parent) = head.parent.as_deref() {
-                children.entry(parent).or_default().push(head.id.clone());
+    pub fn of(record: &ConversationRecord) -> Self {
+        let heads = &record.heads;
+        let index: HashMap<&str, usize> =
+            heads.iter().enumerate().map(|(at, head)| (head.id.as_str(), at)).collect();
+        let parent = |head: &MessageHead| index.get(head.parent.as_deref()?).copied();
+        let mut begins = vec![0; heads.len() + 1];
+        heads.iter().filter_map(parent).for_each(|parent| begins[parent + 1] += 1);
+        for at in 1..begins.len() {
+            begins[at] += begins[at - 1];
+        }
+        let (mut next, mut children) = (begins.clone(), vec![0; begins[heads.len()]]);
+        for (at, head) in heads.iter().enumerate() {
+            if let Some(parent) = parent(head) {
+                children[next[parent]] = at;
+                next[parent] += 1;
             }
         }
-        let active = leaf(record).map(|leaf| branch(record, leaf).into_iter().collect()).unwrap_or_default();
-        Self { children, active }
+        let mut active = vec![false; heads.len()];
+        let path = leaf(record).map(|leaf| branch(record, leaf)).unwrap_or_default();
+        path.into_iter().filter_map(|id| index.get(id)).for_each(|at| active[*at] = true);
+        Self { children, begins, active }
     }
 
     /// Whether the message is on the branch that the person last saw.
-    pub fn active(&self, id: &str) -> bool {
-        self.active.contains(id)
+    pub fn active(&self, at: usize) -> bool {
+        self.active.get(at).copied().unwrap_or(false)
     }
 
-    /// The PAM message of `head`, whose stored body is `body`.
+    /// The PAM message at a place of `record`, whose stored body is `body`.
     ///
     /// # Errors
     /// When the bytes are not a body.
-    pub fn message(&self, head: &MessageHead, body: &[u8]) -> serde_json::Result<Message> {
+    pub fn message(
+        &self,
+        record: &ConversationRecord,
+        at: usize,
+        body: &[u8],
+    ) -> serde_json::Result<Message> {
+        let head = &record.heads[at];
         let (source, _) = read_head(head);
+        let children = &self.children[self.begins[at]..self.begins[at + 1]];
         let place = Place {
             id: head.id.clone(),
             parent: head.parent.clone(),
-            children: self.children.get(head.id.as_str()).cloned().unwrap_or_default(),
+            children: children.iter().map(|child| record.heads[*child].id.clone()).collect(),
             time: Timestamp::saturating(head.created_at_micros),
             source,
-            active: self.active(&head.id),
+            active: self.active(at),
         };
         Ok(Body::decode(body)?.into_message(place))
     }

@@ -27,8 +27,8 @@ use uuid::Uuid;
 
 use super::body::{Digest16, digest};
 
-pub use document::{Document, Exported};
-pub use edge::{Edge, add_edges, supersedes};
+pub use document::{Document, Exported, UNSIGNED, would_change};
+pub use edge::{Edge, add_edges, may_say, supersedes};
 pub use saying::{Saying, Sayings};
 pub use streams::{Fated, Streams};
 pub use vector::{Named, Vector};
@@ -70,6 +70,8 @@ pub struct Derived {
     pub memories: BTreeMap<String, Memory>,
     /// By id.
     pub relations: BTreeMap<String, Relation>,
+    /// Of the memories that only strangers' documents speak of: which stranger's.
+    pub foreign: BTreeMap<String, String>,
     /// Memories whose status the person gave.
     ruled: BTreeSet<String>,
     /// Relations that the person took back.

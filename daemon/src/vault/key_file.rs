@@ -4,13 +4,14 @@ use std::{
     fs::{self, File},
     io::{self, Write as _},
     os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use zeroize::Zeroizing;
 
 use super::{Secret, VaultError};
+use crate::data_dir;
 
 const BYTES: usize = 32;
 
@@ -36,7 +37,7 @@ pub(super) fn read(path: &Path) -> Result<Zeroizing<[u8; 32]>, VaultError> {
 pub(super) fn read_or_create(path: &Path, data_dir: &Path) -> Result<Zeroizing<[u8; 32]>, VaultError> {
     let failed = |source| VaultError::Write { path: path.to_owned(), source };
     let folder = path.parent().ok_or_else(|| VaultError::NoKeyFile { path: path.to_owned() })?;
-    if real(folder).starts_with(real(data_dir)) {
+    if data_dir::inside(data_dir, path) {
         return Err(VaultError::KeyInside { path: path.to_owned() });
     }
     crate::make_parents(path).map_err(failed)?;
@@ -51,15 +52,6 @@ pub(super) fn read_or_create(path: &Path, data_dir: &Path) -> Result<Zeroizing<[
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
     read(path)
-}
-
-/// Where a path leads, as far as it is there: links above what is not may lead anywhere.
-fn real(path: &Path) -> PathBuf {
-    let there = path.ancestors().find_map(|above| Some((above, fs::canonicalize(above).ok()?)));
-    match there {
-        Some((above, real)) => path.strip_prefix(above).map_or(real.clone(), |rest| real.join(rest)),
-        None => path.to_owned(),
-    }
 }
 
 #[cfg(test)]

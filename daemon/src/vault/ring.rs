@@ -1,4 +1,5 @@
-//! `keys/data-key.json`: the data key, wrapped once by each thing that opens it. The file is no secret.
+//! `keys/data-key.json`: the data key, wrapped once by each thing that opens it. The file is no secret, but without it nothing opens
+//! the data; so it is kept twice, with a checksum, and whichever of the two is whole mends the other.
 
 use std::{
     fs::{self, File},
@@ -8,23 +9,40 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use satchel_pam::hash::Sha256Digest;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
 
 use super::VaultError;
+use crate::plain_file;
 
 /// Version of the file that this program writes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Longest file that is read, in bytes; ours are some hundred.
 const MAX_BYTES: u64 = 64 << 10;
 const NAME: &str = "data-key.json";
+/// The second of the two.
+const COPY: &str = "data-key.copy.json";
 
 /// The file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ring {
+    /// 2; 1 before there was a checksum.
     version: u32,
     pub(super) state: State,
     pub(super) locks: Vec<Lock>,
+    /// SHA-256 of the JCS form of the rest, lower-case hex.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checksum: Option<String>,
+}
+
+/// One of the two files as it stands.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) path: PathBuf,
+    /// What it holds; `None` if it is not there.
+    pub(super) ring: Result<Option<Ring>, VaultError>,
 }
 
 /// How far encryption is.
@@ -70,31 +88,78 @@ impl<'de> Deserialize<'de> for Bytes {
 
 impl Ring {
     pub(super) fn new(state: State, locks: Vec<Lock>) -> Self {
-        Self { version: VERSION, state, locks }
+        Self { version: VERSION, state, locks, checksum: None }
     }
 
-    /// Reads that of a data directory; `None` if it is not encrypted.
+    /// Reads that of a data directory; `None` if it is not encrypted. Where one of the two files is damaged or gone, the other counts.
     pub(super) fn read(data_dir: &Path) -> Result<Option<Self>, VaultError> {
-        let path = path(data_dir);
-        let file = match File::open(&path) {
+        let [first, second] = Self::both(data_dir).map(|found| found.ring);
+        match (first, second) {
+            (Ok(Some(ring)), _) => Ok(Some(ring)),
+            (Err(newer @ VaultError::Newer { .. }), _) => Err(newer),
+            (Ok(None) | Err(_), Ok(Some(copy))) => Ok(Some(copy)),
+            (Ok(None), Ok(None)) => Ok(None),
+            (Err(error), _) | (Ok(None), Err(error)) => Err(error),
+        }
+    }
+
+    /// The two files, that which counts first.
+    pub(super) fn both(data_dir: &Path) -> [Found; 2] {
+        [NAME, COPY].map(|name| {
+            let path = path(data_dir, name);
+            Found { ring: Self::read_one(&path), path }
+        })
+    }
+
+    fn read_one(path: &Path) -> Result<Option<Self>, VaultError> {
+        let path = path.to_owned();
+        let file = match plain_file::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file.map_err(|source| VaultError::Read { path: path.clone(), source })?,
         };
         let mut text = String::new();
-        let read = file.take(MAX_BYTES).read_to_string(&mut text);
-        read.map_err(|source| VaultError::Read { path: path.clone(), source })?;
+        file.take(MAX_BYTES).read_to_string(&mut text).map_err(|source| match source.kind() {
+            io::ErrorKind::InvalidData => VaultError::Damaged { path: path.clone() },
+            _ => VaultError::Read { path: path.clone(), source },
+        })?;
         let damaged = |_| VaultError::Damaged { path: path.clone() };
         // The version first: of a newer one nothing else is known.
         let value: serde_json::Value = serde_json::from_str(&text).map_err(damaged)?;
         match value.get("version").and_then(serde_json::Value::as_u64) {
             Some(found) if found > u64::from(VERSION) => Err(VaultError::Newer { path }),
-            _ => serde_json::from_value(value).map(Some).map_err(damaged),
+            _ => {
+                let ring: Self = serde_json::from_value(value).map_err(damaged)?;
+                if ring.holds() { Ok(Some(ring)) } else { Err(VaultError::Damaged { path }) }
+            }
         }
     }
 
-    /// Puts it in its place in one step; durable when it returns.
+    /// Whether it is what was written, as far as it can tell: files of older programs say nothing of it.
+    fn holds(&self) -> bool {
+        match self.version {
+            0 => false,
+            1 => self.checksum.is_none(),
+            _ => self.checksum.is_some() && self.checksum == self.sum(),
+        }
+    }
+
+    /// The checksum of all but itself.
+    fn sum(&self) -> Option<String> {
+        let mut value = serde_json::to_value(self).ok()?;
+        value.as_object_mut()?.remove("checksum");
+        let digest = Sha256::digest(satchel_pam::jcs::write(&value).ok()?);
+        Some(Sha256Digest::from_bytes(digest.into()).to_hex())
+    }
+
+    /// Puts it in its two places, in one step each; durable when it returns. Once the first stands, it counts.
     pub(super) fn write(&self, data_dir: &Path) -> Result<(), VaultError> {
-        let path = path(data_dir);
+        let mut ring = Self { version: VERSION, checksum: None, ..self.clone() };
+        ring.checksum = ring.sum();
+        [NAME, COPY].iter().try_for_each(|name| ring.write_one(data_dir, name))
+    }
+
+    fn write_one(&self, data_dir: &Path, name: &str) -> Result<(), VaultError> {
+        let path = path(data_dir, name);
         let failed = |source| VaultError::Write { path: path.clone(), source };
         let folder = data_dir.join("keys");
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed)?;
@@ -105,6 +170,19 @@ impl Ring {
         file.persist(&path).map_err(|error| failed(error.error))?;
         let synced = [&folder, data_dir].iter().try_for_each(|folder| File::open(folder)?.sync_all());
         synced.map_err(failed)
+    }
+
+    /// Mends whichever of the two files is damaged, gone, or of an older program. Where both are whole and differ, the first counts
+    /// only if it is `proven` that its data key opens the store: somebody may have put that of another store there.
+    pub(super) fn mend(data_dir: &Path, proven: bool) -> Result<(), VaultError> {
+        // Read anew: what opens it may have been changed since.
+        let [first, second] = Self::both(data_dir).map(|found| found.ring.ok().flatten());
+        let differ = first.is_some() && second.is_some() && first != second;
+        let whole = first.as_ref().is_some_and(|ring| ring.version == VERSION) && first == second;
+        match first.or(second) {
+            Some(ring) if !whole && (proven || !differ) => ring.write(data_dir),
+            _ => Ok(()),
+        }
     }
 
     /// What opens it, but for the words on paper.
@@ -120,6 +198,6 @@ impl Ring {
     }
 }
 
-fn path(data_dir: &Path) -> PathBuf {
-    data_dir.join("keys").join(NAME)
+fn path(data_dir: &Path, name: &str) -> PathBuf {
+    data_dir.join("keys").join(name)
 }

@@ -1,7 +1,7 @@
 //! Text that is shown to nobody and wiped when it is no longer needed.
 
 use std::{
-    fmt, fs,
+    fmt,
     io::{self, Read as _},
     os::unix::fs::PermissionsExt,
     path::Path,
@@ -10,6 +10,7 @@ use std::{
 use zeroize::Zeroizing;
 
 use super::VaultError;
+use crate::plain_file;
 
 /// Longest file that a secret is read from, in bytes.
 const MAX_BYTES: u64 = 4_096;
@@ -31,7 +32,7 @@ impl Secret {
     /// A file that others may read, that is too long, or that the file system refuses.
     pub fn from_file(path: &Path) -> Result<Self, VaultError> {
         let failed = |source| VaultError::Read { path: path.to_owned(), source };
-        let file = fs::File::open(path).map_err(failed)?;
+        let file = plain_file::open_given(path).map_err(failed)?;
         let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
         #[expect(clippy::verbose_bit_mask, reason = "modes are read in octal")]
         let closed = mode & 0o077 == 0;

@@ -119,7 +119,10 @@ fn a_new_passphrase_wraps_the_key_anew_and_leaves_what_is_stored() {
     change(&home.data(), &Opener::Passphrase, &old, None, &new).unwrap();
     let changed: Vec<_> =
         home.bytes().into_iter().filter(|file| !before.contains(file)).map(|file| file.0).collect();
-    assert_eq!(changed, [home.data().join("keys/data-key.json")]);
+    assert_eq!(
+        changed,
+        ["data-key.copy.json", "data-key.json"].map(|name| home.data().join("keys").join(name))
+    );
     assert!(matches!(home.open(&old), Err(VaultError::WrongPassphrase)));
     drop(home.open(&new).unwrap());
 }
@@ -249,16 +252,28 @@ fn a_file_of_another_store_or_a_damaged_one_opens_nothing_and_changes_nothing() 
         home.encrypt(&Opener::KeyFile(home.path(name)), &unlock).unwrap();
     }
     let path = home.data().join("keys/data-key.json");
+    let copy = home.data().join("keys/data-key.copy.json");
     let own = fs::read(&path).unwrap();
     fs::copy(other.data().join("keys/data-key.json"), &path).unwrap();
     let before = home.bytes();
     let refused = home.open(&unlock).unwrap_err();
     assert!(matches!(refused, VaultError::Store(StoreError::WrongKey { .. })), "{refused}");
     assert!(home.bytes() == before);
+    assert_eq!(fs::read(&copy).unwrap(), own, "the own one is not overwritten");
+    fs::write(&path, "{\"version\": 3}").unwrap();
+    assert!(matches!(home.open(&unlock), Err(VaultError::Newer { .. })));
+    // Damaged or gone, it is written again from the other.
+    for damage in [Some("{"), None] {
+        match damage {
+            Some(text) => fs::write(&path, text).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        drop(home.open(&unlock).unwrap());
+        assert_eq!(fs::read(&path).unwrap(), own);
+    }
+    fs::remove_file(&copy).unwrap();
     fs::write(&path, "{").unwrap();
     assert!(matches!(home.open(&unlock), Err(VaultError::Damaged { .. })));
-    fs::write(&path, "{\"version\": 2}").unwrap();
-    assert!(matches!(home.open(&unlock), Err(VaultError::Newer { .. })));
     fs::remove_file(&path).unwrap();
     let refused = home.open(&unlock).unwrap_err();
     assert!(matches!(refused, VaultError::Store(StoreError::NoKey { .. })), "{refused}");

@@ -27,14 +27,14 @@ pub struct Merged {
 
 /// Compares `delta` with `base`, and merges them if both can be read.
 pub(super) fn check(
-    base: validate::Report,
+    (of_base, of_delta): (&validate::Report, &validate::Report),
+    stores: (Option<MemoryStore>, Option<MemoryStore>),
     selection: Option<&Selected>,
-    delta: &validate::Report,
     predecessors: &[PublicKey],
 ) -> (Option<Merged>, Vec<Issue>) {
     let mut issues = Vec::new();
-    signers(&base.signature, &delta.signature, predecessors, &mut issues);
-    let (Some(base), Some(delta)) = (base.store, &delta.store) else {
+    signers(&of_base.signature, &of_delta.signature, predecessors, &mut issues);
+    let (Some(base), Some(delta)) = stores else {
         issues.push(wrong("$", "cannot be compared, as one of the two memory stores cannot be read"));
         return (None, issues);
     };
@@ -42,12 +42,12 @@ pub(super) fn check(
         let message = format!("the base is {}: nothing builds on it", selection.words());
         issues.push(wrong("$", &message));
     }
-    headers(&base, delta, &mut issues);
+    headers(&base, &delta, &mut issues);
     if !issues.iter().all(|issue| issue.severity == satchel_pam::issue::Severity::Warning) {
         return (None, issues);
     }
-    references(&base, delta, &mut issues);
-    (Some(merge(base, delta, &mut issues)), issues)
+    references(&base, &delta, &mut issues);
+    (Some(merge(base, &delta, &mut issues)), issues)
 }
 
 fn headers(base: &MemoryStore, delta: &MemoryStore, issues: &mut Vec<Issue>) {

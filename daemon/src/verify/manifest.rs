@@ -17,6 +17,9 @@ use crate::{
     manifest::{MANIFEST, Manifest, SIGNATURE},
 };
 
+/// Longest manifest that is read, in bytes: one line for each file of a bundle.
+const LONGEST: u64 = 256 << 20;
+
 /// What came of looking at a manifest.
 pub(super) struct Looked {
     pub(super) state: Signed,
@@ -34,7 +37,7 @@ pub(super) fn check(bundle: &Bundle, root: &str, report: &validate::Report) -> R
         let state = if orphan.is_some() { Signed::Invalid } else { Signed::Absent };
         return Ok(Looked { state, issues: orphan.into_iter().collect(), manifest: None });
     }
-    let bytes = read(bundle, &format!("{root}{MANIFEST}"))?;
+    let bytes = read(bundle, &format!("{root}{MANIFEST}"), LONGEST)?;
     let mut issues = Vec::new();
     let mut found = None;
     match Manifest::parse(&bytes) {
@@ -45,8 +48,11 @@ pub(super) fn check(bundle: &Bundle, root: &str, report: &validate::Report) -> R
         }
         Err(problem) => issues.push(wrong(MANIFEST, &problem)),
     }
-    let signature =
-        if names.contains(SIGNATURE) { Some(read(bundle, &format!("{root}{SIGNATURE}"))?) } else { None };
+    let signature = if names.contains(SIGNATURE) {
+        Some(read(bundle, &format!("{root}{SIGNATURE}"), LONGEST)?)
+    } else {
+        None
+    };
     issues.extend(signed(&bytes, signature.as_deref(), report));
     let state = if issues.is_empty() { Signed::Valid } else { Signed::Invalid };
     Ok(Looked { state, issues, manifest: found })

@@ -4,7 +4,6 @@
 
 use std::{
     fs,
-    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     time::{Duration, Instant},
@@ -24,12 +23,6 @@ impl Home {
     /// A home with the sample exports imported.
     fn new() -> Self {
         let home = Self(tempfile::tempdir().unwrap());
-        // Compiled importers, shared by all tests of a user: to compile them for each test takes most of its time.
-        let uid = rustix::process::geteuid().as_raw();
-        let cache = std::env::temp_dir().join(format!("satchel-test-cache-{uid}"));
-        fs::create_dir_all(&cache).unwrap();
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(home.data()).unwrap();
-        std::os::unix::fs::symlink(cache, home.data().join("cache")).unwrap();
         let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo");
         assert_eq!(home.run(&["import", sample.to_str().unwrap()]).status.code(), Some(0));
         home
@@ -38,6 +31,10 @@ impl Home {
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_satchel"));
         command.args(words).env_clear().env("HOME", self.0.path()).stdin(Stdio::null());
+        // Compiled importers, shared by all tests of a user: to compile them for each test takes most of its time.
+        let own = format!("satchel-test-cache-{}", rustix::process::geteuid().as_raw());
+        let own = std::env::temp_dir().join(own);
+        command.env("XDG_CACHE_HOME", own.join("cache")).env("XDG_STATE_HOME", own.join("state"));
         command
     }
 

@@ -25,6 +25,10 @@ impl Home {
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_satchel"));
         command.args(words).env_clear().env("HOME", self.path()).stdin(Stdio::null());
+        // Compiled importers, shared by all tests of a user: to compile them for each test takes most of its time.
+        let own = format!("satchel-test-cache-{}", rustix::process::geteuid().as_raw());
+        let own = std::env::temp_dir().join(own);
+        command.env("XDG_CACHE_HOME", own.join("cache")).env("XDG_STATE_HOME", own.join("state"));
         command
     }
 

@@ -212,6 +212,7 @@ pub(super) const APPLY: &str = "\
 Examples:
   satchel apply ~/backup/memories.zip
   satchel apply --dry-run ~/backup/2026-03-14.zip
+  satchel apply --trust z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK laptop.zip
   satchel apply --any-owner memory-store.json
   satchel apply ~/backup/memories.zip.age --passphrase";
 
@@ -223,6 +224,14 @@ Examples:
 pub(super) const KEYS_ROTATE: &str = "\
 Example:
   satchel keys rotate";
+
+pub(super) const KEYS_TRUST: &str = "\
+Example:
+  satchel keys trust z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK";
+
+pub(super) const KEYS_UNTRUST: &str = "\
+Example:
+  satchel keys untrust z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK";
 
 pub(super) const KEYS_EXPORT_PUBLIC: &str = "\
 Example:

@@ -26,8 +26,8 @@ pub struct ExportArgs {
     /// With the bytes of attachments; not in memu
     #[arg(long)]
     pub attachments: bool,
-    /// Without account ids, e-mail addresses in the owner's data, names of users and of imported files, and what only the
-    /// provider's own fields say; what was said stays as it was said. Not in memu
+    /// Without account ids, names of users and of imported files, what only the provider's own fields say, and titles, file names, tags
+    /// and addresses with one of these or an e-mail address in them; what was said stays as it was said. Not in memu
     #[arg(long, conflicts_with = "incremental")]
     pub strip_identifiers: bool,
     /// Encrypt it to this age recipient (age1…, or "ssh-ed25519 …"); may be repeated
@@ -108,7 +108,7 @@ pub struct VerifyArgs {
     /// Accept only this signer: z6Mk… or did:key:z6Mk…; may be given several times
     #[arg(long, value_name = "KEY")]
     pub signer: Vec<String>,
-    /// Refuse a bundle whose signature is absent or of an unknown kind
+    /// Refuse a bundle whose signature is absent or of an unknown kind, or of which any part is covered by no signature
     #[arg(long)]
     pub strict: bool,
     #[command(flatten)]
@@ -127,9 +127,13 @@ pub struct ApplyArgs {
     /// Take it although it is somebody else's
     #[arg(long)]
     pub any_owner: bool,
-    /// Take it although its base is not known here, or its checksum or signature does not hold
+    /// Merge it although its base is not known here, something of it does not hold, or nobody signed it whom you trust; the
+    /// receipt keeps what was wrong
     #[arg(long)]
     pub force: bool,
+    /// Trust this key from now on, as `satchel keys trust` does, and merge what it signed: z6Mk… or did:key:z6Mk…
+    #[arg(long, value_name = "KEY", conflicts_with = "force")]
+    pub trust: Option<String>,
     #[command(flatten)]
     pub unlock: UnlockArgs,
 }

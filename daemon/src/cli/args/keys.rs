@@ -48,7 +48,7 @@ pub enum Locking {
 /// `keys …` about those that sign; a daemon answers.
 #[derive(Debug, Subcommand)]
 pub enum Signing {
-    /// List the keys that sign and signed your exports, and who the exports say that you are
+    /// List the keys that sign and signed your exports, who the exports say that you are, and the keys that you trust
     #[command(after_help = examples::KEYS_LIST)]
     List,
     /// Sign with a new key from now on
@@ -56,7 +56,26 @@ pub enum Signing {
     /// The old key signs that the new one follows it, and every bundle carries that word: whoever trusts the old key can check
     /// the new one. Bundles that were signed before stay valid. The old secret key is erased.
     #[command(after_help = examples::KEYS_ROTATE)]
-    Rotate,
+    Rotate {
+        /// Begin a new identity, because the key that signed is damaged or gone and no backup has it; nobody trusts it yet
+        #[arg(long)]
+        new_identity: bool,
+    },
+    /// Trust somebody's key: what it signs is merged like your own bundles, and may change what is here
+    ///
+    /// Also what a key signs that is proven to follow it. Without this, documents of others add memories and conversations that are
+    /// not here, and change none.
+    #[command(after_help = examples::KEYS_TRUST)]
+    Trust {
+        /// z6Mk… or did:key:z6Mk…, as `satchel verify` shows it
+        key: String,
+    },
+    /// Trust a key no more; what its documents brought and changed stays, and `satchel imports undo` takes it back
+    #[command(after_help = examples::KEYS_UNTRUST)]
+    Untrust {
+        /// As `satchel keys list` shows it
+        key: String,
+    },
     /// Print the public keys with the words that tie them together, for those who check your bundles
     #[command(after_help = examples::KEYS_EXPORT_PUBLIC)]
     ExportPublic,

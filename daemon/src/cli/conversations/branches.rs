@@ -19,6 +19,8 @@ pub(super) struct Branches {
     nodes: Vec<Node>,
     by_id: BTreeMap<String, usize>,
     roots: Vec<usize>,
+    /// Of each fork, by the message above it, the first branches that lead somewhere.
+    first: BTreeMap<Option<usize>, Vec<usize>>,
 }
 
 #[derive(Debug)]
@@ -90,6 +92,9 @@ impl Branches {
         for (number, at) in branches.iter().enumerate() {
             self.nodes[*at].place = (number + 1, branches.len());
         }
+        if branches.len() > 1 {
+            self.first.insert(parent, branches.into_iter().take(OTHERS + 1).collect());
+        }
     }
 
     fn siblings(&self, parent: Option<usize>) -> &[usize] {
@@ -152,7 +157,8 @@ impl Branches {
         if of < 2 {
             return None;
         }
-        let others = self.siblings(self.nodes[at].parent).iter().filter(|other| **other != at);
+        let first = self.first.get(&self.nodes[at].parent).map(Vec::as_slice).unwrap_or_default();
+        let others = first.iter().filter(|other| **other != at);
         let others = others.filter_map(|other| self.nodes[*other].leads_to).take(OTHERS);
         let others =
             others.map(|at| Other { id: self.nodes[at].id.clone(), preview: self.nodes[at].preview.clone() });
@@ -269,6 +275,16 @@ pub(super) mod tests {
         let wide: Vec<Message> = (0..50_000).map(|n| said(&n.to_string(), None, "x")).collect();
         let branches = Branches::new(&wide);
         assert!(wide.iter().all(|message| branches.fork(&message.id).is_some_and(|fork| fork.of == 50_000)));
+        // Forks at which most branches lead nowhere.
+        let barren: Vec<Message> = (0..40_000)
+            .map(|n| if n < 20_000 { hidden(&n.to_string(), None) } else { said(&n.to_string(), None, "x") })
+            .collect();
+        let branches = Branches::new(&barren);
+        assert!(
+            barren[20_000..]
+                .iter()
+                .all(|message| branches.fork(&message.id).is_some_and(|fork| fork.of == 20_000))
+        );
         let deep: Vec<Message> =
             (0..50_000).map(|n| said(&n.to_string(), Some(&(n - 1).to_string()), "x")).collect();
         assert_eq!(Branches::new(&deep).depths().len(), 50_000);

@@ -71,40 +71,15 @@ pub(super) struct View<'a> {
 
 impl View<'_> {
     /// Returns one branch, from its root.
-    pub(super) fn branch(
-        &self,
-        conversation: &Conversation,
-        messages: &[Message],
-        branches: &Branches,
-    ) -> String {
-        let mut out = self.head(conversation);
-        let ids = text::ShortIds::new(branches.ids());
-        let mut forks = Vec::new();
-        let mut last_folded = false;
-        for message in messages {
-            forks.extend(branches.fork(&message.id));
-            if message.hidden && !self.hidden {
-                continue;
-            }
-            for fork in forks.drain(..) {
-                text::append(&mut out, format_args!("\n{}", self.fork(&fork, &conversation.id, &ids)));
-            }
-            let body = Body { look: self.look, full: self.full };
-            let folded = body.folds(message);
-            // What is folded needs no heading, and stands close to its like.
-            if !(folded && last_folded) {
-                out.push('\n');
-            }
-            if !folded {
-                out.push_str(&self.heading(conversation, message));
-            }
-            out.push_str(&body.render(message));
-            last_folded = folded;
-        }
-        out
+    #[cfg(test)]
+    fn branch(&self, conversation: &Conversation, messages: &[Message], branches: &Branches) -> String {
+        let mut reading = Reading::new(self, conversation, branches);
+        let rest: String = messages.iter().map(|message| reading.message(message)).collect();
+        format!("{}{rest}", self.head(conversation))
     }
 
-    fn head(&self, conversation: &Conversation) -> String {
+    /// Returns what stands above the messages.
+    pub(super) fn head(&self, conversation: &Conversation) -> String {
         let title = text::one_line(conversation.title.as_deref().unwrap_or_default());
         let title = if title.is_empty() { "without a title" } else { &title };
         let mut facts = vec![text::one_line(&conversation.platform)];
@@ -218,6 +193,49 @@ impl View<'_> {
                 ),
             );
         }
+        out
+    }
+}
+
+/// A branch that is shown message by message, from its root.
+pub(super) struct Reading<'a> {
+    view: &'a View<'a>,
+    conversation: &'a Conversation,
+    branches: &'a Branches,
+    ids: text::ShortIds,
+    /// Those that the next message tells of.
+    forks: Vec<Fork>,
+    last_folded: bool,
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(view: &'a View<'a>, conversation: &'a Conversation, branches: &'a Branches) -> Self {
+        let ids = text::ShortIds::new(branches.ids());
+        Self { view, conversation, branches, ids, forks: Vec::new(), last_folded: false }
+    }
+
+    /// Returns the next message.
+    pub(super) fn message(&mut self, message: &Message) -> String {
+        let view = self.view;
+        self.forks.extend(self.branches.fork(&message.id));
+        if message.hidden && !view.hidden {
+            return String::new();
+        }
+        let mut out = String::new();
+        for fork in self.forks.drain(..) {
+            text::append(&mut out, format_args!("\n{}", view.fork(&fork, &self.conversation.id, &self.ids)));
+        }
+        let body = Body { look: view.look, full: view.full };
+        let folded = body.folds(message);
+        // What is folded needs no heading, and stands close to its like.
+        if !(folded && self.last_folded) {
+            out.push('\n');
+        }
+        if !folded {
+            out.push_str(&view.heading(self.conversation, message));
+        }
+        out.push_str(&body.render(message));
+        self.last_folded = folded;
         out
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use satchel_proto::v1::{Import, ImportIssue, ImportStatus, RecordCounts, RecordKind};
+use satchel_proto::v1::{HeldBack, Import, ImportIssue, ImportStatus, RecordCounts, RecordKind};
 
 use super::differences::differences;
 use crate::cli::{
@@ -25,6 +25,12 @@ pub(in crate::cli) fn render(import: &Import, calendar: &Calendar, look: Look) -
             textwrap::Options::new(look.text_columns()).initial_indent("  ").subsequent_indent("  ");
         text::append(&mut out, format_args!("{}\n", textwrap::fill(&text::clean(&import.reason), options)));
     }
+    for line in standing(import) {
+        let options =
+            textwrap::Options::new(look.text_columns()).initial_indent("  ").subsequent_indent("  ");
+        let line = textwrap::fill(&text::clean(&line), options);
+        text::append(&mut out, format_args!("{}\n", look.paint(Paint::Warn, &line)));
+    }
     for account in &import.accounts {
         let name = account.name.as_deref().map(|name| format!("{} · ", text::one_line(name)));
         let line = format!("of {}{}", name.unwrap_or_default(), text::one_line(&account.id));
@@ -43,6 +49,31 @@ pub(in crate::cli) fn render(import: &Import, calendar: &Calendar, look: Look) -
         out.push_str(&warnings(import, look));
     }
     out
+}
+
+/// What a stranger's documents would have changed, and what was wrong with those that were merged by `--force`.
+fn standing(import: &Import) -> Vec<String> {
+    let forced = import.forced.iter().map(|problem| format!("merged by --force, although {problem}"));
+    let mut lines: Vec<String> = forced.collect();
+    if let Some(held) = &import.would_change {
+        let HeldBack { memories, relations, conversations, embeddings, memory_ids: _ } = held;
+        let counts = [
+            (memories, "memory", "memories"),
+            (relations, "relation", "relations"),
+            (conversations, "conversation", "conversations"),
+            (embeddings, "embedding", "embeddings"),
+        ];
+        let counts = counts.into_iter().filter(|(count, ..)| **count > 0);
+        let counts: Vec<String> = counts.map(|(count, one, many)| text::count(*count, one, many)).collect();
+        let how = if import.signer.is_empty() {
+            "--force".to_owned()
+        } else {
+            format!("--trust {}", import.signer)
+        };
+        let path = &import.path;
+        lines.push(format!("would change {}: `satchel apply {how} {path}`", counts.join(", ")));
+    }
+    lines
 }
 
 /// What an export is called: the file or folder that was named, and where in it the export lies if that says more.
@@ -297,6 +328,24 @@ mod tests {
 ";
         assert_eq!(plain(&import()), expected);
         assert_eq!(hint(&import()).as_deref(), Some("`satchel imports issues 3f2a91bc` shows each one"));
+    }
+
+    #[test]
+    fn a_receipt_says_what_a_strangers_document_would_have_changed_and_how_to_let_it() {
+        let held = HeldBack { memories: 8, conversations: 1, ..HeldBack::default() };
+        let path = "/tmp/theirs.zip".to_owned();
+        let mut shown =
+            Import { would_change: Some(held), signer: "z6MkTheirs".to_owned(), path, ..import() };
+        let words = |import: &Import| standing(import).join("\n");
+        assert_eq!(
+            words(&shown),
+            "would change 8 memories, 1 conversation: `satchel apply --trust z6MkTheirs /tmp/theirs.zip`"
+        );
+        shown.signer.clear();
+        assert!(words(&shown).ends_with("`satchel apply --force /tmp/theirs.zip`"));
+        shown.forced = vec!["nobody signed it".to_owned()];
+        assert!(words(&shown).starts_with("merged by --force, although nobody signed it\n"));
+        assert!(plain(&shown).contains("would change 8 memories"));
     }
 
     #[test]

@@ -67,6 +67,38 @@ pub(crate) struct Import<'a> {
     pub differences_total: u64,
     /// Whose export it is; empty in lists.
     pub accounts: Vec<Account<'a>>,
+    /// Of PAM documents: `own`, `trusted`, `stranger` or `forced`.
+    pub standing: Option<String>,
+    /// Of PAM documents: the key that signed them; null: nobody, or they do not hold.
+    pub signer: Option<&'a str>,
+    /// What a stranger's documents would have changed and did not; null: nothing.
+    pub would_change: Option<HeldBack<'a>>,
+    /// What was wrong with documents that were merged by `--force`.
+    pub forced: &'a [String],
+}
+
+/// Records that a stranger's documents would have changed.
+#[derive(Debug, Serialize)]
+pub(crate) struct HeldBack<'a> {
+    pub memories: u64,
+    pub relations: u64,
+    pub conversations: u64,
+    pub embeddings: u64,
+    /// The first 100.
+    pub memory_ids: &'a [String],
+}
+
+impl<'a> HeldBack<'a> {
+    fn new(held: &'a v1::HeldBack) -> Self {
+        let v1::HeldBack { memories, relations, conversations, embeddings, memory_ids } = held;
+        Self {
+            memories: *memories,
+            relations: *relations,
+            conversations: *conversations,
+            embeddings: *embeddings,
+            memory_ids,
+        }
+    }
 }
 
 /// An account at the provider.
@@ -140,6 +172,10 @@ impl<'a> Import<'a> {
             differences: import.differences.iter().map(Difference::new).collect(),
             differences_total: import.differences_total,
             accounts: import.accounts.iter().map(Account::new).collect(),
+            standing: (import.standing != 0).then(|| words::document_standing(import.standing)),
+            signer: filled(&import.signer),
+            would_change: import.would_change.as_ref().map(HeldBack::new),
+            forced: &import.forced,
         }
     }
 }

@@ -35,11 +35,14 @@ pub(crate) struct One<'a> {
     pub version: u32,
     pub create_revision: u64,
     pub mod_revision: u64,
+    /// The key that signed the only document that brought it, of somebody who is not trusted, or `unsigned`; null: it is one's own.
+    pub stranger: Option<&'a str>,
 }
 
 impl<'a> One<'a> {
-    pub(crate) fn new(memory: &'a v1::Memory) -> Self {
+    pub(crate) fn new(memory: &'a v1::Memory, stranger: &'a str) -> Self {
         Self {
+            stranger: filled(stranger),
             memory: Memory::new(memory),
             version: memory.version,
             create_revision: memory.create_revision,

@@ -85,6 +85,10 @@ fn an_import_has_the_keys_of_its_contract() {
             "differences",
             "differences_total",
             "accounts",
+            "standing",
+            "signer",
+            "would_change",
+            "forced",
         ]
     );
     assert_eq!(keys(&one.conversations), ["found", "new", "updated", "unchanged", "skipped"]);
@@ -124,8 +128,8 @@ fn a_memory_is_the_pam_object_to_the_byte() {
     assert!(text.contains(pam), "{text}");
     assert_eq!(keys(&list.memories[1]), ["id", "type", "status", "content", "content_hash", "abridged"]);
     assert_eq!(
-        keys(&memory::One::new(&memories[0])),
-        ["memory", "version", "create_revision", "mod_revision"]
+        keys(&memory::One::new(&memories[0], "")),
+        ["memory", "version", "create_revision", "mod_revision", "stranger"]
     );
     let version = v1::MemoryVersion { memory: Some(memories[0].clone()), ..v1::MemoryVersion::default() };
     assert_eq!(

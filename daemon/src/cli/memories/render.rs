@@ -11,6 +11,7 @@ use crate::cli::{
     time::Calendar,
     words,
 };
+use crate::plan::evidence::UNSIGNED;
 
 /// Said of a memory whose validity has ended.
 const EXPIRED: &str = "expired";
@@ -52,7 +53,7 @@ pub(super) fn table(memories: &[Memory], states: bool, calendar: &Calendar) -> T
 }
 
 /// Returns one memory with all that is known of it.
-pub(super) fn one(memory: &Memory, calendar: &Calendar, look: Look) -> String {
+pub(super) fn one(memory: &Memory, stranger: &str, calendar: &Calendar, look: Look) -> String {
     let content = text::clean(said(memory));
     let options = Options::new(look.text_columns()).initial_indent("  ").subsequent_indent("  ");
     let mut out = format!("{}\n", textwrap::fill(&content, options));
@@ -60,7 +61,7 @@ pub(super) fn one(memory: &Memory, calendar: &Calendar, look: Look) -> String {
         out.push_str("  … it is too large to be shown whole; an export holds all of it\n");
     }
     out.push('\n');
-    out.push_str(&facts(memory, calendar).render(look));
+    out.push_str(&facts(memory, stranger, calendar).render(look));
     out.push_str(&metadata(memory, look));
     out
 }
@@ -71,7 +72,7 @@ pub(super) fn hint(memory: &Memory) -> Option<String> {
     (memory.version > 1).then(|| format!("`{command}` shows its {} versions", memory.version))
 }
 
-fn facts(memory: &Memory, calendar: &Calendar) -> Facts {
+fn facts(memory: &Memory, stranger: &str, calendar: &Calendar) -> Facts {
     let mut facts = Facts::new();
     facts.painted("id", &memory.id, Paint::Id);
     facts.add("type", &kind(memory));
@@ -83,6 +84,15 @@ fn facts(memory: &Memory, calendar: &Calendar) -> Facts {
             "no: the import that brought it was undone"
         };
         facts.painted("shown", why, Paint::Warn);
+    }
+    match stranger {
+        "" => {}
+        UNSIGNED => facts.painted("source", "a document that nobody signed", Paint::Warn),
+        key => facts.painted(
+            "source",
+            &format!("a document signed by {key}, whom you do not trust"),
+            Paint::Warn,
+        ),
     }
     facts.maybe("summary", memory.summary.as_deref());
     facts.add("tags", &memory.tags.join(", "));
@@ -282,7 +292,9 @@ metadata
     \"series\": \"saved\"
   }
 ";
-        assert_eq!(one(&memory, &time::fixed(), Look::plain(80)), expected);
+        assert_eq!(one(&memory, "", &time::fixed(), Look::plain(80)), expected);
+        let foreign = one(&memory, UNSIGNED, &time::fixed(), Look::plain(80));
+        assert!(foreign.contains("a document that nobody signed"), "{foreign}");
         assert_eq!(
             hint(&memory).as_deref(),
             Some("`satchel memories history 9c410001` shows its 3 versions")

@@ -91,13 +91,25 @@ UMask=0077
 Nice=5
 IOSchedulingClass=best-effort
 IOSchedulingPriority=6
-# What closes off folders or memory is left out: exports lie anywhere, and importers are compiled while it runs.
+# It has to leave room for others, whatever an export does to it.
+MemoryHigh=1G
+MemoryMax=2G
+TasksMax=256
+LimitNOFILE=8192
+LimitCORE=0
+# What closes off folders is left out, as exports lie anywhere; MemoryDenyWriteExecute too, as importers are compiled while it runs.
+# What takes capabilities or mounts away needs rights that the manager of a user does not have.
 NoNewPrivileges=yes
 LockPersonality=yes
+RestrictNamespaces=yes
 RestrictRealtime=yes
 RestrictSUIDSGID=yes
 SystemCallArchitectures=native
-RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
+SystemCallFilter=@system-service
+SystemCallErrorNumber=EPERM
+KeyringMode=private
+# It is reached by its socket alone, and reaches nobody.
+RestrictAddressFamilies=AF_UNIX
 
 [Install]
 WantedBy=default.target

@@ -108,12 +108,12 @@ impl Job<'_> {
         let (places, line) = (Places::of(record), is_line(record));
         let header = self.header_of(record)?;
         let mut writer = conversation::Writer::new(out, &header).map_err(&failed)?;
-        for (head, body) in record.heads.iter().zip(self.store.all_bodies(record)) {
+        for (at, body) in self.store.all_bodies(record).enumerate() {
             let (_, bytes) = body?;
             let message = places
-                .message(head, &bytes)
+                .message(record, at, &bytes)
                 .map_err(|_| ExportError::Unencodable { what: "a stored message" })?;
-            let mut message = self.leaving_message(message);
+            let mut message = self.leaving_message(message)?;
             if line {
                 message.parent_id = None;
                 message.children_ids.clear();

@@ -47,10 +47,11 @@ pub(super) fn write(
         let order = Order::of(&record);
         let failed = ExportError::write(&job.request.output);
         head(out, &header, &record, &order).map_err(&failed)?;
-        messages(job, out, &record, &order.seen, files)?;
+        let standing = assemble::Places::of(&record);
+        messages(job, out, (&record, &standing), &order.seen, files)?;
         if !order.others.is_empty() {
             writeln!(out, "# Other branches\n").map_err(&failed)?;
-            messages(job, out, &record, &order.others, files)?;
+            messages(job, out, (&record, &standing), &order.others, files)?;
         }
         memories(job, out, places.derived.get(id))
     })?;
@@ -177,12 +178,11 @@ impl<'r> Order<'r> {
 fn messages(
     job: &Job<'_>,
     out: &mut dyn Write,
-    record: &ConversationRecord,
+    (record, places): (&ConversationRecord, &assemble::Places),
     lines: &[Line<'_>],
     files: &mut Files,
 ) -> Result<(), ExportError> {
     let failed = ExportError::write(&job.request.output);
-    let places = assemble::Places::of(record);
     let mut rest = lines;
     while !rest.is_empty() {
         let mut bytes = 0;
@@ -192,11 +192,11 @@ fn messages(
         });
         let (some, more) = rest.split_at(fits.count().max(1));
         rest = more;
-        let ids: Vec<&str> = some.iter().map(|line| record.heads[line.at].id.as_str()).collect();
-        for (line, (_, body)) in some.iter().zip(job.store.bodies(record, &ids)?) {
-            let message = places.message(&record.heads[line.at], &body);
+        let at: Vec<usize> = some.iter().map(|line| line.at).collect();
+        for (line, body) in some.iter().zip(job.store.bodies_at(record, &at)?) {
+            let message = places.message(record, line.at, &body);
             let message = message.map_err(|_| ExportError::Unencodable { what: "a stored message" })?;
-            let message = job.leaving_message(message);
+            let message = job.leaving_message(message)?;
             let links = links(job, &message.attachments, files)?;
             show(out, &message, line.answers, &links).map_err(&failed)?;
         }

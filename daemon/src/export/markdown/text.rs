@@ -1,16 +1,18 @@
 //! Text of anybody inside a Markdown file, so that it can neither end what it stands in nor begin anything of its own.
 //!
-//! **Invariant:** what people and assistants wrote stands in block quotes, each line behind a `>`. A fence, a comment or a heading
-//! inside a quote ends with it at the latest (test `whatever_is_quoted_stays_inside_and_can_be_read_back`).
+//! **Invariant:** what people and assistants wrote stands in block quotes, each line behind a `>`, and what could do something is escaped
+//! ([`harmless`]). A fence or a heading inside a quote ends with it at the latest (test `whatever_is_quoted_stays_inside`).
 
 use std::io::{self, Write};
 
 use satchel_pam::time::Timestamp;
 
+use super::harmless::{harmless, language, longest_run};
+
 /// Longest text of a heading or link, in characters.
 const LONGEST_LINE: usize = 160;
 /// What Markdown, or a renderer, gives a meaning to.
-const MARKS: &str = "\\`*_{}[]<>#|~$&!^=";
+const MARKS: &str = "\\`*_{}[]<>#|~$&!^=%";
 
 /// What stands where nobody knows the time.
 pub(super) const UNKNOWN_TIME: &str = "time unknown";
@@ -51,9 +53,9 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// Writes a text as a quote of its own, with the empty line that ends it.
+/// Writes a text as a harmless quote of its own, with the empty line that ends it.
 pub(super) fn quote(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    for line in lines(text) {
+    for line in harmless(text) {
         let gap = if line.is_empty() { "" } else { " " };
         writeln!(out, ">{gap}{line}")?;
     }
@@ -62,20 +64,13 @@ pub(super) fn quote(out: &mut dyn Write, text: &str) -> io::Result<()> {
 
 /// Writes a program or data as code inside a quote of its own.
 pub(super) fn code(out: &mut dyn Write, language: &str, text: &str) -> io::Result<()> {
-    let fence = "`".repeat(longest_run(text).max(2) + 1);
-    let language: String =
-        language.chars().filter(|c| c.is_ascii_alphanumeric() || "+-#.".contains(*c)).collect();
-    writeln!(out, "> {fence}{language}")?;
+    let fence = "`".repeat(longest_run(text, '`').max(2) + 1);
+    writeln!(out, "> {fence}{}", self::language(language))?;
     for line in lines(text) {
         let gap = if line.is_empty() { "" } else { " " };
         writeln!(out, ">{gap}{line}")?;
     }
     writeln!(out, "> {fence}\n")
-}
-
-/// The longest row of backticks.
-fn longest_run(text: &str) -> usize {
-    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
 /// A text on one line that means nothing but itself, cut where it is long.
@@ -192,13 +187,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_quoted_stays_inside_and_can_be_read_back(text in "([a-z`~#>-]{0,4}|[\r\n\u{2028}]|---|```|<!--| ){0,20}") {
+        fn whatever_is_quoted_stays_inside(text in "([a-z`~#>-]{0,4}|[\r\n\u{2028}]|---|```|<!--| ){0,20}") {
             let shown = quoted(&text);
             let body = shown.strip_suffix("\n\n").unwrap();
             let inner: Vec<&str> = body.split('\n').map(|line| {
                 line.strip_prefix("> ").or_else(|| line.strip_prefix('>')).unwrap()
             }).collect();
-            prop_assert_eq!(inner, lines(&text).collect::<Vec<_>>());
+            prop_assert_eq!(inner, harmless(&text));
         }
 
         #[test]

@@ -8,6 +8,7 @@ pub enum Reason {
     FieldInvalid,
     PageTokenInvalid,
     RequestIdReused,
+    RequestMalformed,
     MemoryNotFound,
     RelationNotFound,
     ChangeNotFound,
@@ -27,6 +28,8 @@ pub enum Reason {
     MatchCountChanged,
     BundleGone,
     BundleUnreadable,
+    SigningKeyUnusable,
+    ClockWrong,
     OffsetPastEnd,
     NotOwner,
     LimitExceeded,
@@ -40,10 +43,11 @@ pub enum Reason {
 
 impl Reason {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 34] = [
         Self::FieldInvalid,
         Self::PageTokenInvalid,
         Self::RequestIdReused,
+        Self::RequestMalformed,
         Self::MemoryNotFound,
         Self::RelationNotFound,
         Self::ChangeNotFound,
@@ -63,6 +67,8 @@ impl Reason {
         Self::MatchCountChanged,
         Self::BundleGone,
         Self::BundleUnreadable,
+        Self::SigningKeyUnusable,
+        Self::ClockWrong,
         Self::OffsetPastEnd,
         Self::NotOwner,
         Self::LimitExceeded,
@@ -81,6 +87,7 @@ impl Reason {
             Self::FieldInvalid => "FIELD_INVALID",
             Self::PageTokenInvalid => "PAGE_TOKEN_INVALID",
             Self::RequestIdReused => "REQUEST_ID_REUSED",
+            Self::RequestMalformed => "REQUEST_MALFORMED",
             Self::MemoryNotFound => "MEMORY_NOT_FOUND",
             Self::RelationNotFound => "RELATION_NOT_FOUND",
             Self::ChangeNotFound => "CHANGE_NOT_FOUND",
@@ -100,6 +107,8 @@ impl Reason {
             Self::OutputRefused => "OUTPUT_REFUSED",
             Self::BundleGone => "BUNDLE_GONE",
             Self::BundleUnreadable => "BUNDLE_UNREADABLE",
+            Self::SigningKeyUnusable => "SIGNING_KEY_UNUSABLE",
+            Self::ClockWrong => "CLOCK_WRONG",
             Self::OffsetPastEnd => "OFFSET_PAST_END",
             Self::NotOwner => "NOT_OWNER",
             Self::LimitExceeded => "LIMIT_EXCEEDED",
@@ -116,7 +125,9 @@ impl Reason {
     #[must_use]
     pub fn code(self) -> Code {
         match self {
-            Self::FieldInvalid | Self::PageTokenInvalid | Self::RequestIdReused => Code::InvalidArgument,
+            Self::FieldInvalid | Self::PageTokenInvalid | Self::RequestIdReused | Self::RequestMalformed => {
+                Code::InvalidArgument
+            }
             Self::EtagMismatch | Self::MatchCountChanged => Code::Aborted,
             Self::MemoryNotFound
             | Self::RelationNotFound
@@ -134,7 +145,9 @@ impl Reason {
             | Self::MemoryState
             | Self::IllegalTransition
             | Self::BundleGone
-            | Self::BundleUnreadable => Code::FailedPrecondition,
+            | Self::BundleUnreadable
+            | Self::SigningKeyUnusable
+            | Self::ClockWrong => Code::FailedPrecondition,
             Self::OffsetPastEnd => Code::OutOfRange,
             Self::NotOwner => Code::PermissionDenied,
             Self::LimitExceeded | Self::DiskFull => Code::ResourceExhausted,

@@ -4,8 +4,8 @@ use std::io;
 
 use super::{Fault, Kind};
 use crate::{
-    backup::create::BackupError, export::ExportError, exported::ExportedError, ingest::IngestError,
-    intake::IntakeError, plugins::PluginsError, verify::VerifyError, watch::WatchError,
+    backup::create::BackupError, data_dir::DataDirError, export::ExportError, exported::ExportedError,
+    ingest::IngestError, intake::IntakeError, plugins::PluginsError, verify::VerifyError, watch::WatchError,
 };
 
 impl From<IngestError> for Fault {
@@ -21,6 +21,7 @@ impl From<IngestError> for Fault {
             IngestError::UndoneMeanwhile => {
                 Self::ImportState { id: String::new(), problem: error.to_string() }
             }
+            IngestError::Clock(error) => Self::Clock(error),
             IngestError::Plugins(_)
             | IngestError::Intake(_)
             | IngestError::Exported(_)
@@ -60,6 +61,7 @@ impl Fault {
             VerifyError::BadSigner { .. } => Self::field("signer", format!("is not a key: {error}")),
             VerifyError::Intake(_)
             | VerifyError::NoBundle { .. }
+            | VerifyError::Several { .. }
             | VerifyError::Read { .. }
             | VerifyError::TooLarge { .. } => {
                 Self::BundleUnreadable { path: path.to_owned(), problem: crate::chain(error) }
@@ -75,6 +77,7 @@ impl From<BackupError> for Fault {
             BackupError::Occupied { path } => {
                 Self::OutputExists { path: path.to_string_lossy().into_owned() }
             }
+            BackupError::Place(error) => inside(&error),
             BackupError::BadOutput { .. } => Self::field("output", "must name a file"),
             BackupError::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Self::DiskFull
@@ -87,6 +90,27 @@ impl From<BackupError> for Fault {
     }
 }
 
+impl From<ExportedError> for Fault {
+    fn from(error: ExportedError) -> Self {
+        match error {
+            ExportedError::Store(error) => Self::Store(error),
+            error @ ExportedError::Unencodable { .. } => Self::internal(error),
+        }
+    }
+}
+
+/// An output that lies where none may.
+fn inside(error: &DataDirError) -> Fault {
+    match error {
+        DataDirError::OutputInside { path, .. } => {
+            let problem =
+                "it lies in the data directory, which is for Satchel's own files; name a place outside of it";
+            Fault::OutputRefused { path: path.to_string_lossy().into_owned(), problem: problem.to_owned() }
+        }
+        _ => Fault::field("output", error.to_string()),
+    }
+}
+
 impl From<ExportError> for Fault {
     fn from(error: ExportError) -> Self {
         match error {
@@ -95,6 +119,11 @@ impl From<ExportError> for Fault {
             }
             ExportError::Occupied { path } => {
                 Self::OutputExists { path: path.to_string_lossy().into_owned() }
+            }
+            ExportError::Place(error) => inside(&error),
+            ExportError::Clock(error) => Self::Clock(error),
+            ExportError::Key { ref path, .. } => {
+                Self::SigningKey { path: path.to_string_lossy().into_owned(), problem: error.to_string() }
             }
             ExportError::BadOutput { .. } => Self::field("output", "must name a file or folder"),
             ExportError::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
@@ -123,12 +152,11 @@ impl From<ExportError> for Fault {
             ExportError::WholeOnly => {
                 Self::field("format", "must be PAM or Markdown with a filter or strip_identifiers")
             }
+            ExportError::KeyWorks => Self::field("new_identity", error.to_string()),
             ExportError::NotOurs { .. } => Self::field("id", error.to_string()),
             ExportError::Lock(_) => Self::field("age_recipients", error.to_string()),
             ExportError::Gone { path, .. } => Self::BundleGone { path: path.to_string_lossy().into_owned() },
-            ExportError::Key { .. } | ExportError::Ledger(_) | ExportError::Unencodable { .. } => {
-                Self::internal(error)
-            }
+            ExportError::Ledger(_) | ExportError::Unencodable { .. } => Self::internal(error),
         }
     }
 }

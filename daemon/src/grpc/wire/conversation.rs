@@ -37,6 +37,8 @@ pub struct Standing {
     pub messages: u64,
     /// The leaf of the branch that the person saw last.
     pub active_leaf: Option<String>,
+    /// Messages of that branch.
+    pub active_messages: u64,
     /// The revision that changed it last.
     pub revision: Revision,
     /// Whether it is shown no more.
@@ -61,7 +63,7 @@ pub fn conversation_to_wire(header: ConversationHeader, standing: Standing) -> v
     } = header;
     let Provider { name, conversation_id, account_id, export_format_version } = provider;
     let ConversationTemporal { created_at, updated_at } = temporal;
-    let Standing { messages, active_leaf, revision, withdrawn } = standing;
+    let Standing { messages, active_leaf, active_messages, revision, withdrawn } = standing;
     let mut wire = v1::Conversation {
         id,
         platform: name,
@@ -78,6 +80,7 @@ pub fn conversation_to_wire(header: ConversationHeader, standing: Standing) -> v
         participants: participants.into_iter().map(participant_to_wire).collect(),
         raw_metadata_json: raw_metadata.map(|raw| raw.as_str().to_owned()),
         active_leaf_id: active_leaf,
+        active_message_count: Some(active_messages),
         mod_revision: revision.get(),
         export_format_version,
         abridged: false,
@@ -109,6 +112,7 @@ pub fn conversation_from_wire(wire: v1::Conversation) -> Result<(ConversationHea
         participants,
         raw_metadata_json,
         active_leaf_id,
+        active_message_count,
         mod_revision,
         export_format_version,
         abridged,
@@ -142,6 +146,7 @@ pub fn conversation_from_wire(wire: v1::Conversation) -> Result<(ConversationHea
     let standing = Standing {
         messages: message_count,
         active_leaf: active_leaf_id,
+        active_messages: active_message_count.unwrap_or_default(),
         revision: Revision::new(mod_revision),
         withdrawn,
     };

@@ -11,7 +11,8 @@ use crate::{
     export::{ExportRecord, FULL, Format, INCREMENTAL, Progress, SigningKeyInfo, SigningKeys},
     manifest::Selected,
     rotation::Rotation,
-    verify::{Finding, Report, Signed},
+    trust::TrustedKey,
+    verify::{Coverage, Covered, Finding, Part, Report, Signed},
 };
 
 /// Findings of one answer.
@@ -52,6 +53,8 @@ pub fn report_to_wire(report: Report) -> v1::VerifyExportResponse {
         conversations,
         merged,
         selection,
+        covered,
+        bundles,
     } = report;
     let Selected { by: selected_by, stripped } = selection.unwrap_or_default();
     v1::VerifyExportResponse {
@@ -72,7 +75,48 @@ pub fn report_to_wire(report: Report) -> v1::VerifyExportResponse {
         selected_by,
         stripped,
         predecessors,
+        covered: Some(covered_to_wire(covered)),
+        bundles: bundles.into_iter().map(part_to_wire).collect(),
     }
+}
+
+enum_pair!(coverage_to_wire, coverage_from_wire, Coverage, v1::Coverage, [
+    Absent => Absent,
+    Signed => Signed,
+    Unsigned => Unsigned,
+]);
+
+fn covered_to_wire(covered: Covered) -> v1::BundleCoverage {
+    let Covered { memories, relations, conversations, attachments, embeddings: _ } = covered;
+    v1::BundleCoverage {
+        memories: coverage_to_wire(memories),
+        relations: coverage_to_wire(relations),
+        conversations: coverage_to_wire(conversations),
+        attachments: coverage_to_wire(attachments),
+    }
+}
+
+fn part_to_wire(part: Part) -> v1::VerifiedBundle {
+    let Part { path, valid, signature, manifest, signer, predecessors: _, covered, memories, conversations } =
+        part;
+    v1::VerifiedBundle {
+        path: cut(path, MAX_TEXT_BYTES),
+        valid,
+        signature: signed_to_wire(signature),
+        manifest: signed_to_wire(manifest),
+        signer: signer.unwrap_or_default(),
+        covered: Some(covered_to_wire(covered)),
+        memories,
+        conversations,
+    }
+}
+
+/// Shows the keys of others that are trusted.
+#[must_use]
+pub fn trusted_to_wire(keys: Vec<TrustedKey>) -> Vec<v1::TrustedKey> {
+    let one =
+        |TrustedKey { public_key, since }| v1::TrustedKey { public_key, since: Some(time_to_wire(since)) };
+    keys.into_iter().map(one).collect()
 }
 
 fn finding_to_wire(finding: Finding) -> v1::VerifyIssue {
@@ -283,6 +327,9 @@ mod tests {
         for state in [Signed::Valid, Signed::Invalid, Signed::Absent, Signed::Unsupported] {
             assert_eq!(signed_from_wire("signature", signed_to_wire(state)), Ok(state));
         }
+        for coverage in [Coverage::Absent, Coverage::Signed, Coverage::Unsigned] {
+            assert_eq!(coverage_from_wire("coverage", coverage_to_wire(coverage)), Ok(coverage));
+        }
         for severity in [Severity::Error, Severity::Warning] {
             assert_eq!(severity_from_wire("severity", severity_to_wire(severity)), Ok(severity));
         }
@@ -305,6 +352,8 @@ mod tests {
             conversations: 2,
             merged: None,
             selection: None,
+            covered: Covered::default(),
+            bundles: Vec::new(),
         };
         let wire = report_to_wire(report);
         assert_eq!((wire.issues.len(), wire.issues_total), (MAX_FINDINGS, 70_000));

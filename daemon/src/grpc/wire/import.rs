@@ -12,7 +12,9 @@ use crate::{
     grpc::call::PAGE_BYTES,
     ingest::{
         JobView, Phase,
-        receipt::{Account, Counts, Difference, DifferenceKind, ImportRecord, ImportStatus},
+        receipt::{
+            Account, Counts, Difference, DifferenceKind, HeldBack, ImportRecord, ImportStatus, Standing,
+        },
         undo::Effect,
     },
 };
@@ -40,6 +42,13 @@ enum_pair!(difference_kind_to_wire, difference_kind_from_wire, DifferenceKind, v
     New => New,
     Changed => Changed,
     Kept => Kept,
+]);
+
+enum_pair!(standing_to_wire, standing_from_wire, Standing, v1::DocumentStanding, [
+    Own => Own,
+    Trusted => Trusted,
+    Stranger => Stranger,
+    Forced => Forced,
 ]);
 
 enum_pair!(record_kind_to_wire, record_kind_from_wire, RecordKind, v1::RecordKind, [
@@ -164,6 +173,22 @@ pub fn difference_from_wire(wire: v1::MemoryDifference) -> Result<Difference, Wi
     Ok(Difference { id, kind: difference_kind_from_wire("kind", kind)?, held, came })
 }
 
+fn held_back_to_wire(held: HeldBack) -> v1::HeldBack {
+    let HeldBack { memories, relations, conversations, embeddings, listed } = held;
+    v1::HeldBack {
+        memories,
+        relations,
+        conversations,
+        embeddings,
+        memory_ids: listed.into_iter().map(|id| cut(id, MAX_DIFFERENCE_BYTES)).collect(),
+    }
+}
+
+fn held_back_from_wire(wire: v1::HeldBack) -> HeldBack {
+    let v1::HeldBack { memories, relations, conversations, embeddings, memory_ids: listed } = wire;
+    HeldBack { memories, relations, conversations, embeddings, listed }
+}
+
 fn account_to_wire(account: Account) -> v1::ImportAccount {
     let Account { id, name } = account;
     v1::ImportAccount { id, name }
@@ -209,6 +234,10 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         differences,
         differences_found,
         accounts,
+        standing,
+        signer,
+        would_change,
+        forced,
     } = record;
     v1::Import {
         id,
@@ -241,6 +270,10 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         accounts: accounts.into_iter().map(account_to_wire).collect(),
         files,
         files_total: files_found,
+        standing: standing.map(standing_to_wire).unwrap_or_default(),
+        signer: signer.unwrap_or_default(),
+        would_change: (!would_change.none()).then(|| held_back_to_wire(would_change)),
+        forced: forced.into_iter().map(|problem| cut(problem, MAX_TEXT_BYTES)).collect(),
     }
 }
 
@@ -281,6 +314,10 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         accounts,
         files,
         files_total,
+        standing,
+        signer,
+        would_change,
+        forced,
     } = wire;
     let given = |text: String| (!text.is_empty()).then_some(text);
     Ok(ImportRecord {
@@ -315,6 +352,10 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         differences: differences.into_iter().map(difference_from_wire).collect::<Result<_, _>>()?,
         differences_found: differences_total,
         accounts: accounts.into_iter().map(account_from_wire).collect(),
+        standing: (standing != 0).then(|| standing_from_wire("standing", standing)).transpose()?,
+        signer: given(signer),
+        would_change: would_change.map(held_back_from_wire).unwrap_or_default(),
+        forced,
     })
 }
 

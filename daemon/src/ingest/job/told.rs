@@ -18,7 +18,7 @@ use crate::{
         IngestError, JobView, Phase,
         detect::Found,
         ledger,
-        receipt::{Counts, ImportRecord, ImportStatus, LISTED_FILES},
+        receipt::{Counts, HeldBack, ImportRecord, ImportStatus, LISTED_FILES},
     },
     intake::{IntakeError, Source},
 };
@@ -116,6 +116,10 @@ impl Task {
             differences: Vec::new(),
             differences_found: 0,
             accounts: Vec::new(),
+            standing: None,
+            signer: None,
+            would_change: HeldBack::default(),
+            forced: Vec::new(),
         }
     }
 

@@ -5,8 +5,8 @@ use satchel_store::{Change, points};
 use super::known;
 use crate::ingest::{IngestError, receipt::ImportRecord, write::Writer};
 
-/// Changes of one batch.
-const BATCH_CHANGES: usize = 400;
+/// Changes of one batch: the more there are, the fewer leaves of the database are written more than once.
+const BATCH_CHANGES: usize = 4_000;
 /// Encoded bytes of one batch; a memory grows with its evidence, and the journal takes no endless frame.
 const BATCH_BYTES: usize = 8 << 20;
 
@@ -37,7 +37,7 @@ impl Batches {
     ) -> Result<(), IngestError> {
         self.bytes += weight(&change);
         self.batch.push(change);
-        if self.batch.len() >= BATCH_CHANGES || self.bytes >= BATCH_BYTES {
+        if self.batch.len() >= BATCH_CHANGES / writer.part() || self.bytes >= BATCH_BYTES {
             if let Some(by) = self.by.as_deref().filter(|_| !self.marked) {
                 self.batch.push(known::mark(by));
                 self.marked = true;

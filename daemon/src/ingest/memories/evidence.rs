@@ -6,11 +6,14 @@ use std::{
 };
 
 use satchel_host::CancelToken;
-use satchel_pam::{embedding::Embedding, memory::Memory};
+use satchel_pam::{embedding::Embedding, memory::Memory, record::Warning};
 use satchel_store::{Change, EvidenceWrite, Store, key_of};
 
 use crate::{
-    ingest::{IngestError, receipt::Counts},
+    ingest::{
+        IngestError,
+        receipt::{Counts, ImportRecord},
+    },
     lineage::{
         Key, Slice,
         vectors::{self, Place, Told},
@@ -36,8 +39,12 @@ impl Evidence {
         }
         documents.retain(|document| {
             let versions = versions.get(document.memory.id.as_str()).map_or(&[][..], Vec::as_slice);
-            match versions.iter().find(|known| known.memory == document.memory) {
+            let same =
+                |known: &&&Document| known.memory == document.memory && known.stranger == document.stranger;
+            match versions.iter().find(same) {
                 None => true,
+                // What it would have changed is told each time.
+                Some(_) if document.stranger.is_some() => true,
                 // When it was exported last matters only beside another version.
                 Some(known) => versions.len() > 1 && known.exported < document.exported,
             }
@@ -57,6 +64,55 @@ impl Evidence {
         derived.memories.get(id)
     }
 
+    /// What would follow if the strangers were trusted whose documents the import brings; none: it brings no such.
+    pub(super) fn trusted(&self, cancel: &CancelToken) -> Result<Option<Derived>, IngestError> {
+        if self.documents.iter().all(|document| document.stranger.is_none()) {
+            return Ok(None);
+        }
+        let own = |document: &Document| Document { stranger: None, ..document.clone() };
+        let documents: Vec<Document> = self.documents.iter().map(own).collect();
+        let derived = self.slice.derive(true, &documents, &|| cancel.cancelled());
+        derived.map(Some).ok_or(IngestError::Cancelled)
+    }
+
+    /// The memories of which a stranger's document speaks.
+    pub(super) fn of_strangers(&self) -> BTreeSet<&str> {
+        let all = self.slice.known.documents.iter().chain(&self.documents);
+        let strangers = all.filter(|document| document.stranger.is_some());
+        strangers.map(|document| document.memory.id.as_str()).collect()
+    }
+
+    /// Leaves out the vectors of a stranger where another's stands, and what it says of such.
+    pub(super) fn hold_vectors_back(
+        &self,
+        store: &Store,
+        stranger: &str,
+        (came, told): (&mut Vec<Embedding>, &mut Told),
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
+        let known = vectors::standing(&self.slice.known.vectors);
+        let own =
+            |place: &Place| known.get(place).is_some_and(|one| one.stranger.as_deref() == Some(stranger));
+        told.withdrawn.retain(|place, _| own(place));
+        let mut kept = Vec::with_capacity(came.len());
+        for vector in came.drain(..) {
+            let place = (vector.memory_id.clone(), vector.model.clone());
+            let stored = store.embedding(&place.0, &place.1)?;
+            let anothers = !own(&place) && (known.contains_key(&place) || stored.is_some());
+            if anothers && stored.is_none_or(|stored| stored.embedding != vector) {
+                record.would_change.embeddings += 1;
+                record.embeddings.leave_out();
+                let locator = format!("embedding {:?}", vector.id);
+                let message = "the embedding is left out: there is one from another source".to_owned();
+                record.warn(Warning { locator, message });
+            } else {
+                kept.push(vector);
+            }
+        }
+        *came = kept;
+        Ok(())
+    }
+
     /// Relations that were named before.
     pub(super) fn edges(&self) -> &[Edge] {
         &self.slice.known.edges
@@ -67,7 +123,11 @@ impl Evidence {
         let mut changes = Vec::new();
         for document in &self.documents {
             let (id, json) = document_report(document)?;
-            if store.evidence(id)?.is_some_and(|stored| stored.json != json) {
+            let older = |stored: &[u8]| {
+                let stored: Option<Document> = serde_json::from_slice(stored).ok();
+                stored.is_some_and(|stored| stored.exported < document.exported)
+            };
+            if store.evidence(id)?.is_some_and(|stored| stored.json != json && older(&stored.json)) {
                 changes.push(Change::Evidence(EvidenceWrite { id, json }));
             }
         }
@@ -78,7 +138,7 @@ impl Evidence {
     pub(super) fn vectors(
         &self,
         store: &Store,
-        came: Vec<Embedding>,
+        (came, stranger): (Vec<Embedding>, Option<&str>),
         told: &Told,
         counts: &mut Counts,
     ) -> Result<Shown, IngestError> {
@@ -102,6 +162,7 @@ impl Evidence {
             let mut all: Vec<Named> = known.get(&place).cloned().into_iter().collect();
             let mut reported = came.values().map(vectors::name).collect::<Result<Vec<_>, _>>()?;
             reported.extend(told.more(&place, &reported, outdated.get(&place)));
+            reported.iter_mut().for_each(|named| named.stranger = stranger.map(str::to_owned));
             for named in reported {
                 let (key, json) = encoded(&named, false)?;
                 shown.reports.insert(key, json);
@@ -110,7 +171,8 @@ impl Evidence {
             let stored = store.embedding(&place.0, &place.1)?.map(|stored| stored.embedding);
             if let Some(named) = stored.as_ref().map(vectors::name).transpose()? {
                 let [said, found] = [encoded(&named, false)?, encoded(&named, true)?];
-                if !store.has_evidence(said.0)? && !store.has_evidence(found.0)? {
+                let told = known.get(&place).is_some_and(|known| known.digest == named.digest);
+                if !told && !store.has_evidence(said.0)? && !store.has_evidence(found.0)? {
                     let (id, json) = found;
                     shown.found.push(EvidenceWrite { id, json });
                     all.push(named);
@@ -126,10 +188,13 @@ impl Evidence {
         Ok(shown)
     }
 
-    /// The memories that documents brought.
-    pub(super) fn documented(&self) -> BTreeSet<String> {
+    /// The memories that documents brought; not those of which a stranger's says something else than what is shown.
+    pub(super) fn documented(&self, derived: &Derived) -> BTreeSet<String> {
         let all = self.slice.known.documents.iter().chain(&self.documents);
-        all.map(|document| document.memory.id.clone()).collect()
+        let shown = all.filter(|document| {
+            document.stranger.is_none() || derived.foreign.contains_key(&document.memory.id)
+        });
+        shown.map(|document| document.memory.id.clone()).collect()
     }
 }
 

@@ -11,10 +11,11 @@ use satchel_pam::{
 };
 use satchel_store::{Change, MemoryRecord, Store};
 
+use super::settling::brought_by;
 use crate::{
     ingest::{IngestError, UNDONE, receipt::ImportRecord, run::ToldVector, write::of_the_record},
     lineage::Undone,
-    plan::evidence::{Derived, Edge, Field, marks},
+    plan::evidence::{Derived, Edge, Field, marks, may_say},
 };
 
 /// Takes back the edge to the successor that the memory `older` no longer has, if it followed from the evidence before: what is
@@ -50,6 +51,21 @@ pub(super) fn taken_back(
         }
     }
     Ok(taken_back)
+}
+
+/// Relations by which a stranger said what took the place of their own memories, which are others' by now.
+pub(super) fn outlived(store: &Store, derived: &Derived, known: &[Edge]) -> Result<Vec<String>, IngestError> {
+    let mut outlived = Vec::new();
+    for Edge { relation, stranger } in known {
+        if may_say(derived, relation, stranger.as_deref()) || !derived.memories.contains_key(&relation.to) {
+            continue;
+        }
+        let stored = store.relation(&relation.id, None)?;
+        if stored.is_some_and(|stored| !stored.withdrawn && stored.relation == *relation) {
+            outlived.push(relation.id.clone());
+        }
+    }
+    Ok(outlived)
 }
 
 /// What stores `relations` where the store has them otherwise. One that was only ever named, not `replayed`, and that an import
@@ -96,7 +112,7 @@ pub(super) fn named_edges(
             confidence: edge.confidence,
             created_at: Timestamp::saturating(edge.created_at.unwrap_or(0)),
         };
-        edges.push(Edge { relation });
+        edges.push(Edge { relation, stranger: None });
     }
     edges
 }
@@ -140,15 +156,35 @@ fn embedding_of(vector: EmbeddingRecord, memory: String) -> Embedding {
     }
 }
 
-/// Edges of PAM documents, with their ids; one that was withdrawn stays so, unless it was drawn anew later.
+/// What PAM documents say of relations.
+pub(super) struct Drawn {
+    pub(super) relations: Vec<Relation>,
+    /// Those that were withdrawn where the document comes from, and when.
+    pub(super) withdrawn: Vec<(String, i64)>,
+    /// Whose documents they are.
+    pub(super) stranger: Option<String>,
+}
+
+/// Edges of PAM documents, with their ids; one that was withdrawn stays so, unless it was drawn anew later. A stranger's changes
+/// none that is there.
 pub(super) fn drawn_edges(
     store: &Store,
     derived: &Derived,
-    drawn: Vec<Relation>,
+    (drawn, stranger, known): (Vec<Relation>, Option<String>, &[Edge]),
     record: &mut ImportRecord,
 ) -> Result<Vec<Edge>, IngestError> {
     let mut edges = Vec::with_capacity(drawn.len());
     for edge in drawn {
+        if let Some(stranger) = stranger.as_deref() {
+            match held_back(store, derived, (&edge, stranger), known)? {
+                Some(true) => {
+                    record.would_change.relations += 1;
+                    continue;
+                }
+                Some(false) => continue,
+                None => {}
+            }
+        }
         let (locator, mut refuse) = (format!("relation {:?}", edge.id), None);
         if edge.from == edge.to {
             refuse = Some("it leads from a memory to itself".to_owned());
@@ -175,10 +211,28 @@ pub(super) fn drawn_edges(
                 let message = format!("the relation is left out: {reason}");
                 record.warn(Warning { locator, message });
             }
-            None => edges.push(Edge { relation: edge }),
+            None => edges.push(Edge { relation: edge, stranger: stranger.clone() }),
         }
     }
     Ok(edges)
+}
+
+/// Whether a stranger's relation is left out because of what others say; then whether it says something else.
+fn held_back(
+    store: &Store,
+    derived: &Derived,
+    (edge, stranger): (&Relation, &str),
+    known: &[Edge],
+) -> Result<Option<bool>, IngestError> {
+    if !may_say(derived, edge, Some(stranger)) {
+        return Ok(Some(true));
+    }
+    let Some(stored) = store.relation(&edge.id, None)? else { return Ok(None) };
+    let own = brought_by(known, &edge.id, stranger);
+    if stored.withdrawn {
+        return Ok((!own && stored.origin.reason != UNDONE).then_some(true));
+    }
+    Ok((!own).then_some(stored.relation != *edge))
 }
 
 /// Vectors of PAM documents, with their ids. Those of memories that are not here yet are kept: they may come. One of another text than

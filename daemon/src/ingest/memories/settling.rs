@@ -13,7 +13,7 @@ use crate::{
         receipt::{Difference, DifferenceKind, ImportRecord},
         write::Writer,
     },
-    lineage::{Brought, Key, Packed, Pages, Sifted, moved},
+    lineage::{Brought, Key, Packed, Pages, Sifted, moved, note_stranger, stranger_of},
     plan::evidence::{Derived, Document, Edge, add_edges},
 };
 
@@ -33,13 +33,19 @@ impl Joined {
     pub(super) fn of(
         store: &Store,
         evidence: &Evidence,
-        (mut edges, drawn, withdrawn): (Vec<Edge>, Vec<Relation>, Vec<(String, i64)>),
+        (mut edges, drawn): (Vec<Edge>, named::Drawn),
         cancel: &CancelToken,
         record: &mut ImportRecord,
     ) -> Result<Self, IngestError> {
         let mut derived = evidence.derive(cancel)?;
+        let named::Drawn { relations, mut withdrawn, stranger } = drawn;
+        if let Some(stranger) = stranger.as_deref() {
+            withdrawn.retain(|(id, _)| brought_by(evidence.edges(), id, stranger));
+        }
+        let drawn = (relations, stranger, evidence.edges());
         edges.extend(named::drawn_edges(store, &derived, drawn, record)?);
-        let taken_back = named::taken_back(store, &derived, withdrawn)?;
+        let mut taken_back = named::taken_back(store, &derived, withdrawn)?;
+        taken_back.extend(named::outlived(store, &derived, evidence.edges())?);
         let replayed = derived.relations.keys().cloned().collect();
         add_edges(&mut derived, evidence.edges().iter().chain(&edges));
         for id in &taken_back {
@@ -47,6 +53,12 @@ impl Joined {
         }
         Ok(Self { derived, edges, replayed, taken_back })
     }
+}
+
+/// Whether a relation is this stranger's and nobody else's.
+pub(super) fn brought_by(edges: &[Edge], id: &str, stranger: &str) -> bool {
+    let mut of_it = edges.iter().filter(|edge| edge.relation.id == id).peekable();
+    of_it.peek().is_some() && of_it.all(|edge| edge.stranger.as_deref() == Some(stranger))
 }
 
 pub(super) struct Settling<'a> {
@@ -173,10 +185,25 @@ impl<'a> Settling<'a> {
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
         self.put(evidence.exported_again(self.store)?, writer, record)?;
+        self.keep_unproven(evidence, derived, record)?;
+        let trusted = evidence.trusted(&writer.cancel)?;
         for document in &evidence.documents {
-            tell_of_later(self.store, derived, document, record)?;
+            let id = &document.memory.id;
+            let Some(trusted) =
+                trusted.as_ref().filter(|_| derived.foreign.get(id) != document.stranger.as_ref())
+            else {
+                tell_of_later(self.store, derived, document, record)?;
+                continue;
+            };
+            if trusted.memories.get(id) != derived.memories.get(id) {
+                record.would_change.memory(id);
+            }
         }
-        let documented = evidence.documented();
+        for id in evidence.of_strangers() {
+            let note = note_stranger(self.store, id, derived.foreign.get(id))?;
+            self.put(note, writer, record)?;
+        }
+        let documented = evidence.documented(derived);
         for (id, memory) in std::mem::take(&mut derived.memories) {
             writer.wanted()?;
             let stored = self.store.memory(&id, None)?;
@@ -187,6 +214,29 @@ impl<'a> Settling<'a> {
             let stored = stored.filter(|stored| !stored.withdrawn);
             let change = self.memory(&id, memory, stored, evidence, record);
             self.put(change, writer, record)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the memories that stand without any evidence, as an old program left them: they are nobody's, so no stranger's.
+    fn keep_unproven(
+        &self,
+        evidence: &Evidence,
+        derived: &mut Derived,
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
+        for id in evidence.of_strangers() {
+            if !derived.foreign.contains_key(id) || stranger_of(self.store, id)?.is_some() {
+                continue;
+            }
+            let Some(stored) = self.store.memory(id, None)?.filter(|stored| !stored.withdrawn) else {
+                continue;
+            };
+            let came = derived.memories.remove(id);
+            derived.foreign.remove(id);
+            if came.is_some_and(|came| came != stored.memory) {
+                record.would_change.memory(id);
+            }
         }
         Ok(())
     }

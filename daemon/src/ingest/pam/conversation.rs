@@ -71,6 +71,7 @@ impl Reading<'_, '_, '_> {
         }
         match encoded(mapped) {
             Ok(mut conversation) => {
+                conversation.stranger.clone_from(&self.tail.stranger);
                 if rows {
                     // The oldest of those that are left names it, as in every export of the provider that comes from now on.
                     let Conversation { platform, report, nodes, .. } = &conversation;
@@ -165,5 +166,6 @@ fn encoded(mapped: Mapped) -> serde_json::Result<Conversation> {
         reported.push(ReportedNode { id, parent, body, bytes, digest });
     }
     let weight = weight(&reported);
-    Ok(Conversation { id, platform, import, foreign: true, report, nodes: reported, weight })
+    let stranger = None;
+    Ok(Conversation { id, platform, import, foreign: true, stranger, report, nodes: reported, weight })
 }

@@ -86,7 +86,9 @@ impl Reading<'_, '_, '_> {
         let report = stub::report(entry, header.tags, header.raw_metadata);
         let platform = header.provider.name;
         let nodes = Vec::new();
-        let conversation = Conversation { id, platform, import: None, foreign: true, report, nodes, weight };
+        let stranger = self.tail.stranger.clone();
+        let conversation =
+            Conversation { id, platform, import: None, foreign: true, stranger, report, nodes, weight };
         self.writer.take(Normalised::Conversation(Box::new(conversation)), self.record)
     }
 }

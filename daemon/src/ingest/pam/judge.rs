@@ -7,8 +7,10 @@ use satchel_pam::{
     validate,
 };
 
+use super::standing::Right;
+
 /// One sentence for the receipt.
-pub(super) fn summary(reading: &StoreReading, remains: &Remains) -> String {
+pub(super) fn summary(reading: &StoreReading, remains: &Remains, right: &Right) -> String {
     let checksum = match &reading.checksum {
         _ if remains.broken.is_some() => "the document is cut, so nothing vouches for it",
         ChecksumReading::Spec | ChecksumReading::SdkNormalForm => "the checksum fits the memories",
@@ -18,6 +20,10 @@ pub(super) fn summary(reading: &StoreReading, remains: &Remains) -> String {
         }
     };
     let signature = match sign::verify(&reading.signed) {
+        // A signature that holds is no word on files that do not.
+        SignatureCheck::Valid { .. } if right.signer.is_none() => {
+            "the signature does not cover what is there".to_owned()
+        }
         SignatureCheck::Valid { key } => format!("signed by {}", key.multibase()),
         SignatureCheck::Invalid(_) => "the signature is not valid".to_owned(),
         SignatureCheck::Absent => "not signed".to_owned(),

@@ -98,7 +98,7 @@ impl Reading<'_, '_, '_> {
             );
         }
         self.hashes.insert(memory.id.clone(), memory.content_hash);
-        let document = Document { memory, exported: self.exported };
+        let document = Document { memory, exported: self.exported, stranger: self.tail.stranger.clone() };
         self.writer.take(Normalised::Document(Box::new(document)), self.record)
     }
 

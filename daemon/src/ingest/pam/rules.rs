@@ -11,11 +11,11 @@ use satchel_pam::{
     time::Timestamp,
 };
 
-use super::Run;
+use super::{Run, standing::Right};
 use crate::{
     exported::{self, ExportRecord, Format},
     ingest::IngestError,
-    manifest::{MANIFEST, Manifest, SIGNATURE, Selected, VectorName},
+    manifest::{MANIFEST, Manifest, Selected, VectorName},
     plan::evidence::Exported,
     rotation::{self, Rotation},
 };
@@ -36,14 +36,23 @@ pub(in crate::ingest) struct Told {
     pub(in crate::ingest) at: i64,
 }
 
+/// Whether a document may be taken.
+pub(super) enum Footing {
+    Fits,
+    /// Not by itself, but the person lets it pass; what is wrong.
+    LetPass(String),
+    /// Not; why.
+    Refused(String),
+}
+
 impl Run<'_> {
-    /// Why the document is not merged.
+    /// Whether the document may be taken.
     pub(super) fn refused(
         &self,
         document: &MemoryStore,
-        reading: &StoreReading,
-        remains: &Remains,
-    ) -> Result<Option<String>, IngestError> {
+        (reading, remains): (&StoreReading, &Remains),
+        right: &Right,
+    ) -> Result<Footing, IngestError> {
         let failed = RefCell::new(None);
         let export = |id: &str| {
             exported::find(self.store, id).unwrap_or_else(|error| {
@@ -57,7 +66,9 @@ impl Run<'_> {
         let owner = self.apply.and_then(|apply| apply.owner.as_deref());
         let force = self.apply.is_some_and(|apply| apply.force);
         let any_owner = self.apply.is_none_or(|apply| apply.any_owner);
-        let footing = merge::check_base(&document.header, Ledger { owner, export: &kind }, any_owner, force);
+        let ledger = || Ledger { owner, export: &kind };
+        let footing = merge::check_base(&document.header, ledger(), any_owner, force);
+        let strict = merge::check_base(&document.header, ledger(), self.apply.is_none(), false);
         if let Some(error) = failed.into_inner() {
             return Err(error.into());
         }
@@ -66,15 +77,19 @@ impl Run<'_> {
             Err(_) if self.apply.is_some() => "; --force takes it nevertheless",
             _ => "",
         };
-        Ok(match footing {
-            Err(error) => Some(format!("{error}{hint}")),
-            Ok(_) if self.apply.is_some() && !force => unproven(reading, remains),
-            Ok(_) => None,
+        let unproven = || unproven(reading, remains, right).filter(|_| self.apply.is_some() && !force);
+        Ok(match (footing, strict) {
+            (Err(error), _) => Footing::Refused(format!("{error}{hint}")),
+            (Ok(_), strict) => match (unproven(), strict) {
+                (Some(reason), _) => Footing::Refused(reason),
+                (None, Err(error)) => Footing::LetPass(error.to_string()),
+                (None, Ok(_)) => Footing::Fits,
+            },
         })
     }
 
     /// What the manifest says, if it is of the signer of the document; why it is not followed otherwise.
-    pub(super) fn told(&self, document: &MemoryStore, reading: &StoreReading) -> Result<Told, String> {
+    pub(super) fn told(&self, document: &MemoryStore, right: &Right) -> Result<Told, String> {
         let Some(bytes) = self.beside(MANIFEST)? else { return Ok(Told::default()) };
         let manifest = Manifest::parse(&bytes)?;
         let Manifest { withdrawn_relations: withdrawn, undone_conversations: undone, export_id, .. } =
@@ -89,14 +104,8 @@ impl Run<'_> {
         if document.header.export_id.as_ref() != Some(&export_id) {
             return Err("it is about another export".to_owned());
         }
-        let SignatureCheck::Valid { key } = sign::verify(&reading.signed) else {
-            return Err("the memory store has no valid signature to name its key".to_owned());
-        };
-        let signature = self.beside(SIGNATURE)?.and_then(|text| String::from_utf8(text).ok());
-        let signature = signature.ok_or_else(|| "it is not signed".to_owned())?;
-        sign::verify_bytes(&key, &bytes, signature.trim_end_matches('\n'))
-            .map_err(|error| error.to_string())?;
-        self.of_the_base(document, &key, &manifest.rotations)?;
+        let key = right.signer.as_ref().ok_or("the bundle does not hold, or nobody signed it")?;
+        self.of_the_base(document, key, &manifest.rotations)?;
         let at = document.header.export_date.map_or(0, Timestamp::micros);
         Ok(Told { withdrawn, undone, vectors, at })
     }
@@ -155,13 +164,15 @@ impl Run<'_> {
 }
 
 /// What of a document does not hold.
-fn unproven(reading: &StoreReading, remains: &Remains) -> Option<String> {
+fn unproven(reading: &StoreReading, remains: &Remains, right: &Right) -> Option<String> {
     let problem = if remains.broken.is_some() {
         "the document breaks off before its end".to_owned()
     } else if let ChecksumReading::Mismatch { .. } | ChecksumReading::NotCanonical(_) = &reading.checksum {
         "its checksum does not fit its memories".to_owned()
     } else if let SignatureCheck::Invalid(problem) = sign::verify(&reading.signed) {
         format!("its signature is not valid: {problem}")
+    } else if let Some(problem) = &right.problem {
+        problem.clone()
     } else {
         return None;
     };
@@ -170,13 +181,10 @@ fn unproven(reading: &StoreReading, remains: &Remains) -> Option<String> {
 
 /// What the ledger is to keep of a document that was merged; none without an id to know it by. The caller fills in when, where
 /// and to which revision.
-pub(super) fn record(document: &MemoryStore, reading: &StoreReading) -> Option<ExportRecord> {
+pub(super) fn record(document: &MemoryStore, right: &Right) -> Option<ExportRecord> {
     let header = &document.header;
     let export_id = header.export_id.clone().filter(|id| !id.is_empty())?;
-    let signer = match sign::verify(&reading.signed) {
-        SignatureCheck::Valid { key } => key.multibase(),
-        SignatureCheck::Invalid(_) | SignatureCheck::Absent | SignatureCheck::Unsupported(_) => String::new(),
-    };
+    let signer = right.signer.as_ref().map(PublicKey::multibase).unwrap_or_default();
     let checksum = document.integrity.as_ref().map(|integrity| integrity.checksum.to_string());
     Some(ExportRecord {
         export_id,

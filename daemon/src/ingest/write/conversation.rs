@@ -19,6 +19,10 @@ use crate::{
     },
 };
 
+/// Why a stranger's conversation is left out.
+const HELD_BACK: &str = "it is here from another source and says something else; a document of somebody whom you do not trust \
+                         changes nothing";
+
 /// A conversation as the store has it, before an import adds its word.
 struct Before {
     stored: Option<ConversationRecord>,
@@ -31,7 +35,8 @@ impl Writer<'_> {
         conversation: Conversation,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
-        let Conversation { id, platform, import, foreign, report, nodes, weight } = conversation;
+        let Conversation { id, platform, import, foreign, stranger, report, nodes, weight } = conversation;
+        let stranger = stranger.as_deref();
         if self.pending.contains(&id) {
             self.store_batch(record)?;
         }
@@ -41,16 +46,20 @@ impl Writer<'_> {
         let before = Before { stored, family };
         let fresh = before.stored.as_ref().is_none_or(|stored| stored.withdrawn);
         let found = nodes.len() as u64;
-        let said = Said::of(&id, &report, &nodes)?;
+        let said = Said::of(&id, &report, &nodes)?.by(stranger);
+        if stranger.is_some() && before.family.is_of_another(&self.left_out, stranger) {
+            return self.hold_back(&id, report, nodes, &before, record);
+        }
         let planned = self.united(&id, report, nodes, &before)?;
         let (messages, changed) = (planned.messages, planned.changed);
         let key = said.key();
-        let lineage = Self::lineage(&id, said, &planned, before.family, before.stored.as_ref())?;
+        let Before { stored, family } = before;
+        let lineage = Self::lineage(&id, (said, stranger), &planned, (family, stored.as_ref()))?;
         let mut change = None;
         if changed {
             let import = import.unwrap_or_else(|| self.import.clone());
             let labels = Labels { id: &id, platform: &platform, fallback: 0, import };
-            change = Some(write_of(planned, labels, before.stored.as_ref()));
+            change = Some(write_of(planned, labels, stored.as_ref()));
         }
         if foreign && let Some(refusal) = self.refusal(change.as_ref())? {
             return self.refuse(&id, found, &refusal, record);
@@ -101,20 +110,55 @@ impl Writer<'_> {
         Ok(planned)
     }
 
+    /// Leaves a stranger's word on a conversation out that others brought. Counts it as unchanged if it says nothing else.
+    fn hold_back(
+        &mut self,
+        id: &str,
+        report: Report,
+        nodes: Vec<ReportedNode>,
+        before: &Before,
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
+        let found = nodes.len() as u64;
+        // What it would come to if the person trusted the stranger.
+        let planned = self.united(id, report, nodes, before)?;
+        record.messages.found += found;
+        if !planned.changed {
+            record.conversations.found += 1;
+            record.conversations.unchanged += 1;
+            record.messages.unchanged += found;
+            return Ok(());
+        }
+        record.messages.skipped += found;
+        self.skip_conversation(id, record)
+    }
+
+    /// Counts a conversation as left out because a stranger's word changes nothing.
+    pub(super) fn skip_conversation(
+        &mut self,
+        id: &str,
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
+        record.would_change.conversations += 1;
+        let (locator, reason) = (format!("conversation {id:?}"), HELD_BACK.to_owned());
+        let skip = record.skip(Skip { kind: RecordKind::Conversation, locator, reason });
+        skip.map_or(Ok(()), |skip| self.spill(skip, record))
+    }
+
     /// What keeps what was said, if nobody said it before.
     fn lineage(
         id: &str,
-        said: Said,
+        (said, stranger): (Said, Option<&str>),
         planned: &Planned,
-        mut family: Family,
-        stored: Option<&ConversationRecord>,
+        (mut family, stored): (Family, Option<&ConversationRecord>),
     ) -> Result<Vec<Change>, IngestError> {
         if family.parts.iter().any(|part| part.digest == said.digest) {
             return Ok(Vec::new());
         }
         let now = stored.map_or(0, |stored| stored.version) + u32::from(planned.changed);
         let version = planned.sole.then_some(now);
-        family.parts.push(Part { digest: said.digest.clone(), version, home: None });
+        let (digest, stranger) = (said.digest.clone(), stranger.map(str::to_owned));
+        family.parts.push(Part { digest, version, home: None, stranger });
         let mut changes = Vec::new();
         if version.is_none() {
             let digest = said.digest.clone();

@@ -36,6 +36,8 @@ pub(super) struct Group {
     id: String,
     platform: String,
     import: Option<ImportMetadata>,
+    /// As of a [`Conversation`].
+    stranger: Option<String>,
     part: groups::Part,
 }
 
@@ -137,8 +139,8 @@ impl Writer<'_> {
         conversation: Conversation,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
-        let Conversation { id, platform, import, foreign: _, report, nodes, weight } = conversation;
-        self.waiting.conversations.push(Group { id, platform, import, part: (report, nodes) });
+        let Conversation { id, platform, import, foreign: _, stranger, report, nodes, weight } = conversation;
+        self.waiting.conversations.push(Group { id, platform, import, stranger, part: (report, nodes) });
         self.waiting.bytes += weight;
         if self.waiting.bytes >= WAITING_BYTES { self.say_groups(record) } else { Ok(()) }
     }

@@ -50,7 +50,7 @@ fn document(text: usize, at: i64, successor: Option<usize>, exported: Option<i64
     memory.temporal.updated_at = Some(Timestamp::saturating(at));
     memory.temporal.superseded_by = successor.map(id_of);
     let exported = exported.map(|at| Exported { at, revision: 0 });
-    Report::Document(Box::new(Document { memory, exported }))
+    Report::Document(Box::new(Document { memory, exported, stranger: None }))
 }
 
 fn relation(from: usize, to: usize, relation_type: RelationType) -> Relation {
@@ -102,7 +102,7 @@ fn report() -> impl Strategy<Value = (Key, Vec<u8>)> {
         .prop_map(|(text, at, other, exported)| document(text, at, other, exported));
     let edge = (text(), text()).prop_map(|(from, to)| {
         let relation = relation(from, to, RelationType::RelatedTo);
-        Report::Edge(Box::new(Edge { relation }))
+        Report::Edge(Box::new(Edge { relation, stranger: None }))
     });
     let word = (text(), text(), 1..9_i64, any::<bool>()).prop_map(|(one, other, at, draws)| {
         word(at, if draws { Deed::Draw(relation(one, other, RelationType::Supports)) } else { archived(one) })

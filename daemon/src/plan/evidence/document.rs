@@ -4,6 +4,9 @@
 //! they came (`the_order_of_documents_never_matters`): one that was retracted stays so; else the one that changed last, and of
 //! those that changed at once, the one that was exported last. Where exports of providers speak of the same memory, the one that
 //! changed last is shown, and a retraction by either is final.
+//!
+//! **Invariant:** a document of a stranger is shown only where nothing else speaks of its memory
+//! (`a_stranger_adds_and_changes_nothing`).
 
 use std::collections::BTreeMap;
 
@@ -33,7 +36,14 @@ pub struct Document {
     /// When the document was exported, if it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exported: Option<Exported>,
+    /// The stranger whose word it is: the key that signed it, multibase, or [`UNSIGNED`]. None: the person's own word, or that of
+    /// somebody whom they trust.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stranger: Option<String>,
 }
+
+/// Stands for the key where nobody signed: all such documents are of one stranger.
+pub const UNSIGNED: &str = "unsigned";
 
 /// When a document was exported; the later is the greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -56,13 +66,19 @@ impl Document {
         bytes.starts_with(START)
     }
 
-    /// The evidence's id, one for each version of a memory, and the bytes to store.
+    /// The evidence's id, one for each version of a memory and each stranger, and the bytes to store.
     ///
     /// # Errors
     /// None in practice: every field is text, a number or a list of such.
     pub fn encode(&self) -> serde_json::Result<(String, Vec<u8>)> {
         let bytes = serde_json::to_vec(self)?;
-        let version = Sha256Digest::of(&serde_json::to_vec(&Version { document: &self.memory })?).to_hex();
+        let mut version =
+            Sha256Digest::of(&serde_json::to_vec(&Version { document: &self.memory })?).to_hex();
+        if let Some(stranger) = &self.stranger {
+            // The same words of somebody else are another piece of evidence: each is taken back by itself.
+            version.push('\n');
+            version.push_str(stranger);
+        }
         Ok((ids::evidence_id(KIND, Some(&self.memory.id), &version).to_string(), bytes))
     }
 }
@@ -74,13 +90,20 @@ pub(super) fn add<'a>(
 ) -> BTreeMap<String, i64> {
     let mut retracted = BTreeMap::new();
     let mut shown: BTreeMap<&str, &Document> = BTreeMap::new();
+    let mut foreign: BTreeMap<&str, &Document> = BTreeMap::new();
     for document in documents {
-        let known = shown.entry(&document.memory.id).or_insert(document);
-        if wins(document, known) {
+        let among = if document.stranger.is_none() { &mut shown } else { &mut foreign };
+        let known = among.entry(&document.memory.id).or_insert(document);
+        // Of two strangers one is kept to: an import that finds the word of another stores none of its own.
+        let other = document.stranger != known.stranger;
+        if other && document.stranger < known.stranger || !other && wins(document, known) {
             *known = document;
         }
     }
-    for (id, Document { memory, .. }) in shown {
+    foreign.retain(|id, _| !shown.contains_key(id) && !derived.memories.contains_key(*id));
+    derived.foreign =
+        foreign.iter().filter_map(|(id, one)| Some(((*id).to_owned(), one.stranger.clone()?))).collect();
+    for (id, Document { memory, .. }) in shown.into_iter().chain(foreign) {
         if memory.status == Status::Retracted {
             retracted.insert(id.to_owned(), changed_at(memory));
         }
@@ -103,6 +126,11 @@ fn wins(one: &Document, other: &Document) -> bool {
         std::cmp::Ordering::Equal => one.memory != other.memory && text(one) > text(other),
         order => order.is_gt(),
     }
+}
+
+/// Whether a memory of a document would be shown instead of one that is `known`, if the person trusted whoever wrote it.
+pub fn would_change(came: &Memory, known: &Memory) -> bool {
+    came != known && outlasts(came, known)
 }
 
 /// Whether a document counts before what the exports of providers say; what we have the evidence of stays otherwise. What a
@@ -160,7 +188,11 @@ mod tests {
             embedding_ref: None,
             metadata: serde_json::Map::new(),
         };
-        Document { memory, exported: None }
+        Document { memory, exported: None, stranger: None }
+    }
+
+    fn of(stranger: &str, document: Document) -> Document {
+        Document { stranger: Some(stranger.to_owned()), ..document }
     }
 
     fn shown(documents: &[Document]) -> Vec<String> {
@@ -204,6 +236,25 @@ mod tests {
         let mut later = derive_with(&[], &[memory("m", "derived", Status::Active, 9)], &Spoken::default());
         add(&mut later, &[memory("m", "document", Status::Retracted, 5)]);
         assert_eq!(later.memories["m"].status, Status::Retracted);
+    }
+
+    #[test]
+    fn a_stranger_adds_and_changes_nothing() {
+        let own = memory("m", "own", Status::Active, 1);
+        for status in [Status::Active, Status::Retracted, Status::Superseded] {
+            let late = of("z6MkStranger", memory("m", "late", status, 9));
+            let alone = of("z6MkStranger", memory("n", "new", status, 9));
+            let derived = derive_with(&[], [&late, &own, &alone], &Spoken::default());
+            assert_eq!(derived.memories["m"], own.memory);
+            assert_eq!(derived.memories["n"], alone.memory);
+            assert_eq!(derived.foreign.keys().collect::<Vec<_>>(), ["n"]);
+            assert_ne!(late.encode().unwrap().0, Document { stranger: None, ..late }.encode().unwrap().0);
+        }
+        let (first, later) =
+            (memory("m", "first", Status::Active, 1), memory("m", "later", Status::Active, 2));
+        let same = [of("k", later.clone()), of("k", first.clone())];
+        assert_eq!(shown(&same), ["active later"], "a stranger may change what they brought");
+        assert_eq!(shown(&[of("l", later), of("k", first)]), ["active first"]);
     }
 
     #[test]
@@ -252,7 +303,9 @@ mod tests {
                 .into_iter()
                 .map(|(id, content, status, at, exported)| {
                     let document = memory(&id.to_string(), &content.to_string(), STATUS[status], at);
-                    Document { exported: exported.map(|at| Exported { at, revision: 1 }), ..document }
+                    let stranger = (at == 1).then(|| UNSIGNED.to_owned());
+                    let exported = exported.map(|at| Exported { at, revision: 1 });
+                    Document { exported, stranger, ..document }
                 })
                 .collect();
             let mut turned = documents.clone();

@@ -23,6 +23,9 @@ pub struct Edge {
     /// The relation.
     #[serde(rename = "edge")]
     pub relation: Relation,
+    /// As of a [`super::Document`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stranger: Option<String>,
 }
 
 impl Edge {
@@ -56,26 +59,37 @@ pub fn supersedes(newer: &str, older: &str, at: i64) -> Relation {
     }
 }
 
-/// Adds the edges whose both ends are known to what follows from the evidence; not those of which the person said otherwise.
+/// Adds the edges whose both ends are known to what follows from the evidence; not those of which the person said otherwise. A
+/// stranger's takes the place of nobody's, and says only of their own memories that another took their place.
 pub fn add_edges<'a>(derived: &mut Derived, edges: impl IntoIterator<Item = &'a Edge>) {
-    let mut named: std::collections::BTreeMap<&str, &Relation> = std::collections::BTreeMap::new();
-    for Edge { relation } in edges {
-        let known = named.entry(&relation.id).or_insert(relation);
-        if rank(relation) > rank(known) {
-            *known = relation;
+    let mut named: std::collections::BTreeMap<&str, &Edge> = std::collections::BTreeMap::new();
+    for edge in edges {
+        let known = named.entry(&edge.relation.id).or_insert(edge);
+        if rank(edge) > rank(known) {
+            *known = edge;
         }
     }
-    for (id, relation) in named {
+    for (id, Edge { relation, stranger }) in named {
         let ends = [&relation.from, &relation.to].into_iter().all(|end| derived.memories.contains_key(end));
         let against =
             derived.withdrawn.contains(id) || word::denied(&derived.memories, &derived.ruled, relation);
-        let free = derived.followed.contains(id) || !derived.relations.contains_key(id);
-        if ends && !against && free {
+        let free = derived.followed.contains(id) && stranger.is_none() || !derived.relations.contains_key(id);
+        if ends && !against && free && may_say(derived, relation, stranger.as_deref()) {
             derived.relations.insert(id.to_owned(), relation.clone());
         }
     }
 }
 
-fn rank(relation: &Relation) -> (i64, String) {
-    (relation.created_at.micros(), serde_json::to_string(relation).unwrap_or_default())
+/// Whether a stranger may say it: that another took the place of a memory only of their own.
+pub fn may_say(derived: &Derived, relation: &Relation, stranger: Option<&str>) -> bool {
+    stranger.is_none()
+        || relation.relation_type != RelationType::Supersedes
+        || derived.foreign.get(&relation.to).map(String::as_str) == stranger
+}
+
+/// The person's own before a stranger's, then the later.
+fn rank(edge: &Edge) -> (bool, i64, String) {
+    let Edge { relation, stranger } = edge;
+    let text = serde_json::to_string(relation).unwrap_or_default();
+    (stranger.is_none(), relation.created_at.micros(), text)
 }

@@ -39,13 +39,16 @@ pub struct Named {
     pub at: i64,
     /// Of all that the export says of it; empty: it is a withdrawal.
     pub digest: String,
+    /// As of a [`super::Document`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stranger: Option<String>,
 }
 
 impl Named {
     /// What says that the vector of a memory under a model's name was taken back, at `at`.
     #[must_use]
     pub fn withdrawal(memory: String, model: String, at: Exported) -> Self {
-        Self { memory, model, after: Some(at), at: i64::MIN, digest: String::new() }
+        Self { memory, model, after: Some(at), at: i64::MIN, digest: String::new(), stranger: None }
     }
 
     /// Whether it is a withdrawal.
@@ -56,10 +59,10 @@ impl Named {
 
     /// By what one is greater than another.
     fn rank(&self) -> impl Ord + '_ {
-        let Self { memory, model, after, at, digest } = self;
+        let Self { memory, model, after, at, digest, stranger } = self;
         let since = after.map_or(*at, |after| after.at.max(*at));
         let told = after.map(|after| (after.revision, !self.withdrawn()));
-        (memory, model, since, told, at, digest, after)
+        (memory, model, stranger.is_none(), since, told, at, digest, after, stranger)
     }
 }
 
@@ -84,15 +87,17 @@ impl Vector {
         let digest = Sha256Digest::of(&serde_json::to_vec(embedding)?).to_hex();
         let Embedding { memory_id, model, created_at, .. } = embedding;
         let (memory, model) = (memory_id.clone(), model.clone());
-        let named = Named { memory, model, after: None, at: created_at.micros(), digest };
+        let at = created_at.micros();
+        let named = Named { memory, model, after: None, at, digest, stranger: None };
         Ok(Self { named, found: false })
     }
 
     /// What is left of it when it is erased: whose it was.
     #[must_use]
     pub fn emptied(&self) -> Self {
-        let Named { memory, .. } = self.named.clone();
-        let named = Named { memory, model: String::new(), after: None, at: 0, digest: String::new() };
+        let Named { memory, stranger, .. } = self.named.clone();
+        let (model, digest) = (String::new(), String::new());
+        let named = Named { memory, model, after: None, at: 0, digest, stranger };
         Self { named, found: self.found }
     }
 
@@ -113,11 +118,12 @@ impl Vector {
     /// # Errors
     /// None in practice: every field is text or a number.
     pub fn encode(&self) -> serde_json::Result<(String, Vec<u8>)> {
-        let Named { memory, model, after, at: _, digest } = &self.named;
+        let Named { memory, model, after, at: _, digest, stranger } = &self.named;
         // An import that says the same takes no part of what is nobody's.
         let kind = if self.found { FOUND } else { KIND };
         let after = after.map(|after| format!("\n{} {}", after.at, after.revision)).unwrap_or_default();
-        let id = ids::evidence_id(kind, Some(memory), &format!("{model}\n{digest}{after}")).to_string();
+        let by = stranger.as_ref().map(|stranger| format!("\n{stranger}")).unwrap_or_default();
+        let id = ids::evidence_id(kind, Some(memory), &format!("{model}\n{digest}{after}{by}")).to_string();
         Ok((id, serde_json::to_vec(self)?))
     }
 }

@@ -73,6 +73,12 @@ fn the_units_say_what_the_daemon_keeps_to() {
         ("NoNewPrivileges", "yes"),
         ("ExecReload", "/bin/kill -HUP $MAINPID"),
         ("UMask", "0077"),
+        ("RestrictAddressFamilies", "AF_UNIX"),
+        ("RestrictNamespaces", "yes"),
+        ("SystemCallFilter", "@system-service"),
+        ("SystemCallErrorNumber", "EPERM"),
+        ("MemoryMax", "2G"),
+        ("LimitCORE", "0"),
     ] {
         assert_eq!(value(&service, "Service", key), expected, "{key}");
     }
@@ -127,4 +133,43 @@ fn systemd_takes_the_units() {
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{told}");
     assert!(!told.contains("satchel."), "{told}");
+}
+
+/// Where systemd is installed, it judges a unit without running it. Another version of it may print no JSON.
+#[test]
+fn systemd_finds_closed_what_a_users_manager_can_close() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = files(&description("/bin/true", &["serve"]), folder.path()).unwrap();
+    for file in &files {
+        fs::write(&file.path, &file.text).unwrap();
+    }
+    let mut judge = Command::new("systemd-analyze");
+    judge.args(["--offline=true", "--no-pager", "--json=short", "security"]).arg(&files[0].path);
+    let Ok(output) = judge.env("XDG_RUNTIME_DIR", folder.path()).env("HOME", folder.path()).output() else {
+        return;
+    };
+    let Ok(rows) = serde_json::from_slice::<Vec<serde_json::Value>>(&output.stdout) else { return };
+    let closed = |field: &str| rows.iter().any(|row| row["json_field"] == field && row["set"] == true);
+    for field in [
+        "NoNewPrivileges",
+        "LockPersonality",
+        "RestrictRealtime",
+        "RestrictSUIDSGID",
+        "RestrictAddressFamilies_AF_INET_INET6",
+        "RestrictAddressFamilies_AF_PACKET",
+        "RestrictAddressFamilies_AF_NETLINK",
+        "RestrictNamespaces_user",
+        "RestrictNamespaces_net",
+        "SystemCallArchitectures",
+        "SystemCallFilter_module",
+        "SystemCallFilter_mount",
+        "SystemCallFilter_debug",
+        "SystemCallFilter_raw_io",
+        "SystemCallFilter_reboot",
+        "SystemCallFilter_clock",
+        "KeyringMode",
+        "UMask",
+    ] {
+        assert!(closed(field), "{field} is open");
+    }
 }

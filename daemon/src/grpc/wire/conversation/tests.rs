@@ -64,7 +64,8 @@ fn header() -> impl Strategy<Value = ConversationHeader> {
 proptest! {
     #[test]
     fn a_conversation_comes_back(header in header(), messages in any::<u64>(), active_leaf in text(), at in 1..9_u64) {
-        let standing = Standing { messages, active_leaf, revision: Revision::new(at), withdrawn: at % 2 == 0 };
+        let (active_messages, revision, withdrawn) = (messages / 2, Revision::new(at), at % 2 == 0);
+        let standing = Standing { messages, active_leaf, active_messages, revision, withdrawn };
         let wire = conversation_to_wire(header.clone(), standing.clone());
         prop_assert_eq!(conversation_from_wire(wire), Ok((header, standing)));
     }

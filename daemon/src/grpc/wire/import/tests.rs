@@ -103,6 +103,17 @@ fn record() -> impl Strategy<Value = ImportRecord> {
                 differences: differences(revisions.is_some()),
                 differences_found: elapsed_ms,
                 accounts: accounts(warnings_found),
+                standing: (warnings_found % 2 == 1).then_some(Standing::Stranger),
+                signer: (warnings_found % 3 == 1).then(|| "z6Mk".to_owned()),
+                would_change: HeldBack {
+                    memories: warnings_found,
+                    listed: if warnings_found == 0 { Vec::new() } else { vec!["m".to_owned()] },
+                    ..HeldBack::default()
+                },
+                forced: (warnings_found % 5 == 1)
+                    .then(|| "nobody signed it".to_owned())
+                    .into_iter()
+                    .collect(),
             }
         },
     )
@@ -161,6 +172,10 @@ fn long_receipt() -> ImportRecord {
         differences: vec![differences(true).remove(1); 1_000],
         differences_found: 2_000,
         accounts: Vec::new(),
+        standing: None,
+        signer: None,
+        would_change: HeldBack { listed: vec!["m".repeat(4_000); 100], ..HeldBack::default() },
+        forced: Vec::new(),
     }
 }
 

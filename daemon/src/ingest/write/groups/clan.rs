@@ -63,7 +63,12 @@ impl Writer<'_> {
         groups: &[&Group],
         record: &mut ImportRecord,
     ) -> Result<Result<(), StoreError>, IngestError> {
-        let mut heard = self.heard(&clan.family, groups)?;
+        // One run brings the documents of one stranger, or of none.
+        let stranger = groups.iter().find_map(|group| group.stranger.as_deref());
+        if stranger.is_some() && clan.family.is_of_another(&self.left_out, stranger) {
+            return self.hold_rows_back(&clan.family, groups, record).map(Ok);
+        }
+        let mut heard = self.heard(&clan.family, groups, stranger)?;
         let told = self.told(clan, &mut heard)?;
         // What is united may be more than one conversation holds, whoever says it.
         for change in &told.changes {
@@ -87,13 +92,42 @@ impl Writer<'_> {
         Ok(Ok(()))
     }
 
+    /// Leaves a stranger's word on rows out that others brought. One that says what others said counts as unchanged.
+    fn hold_rows_back(
+        &mut self,
+        family: &Family,
+        groups: &[&Group],
+        record: &mut ImportRecord,
+    ) -> Result<(), IngestError> {
+        let known: HashSet<&str> = family.parts.iter().map(|part| part.digest.as_str()).collect();
+        for group in groups {
+            let (report, nodes) = &group.part;
+            let found = nodes.len() as u64;
+            record.messages.found += found;
+            if known.contains(Said::of(&group.id, report, nodes)?.digest.as_str()) {
+                record.conversations.found += 1;
+                record.conversations.unchanged += 1;
+                record.messages.unchanged += found;
+            } else {
+                record.messages.skipped += found;
+                self.skip_conversation(&group.id, record)?;
+            }
+        }
+        Ok(())
+    }
+
     /// What is said, against what was said before.
-    fn heard<'a>(&self, family: &Family, groups: &[&'a Group]) -> Result<Vec<Heard<'a>>, IngestError> {
+    fn heard<'a>(
+        &self,
+        family: &Family,
+        groups: &[&'a Group],
+        stranger: Option<&str>,
+    ) -> Result<Vec<Heard<'a>>, IngestError> {
         let mut known: HashSet<String> = family.parts.iter().map(|part| part.digest.clone()).collect();
         let (again, mut now) = (family.has_left_out(&self.left_out), HashSet::new());
         let mut all = Vec::with_capacity(groups.len());
         for group in groups {
-            let said = Said::of(&group.id, &group.part.0, &group.part.1)?;
+            let said = Said::of(&group.id, &group.part.0, &group.part.1)?.by(stranger);
             let noted = known.insert(said.digest.clone());
             let new = now.insert(said.digest.clone()) && (noted || again);
             let messages = Tally { unchanged: group.part.1.len() as u64, ..Tally::default() };
@@ -227,7 +261,7 @@ fn note<'a>(
         let (report, nodes) = &group.part;
         let (digest, home) = (said.digest.clone(), Some(component.id.clone()));
         let version = component.planned.is(report, nodes).then_some(now);
-        family.parts.push(Part { digest: digest.clone(), version, home });
+        family.parts.push(Part { digest: digest.clone(), version, home, stranger: group.stranger.clone() });
         if version.is_none() {
             let own: HashMap<&str, &[u8]> =
                 nodes.iter().map(|node| (node.id.as_str(), node.bytes.as_slice())).collect();

@@ -45,7 +45,7 @@ fn undo(act: &str, at: i64, of: &str) -> Word {
 }
 
 fn document(memory: Memory) -> Document {
-    Document { memory, exported: None }
+    Document { memory, exported: None, stranger: None }
 }
 
 fn shown(words: &[Word], documents: &[Document]) -> Vec<String> {
@@ -94,7 +94,7 @@ fn a_named_edge_does_not_bring_back_what_the_person_took_back() {
     let kinds = satchel_pam::relation::RelationType::ALL;
     let edges = |words: &[Word], kind| {
         let mut derived = derive_with(&[], [&one, &other], &Spoken::of(words));
-        crate::plan::evidence::add_edges(&mut derived, [&Edge { relation: relation(kind) }]);
+        crate::plan::evidence::add_edges(&mut derived, [&Edge { relation: relation(kind), stranger: None }]);
         derived.relations.len()
     };
     let withdrawn = [Word { act: "w".to_owned(), at: 1, deed: Deed::Withdraw("r".to_owned()) }];

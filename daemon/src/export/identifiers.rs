@@ -1,0 +1,56 @@
+//! By what the people of a store are known elsewhere: what a stripped export looks for in titles, names of files and addresses.
+
+use satchel_pam::privacy::Identifiers;
+use satchel_store::{ConversationQuery, Ledger, MemoryOrder, MemoryQuery, Revision, Store};
+use serde::Deserialize;
+
+use super::{ExportError, job::PAGE, pages};
+
+/// What of a receipt is of interest.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Receipt {
+    accounts: Vec<Account>,
+}
+
+/// Whose export it was.
+#[derive(Deserialize)]
+struct Account {
+    id: String,
+    #[serde(default)]
+    name: Option<String>,
+}
+
+/// Of all of a store, not only of what was chosen: an address in one conversation may name the account of another.
+pub(super) fn of(store: &Store, revision: Revision) -> Result<Identifiers, ExportError> {
+    let mut who = Identifiers::default();
+    pages(
+        |after| Ok(store.conversations(&ConversationQuery::default(), after, PAGE, revision)?),
+        |summary| {
+            let record = store.conversation(&summary.id, Some(revision))?;
+            record.iter().for_each(|record| who.add_header(&record.header));
+            Ok(())
+        },
+    )?;
+    let query = MemoryQuery { order: MemoryOrder::IdAscending, ..MemoryQuery::default() };
+    pages(
+        |after| Ok(store.memories(&query, after, PAGE, revision)?),
+        |record| {
+            who.add_memory(&record.memory);
+            Ok(())
+        },
+    )?;
+    pages(
+        |after| Ok(store.ledger_list(Ledger::Import, after, PAGE)?),
+        |entry| {
+            // A receipt that cannot be read names nobody; other commands say so.
+            let receipt: Receipt = serde_json::from_slice(&entry.value).unwrap_or_default();
+            for Account { id, name } in receipt.accounts {
+                who.add(&id);
+                name.iter().for_each(|name| who.add(name));
+            }
+            Ok(())
+        },
+    )?;
+    Ok(who)
+}

@@ -1,0 +1,159 @@
+//! Connections, as many as the daemon holds at once; who comes after them waits for one to end.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use rustix::process::{Resource, getrlimit};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{UnixListener, UnixStream},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::server::{Connected, UdsConnectInfo};
+
+/// Connections at once. Every command is one, and ends; a client that stays has one.
+const MOST: u64 = 128;
+/// Where few files may be open, at least so many.
+const LEAST: u64 = 16;
+/// Of the files that may be open, one in so many is for connections.
+const SHARE: u64 = 4;
+/// Before the next look for a connection when the machine had no file for one.
+const WAIT: Duration = Duration::from_millis(200);
+
+/// How many connections there may be, by how many files may be open.
+pub(super) fn most() -> usize {
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from((files / SHARE).clamp(LEAST, MOST)).unwrap_or(usize::MAX)
+}
+
+/// The connections of a listener, as they come, at most `most` at once. Runs until nobody takes them any more.
+pub(super) fn incoming(listener: UnixListener, most: usize) -> ReceiverStream<io::Result<Held>> {
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(accept(listener, Arc::new(Semaphore::new(most)), sender));
+    ReceiverStream::new(receiver)
+}
+
+async fn accept(listener: UnixListener, room: Arc<Semaphore>, sender: mpsc::Sender<io::Result<Held>>) {
+    loop {
+        let permit = tokio::select! {
+            permit = Arc::clone(&room).acquire_owned() => permit,
+            () = sender.closed() => return,
+        };
+        // It is never closed.
+        let Ok(permit) = permit else { return };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = sender.closed() => return,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                if sender.send(Ok(Held { stream, _permit: permit })).await.is_err() {
+                    return;
+                }
+            }
+            Err(error) => {
+                // Others have all the files that may be open; who waits is served when they close some.
+                tracing::warn!(%error, "a connection cannot be taken yet");
+                tokio::time::sleep(WAIT).await;
+            }
+        }
+    }
+}
+
+/// A connection; with it goes its place.
+pub(super) struct Held {
+    stream: UnixStream,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Connected for Held {
+    type ConnectInfo = UdsConnectInfo;
+
+    fn connect_info(&self) -> UdsConnectInfo {
+        self.stream.connect_info()
+    }
+}
+
+impl Held {
+    fn stream(self: Pin<&mut Self>) -> Pin<&mut UnixStream> {
+        Pin::new(&mut self.get_mut().stream)
+    }
+}
+
+impl AsyncRead for Held {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.stream().poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Held {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.stream().poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream().poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream().poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.stream().poll_write_vectored(context, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use tokio_stream::StreamExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn there_are_no_more_connections_than_there_may_be_and_the_next_comes_when_one_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let mut connections = incoming(UnixListener::bind(&path).unwrap(), 2);
+        let clients: Vec<UnixStream> = futures(&path, 3).await;
+        let first = connections.next().await.unwrap().unwrap();
+        let _second = connections.next().await.unwrap().unwrap();
+        let third = tokio::time::timeout(Duration::from_millis(50), connections.next()).await;
+        assert!(third.is_err(), "the third waits");
+        drop(first);
+        assert!(connections.next().await.unwrap().is_ok());
+        drop(clients);
+    }
+
+    async fn futures(path: &std::path::Path, count: usize) -> Vec<UnixStream> {
+        let mut all = Vec::new();
+        for _ in 0..count {
+            all.push(UnixStream::connect(path).await.unwrap());
+        }
+        all
+    }
+
+    #[test]
+    fn few_files_make_few_connections() {
+        assert!((LEAST..=MOST).contains(&(most() as u64)));
+    }
+}

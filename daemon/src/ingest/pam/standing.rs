@@ -1,0 +1,115 @@
+//! By what right PAM documents are taken: merged as the person's own, or only added to what is here.
+
+use satchel_pam::sign::PublicKey;
+
+use super::Run;
+use crate::{
+    ingest::{Apply, receipt::Standing},
+    manifest::{MANIFEST, SIGNATURE},
+    plan::evidence::UNSIGNED,
+    verify::{self, Judged},
+};
+
+/// The keys that this data directory knows, multibase.
+#[derive(Clone, Debug, Default)]
+pub(in crate::ingest) struct KnownKeys {
+    /// Those that sign and signed here.
+    pub(in crate::ingest) own: Vec<String>,
+    /// Those of others that the person trusts.
+    pub(in crate::ingest) trusted: Vec<String>,
+}
+
+/// What is known of documents before they are taken.
+pub(super) struct Right {
+    pub(super) standing: Standing,
+    /// Who signed them, if all of them holds.
+    pub(super) signer: Option<PublicKey>,
+    /// What of them does not hold.
+    pub(super) problem: Option<String>,
+}
+
+impl Right {
+    /// Documents for which nobody vouches.
+    pub(super) fn of_nobody(apply: Option<&Apply>) -> Self {
+        let forced = apply.is_some_and(|apply| apply.force);
+        let standing = if forced { Standing::Forced } else { Standing::Stranger };
+        Self { standing, signer: None, problem: None }
+    }
+
+    /// The stranger whose documents they are; none: they are merged.
+    pub(super) fn stranger(&self) -> Option<String> {
+        let name = || self.signer.as_ref().map_or_else(|| UNSIGNED.to_owned(), PublicKey::multibase);
+        (self.standing == Standing::Stranger).then(name)
+    }
+
+    /// What the person let pass.
+    pub(super) fn forced(&self) -> Vec<String> {
+        let by = match (&self.problem, &self.signer) {
+            _ if self.standing != Standing::Forced => return Vec::new(),
+            (Some(problem), _) => problem.clone(),
+            (None, Some(key)) => {
+                format!("it is signed by {}, a key that is not trusted here", key.multibase())
+            }
+            (None, None) => "nobody signed it".to_owned(),
+        };
+        vec![by]
+    }
+}
+
+impl Run<'_> {
+    /// By what right the documents of a store are taken whose text is `bytes`; why they are refused otherwise.
+    pub(super) fn right(&self, bytes: &[u8]) -> Result<Right, String> {
+        if !self.claims(bytes) {
+            return self.wanted_signer(Right::of_nobody(self.apply));
+        }
+        let judged = verify::judge(self.bundle, self.files).map_err(|error| crate::chain(&error))?;
+        if !judged.claimed() {
+            return self.wanted_signer(Right::of_nobody(self.apply));
+        }
+        let signer = judged.signer().cloned();
+        let right = Right { problem: judged.problem(), signer, ..Right::of_nobody(self.apply) };
+        if let Some(standing) = self.known(&judged).filter(|_| !self.watched) {
+            return self.wanted_signer(Right { standing, ..right });
+        }
+        self.wanted_signer(right)
+    }
+
+    /// Whether they say that somebody vouches for them. What hides it is an unsigned document, of which nothing is believed.
+    fn claims(&self, bytes: &[u8]) -> bool {
+        // No signature can hold for a text that is not UTF-8: what of it can be read is a stranger's.
+        let text = std::str::from_utf8(bytes).unwrap_or_default();
+        let beside = |name: &str| self.files.beside.contains(&format!("{}{name}", self.files.root));
+        beside(MANIFEST)
+            || beside(SIGNATURE)
+            || text.contains("\"signature\"")
+            || text.contains("exported_by")
+    }
+
+    /// Whose they are, if it is somebody whose documents are merged.
+    fn known(&self, judged: &Judged) -> Option<Standing> {
+        let signer = judged.signer()?;
+        let all = || judged.predecessors().iter().chain([signer]).map(PublicKey::multibase);
+        if all().any(|key| self.keys.own.contains(&key)) {
+            return Some(Standing::Own);
+        }
+        let named = self.apply.and_then(|apply| apply.trust.as_ref()).map(PublicKey::multibase);
+        let trusted = all().any(|key| self.keys.trusted.contains(&key) || named.as_ref() == Some(&key));
+        trusted.then_some(Standing::Trusted)
+    }
+
+    /// Whether it is the signer's whom the person named.
+    fn wanted_signer(&self, right: Right) -> Result<Right, String> {
+        let Some(named) = self.apply.and_then(|apply| apply.trust.as_ref()) else { return Ok(right) };
+        match (&right.standing, &right.signer, &right.problem) {
+            (Standing::Trusted, ..) => Ok(right),
+            (Standing::Own, Some(key), _) if key == named => Ok(right),
+            (_, _, Some(problem)) => Err(format!("{problem}; `satchel verify` says more")),
+            (_, Some(key), None) => Err(format!(
+                "it is signed by {}, not by {}, which --trust names",
+                key.multibase(),
+                named.multibase()
+            )),
+            (_, None, None) => Err(format!("nobody signed it, and --trust names {}", named.multibase())),
+        }
+    }
+}

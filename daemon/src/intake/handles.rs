@@ -1,0 +1,158 @@
+//! Files of a folder that are open at the moment: a few of them, whatever the folder holds.
+//!
+//! **Invariant:** who reads a file reads the one that was looked at: it is opened by its path again, and its identity, length and
+//! time are compared (`a_file_that_was_replaced_is_not_read` below).
+
+use std::{
+    collections::VecDeque,
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use super::{SourceStamp, below};
+
+/// Files that are open at once, of one source. An importer reads one archive after the other; a second one may be hashed meanwhile.
+const OPEN: usize = 8;
+
+/// The open files of one source; clones share them.
+#[derive(Clone, Default)]
+pub(super) struct Handles(Arc<Mutex<Held>>);
+
+/// The one that was read last comes first.
+type Held = VecDeque<(Arc<Named>, Arc<File>)>;
+
+/// A file as it was when it was looked at.
+struct Named {
+    /// The folder that no link may lead out of.
+    base: PathBuf,
+    path: PathBuf,
+    stamp: SourceStamp,
+}
+
+/// A file of a folder, open only while bytes of it are wanted.
+#[derive(Clone)]
+pub(super) struct Reopened {
+    handles: Handles,
+    named: Arc<Named>,
+}
+
+impl Handles {
+    /// The file at `path` below `base`, which `stamp` was taken of.
+    pub(super) fn file(&self, base: &Path, path: &Path, stamp: SourceStamp) -> Reopened {
+        let named = Named { base: base.to_owned(), path: path.to_owned(), stamp };
+        Reopened { handles: self.clone(), named: Arc::new(named) }
+    }
+
+    fn list(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(test)]
+    pub(super) fn open(&self) -> usize {
+        self.list().len()
+    }
+}
+
+impl Reopened {
+    pub(super) fn length(&self) -> u64 {
+        self.named.stamp.length()
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.named.path
+    }
+
+    /// The open file. Nothing is locked while it is opened: a dead share must not hold those who read elsewhere.
+    ///
+    /// # Errors
+    /// When another file lies there now, or the file system refuses.
+    pub(super) fn get(&self) -> io::Result<Arc<File>> {
+        if let Some(file) = self.held() {
+            return Ok(file);
+        }
+        let Named { base, path, stamp } = self.named.as_ref();
+        let file = below::file(base, path)?;
+        if SourceStamp::of(&rustix::fs::fstat(&file)?) != *stamp {
+            return Err(io::Error::new(
+                io::ErrorKind::StaleNetworkFileHandle,
+                "it changed while it was read",
+            ));
+        }
+        let file = Arc::new(file);
+        let mut list = self.handles.list();
+        list.truncate(OPEN - 1);
+        list.push_front((Arc::clone(&self.named), Arc::clone(&file)));
+        Ok(file)
+    }
+
+    /// Fails if another file lies there now.
+    pub(super) fn unchanged(&self) -> io::Result<bool> {
+        let Named { base, path, stamp } = self.named.as_ref();
+        Ok(SourceStamp::of(&below::stat(base, path)?) == *stamp)
+    }
+
+    fn held(&self) -> Option<Arc<File>> {
+        let mut list = self.handles.list();
+        let at = list.iter().position(|(named, _)| Arc::ptr_eq(named, &self.named))?;
+        let held = list.remove(at)?;
+        let file = Arc::clone(&held.1);
+        list.push_front(held);
+        Some(file)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::{fs, os::unix::fs::FileExt};
+
+    use super::*;
+
+    fn file(handles: &Handles, base: &Path, name: &str) -> Reopened {
+        let path = base.join(name);
+        let stamp = SourceStamp::of(&below::stat(base, &path).unwrap());
+        handles.file(base, &path, stamp)
+    }
+
+    fn first(file: &Reopened) -> io::Result<u8> {
+        let mut byte = [0];
+        file.get()?.read_exact_at(&mut byte, 0)?;
+        Ok(byte[0])
+    }
+
+    #[test]
+    fn however_many_are_read_a_few_are_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let handles = Handles::default();
+        let files: Vec<Reopened> = (0..100_u8)
+            .map(|n| {
+                fs::write(folder.path().join(n.to_string()), [n]).unwrap();
+                file(&handles, folder.path(), &n.to_string())
+            })
+            .collect();
+        for _ in 0..2 {
+            for (n, file) in (0..100_u8).zip(&files) {
+                assert_eq!(first(file).unwrap(), n);
+                assert_eq!(first(&files[0]).unwrap(), 0, "the one that is read again and again stays open");
+                assert!(handles.open() <= OPEN);
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let handles = Handles::default();
+        for name in ["one", "other"] {
+            fs::write(folder.path().join(name), "a").unwrap();
+        }
+        let replaced = file(&handles, folder.path(), "one");
+        fs::rename(folder.path().join("other"), folder.path().join("one")).unwrap();
+        assert_eq!(first(&replaced).unwrap_err().kind(), io::ErrorKind::StaleNetworkFileHandle);
+        assert!(!replaced.unchanged().unwrap());
+        fs::remove_file(folder.path().join("one")).unwrap();
+        assert_eq!(first(&replaced).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,48 @@
+//! A document of a source, read piece by piece.
+
+use std::{
+    cell::RefCell,
+    fs::File,
+    io::{self, Read},
+    os::unix::fs::FileExt as _,
+};
+
+use satchel_host::Files as _;
+use satchel_pam::parse::Text;
+
+use super::{Bundle, below, bundle::Place};
+
+/// A file of a source as a text that may be too long to hold.
+pub struct Document<'b> {
+    bundle: &'b Bundle,
+    name: &'b str,
+    /// The file, if it lies in a folder as it is.
+    file: RefCell<Option<File>>,
+}
+
+impl<'b> Document<'b> {
+    /// The file `name` of `bundle`.
+    #[must_use]
+    pub fn new(bundle: &'b Bundle, name: &'b str) -> Self {
+        Self { bundle, name, file: RefCell::new(None) }
+    }
+}
+
+impl Text for Document<'_> {
+    fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
+        let reader = self.bundle.open(self.name, 0)?;
+        Ok(reader)
+    }
+
+    fn part(&self, offset: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
+        let Some(Place::Plain(place, _)) = self.bundle.places.get(self.name) else { return Ok(None) };
+        let mut file = self.file.borrow_mut();
+        let file = match &mut *file {
+            Some(file) => file,
+            none => none.insert(below::file(&self.bundle.base, place)?),
+        };
+        let mut bytes = vec![0; length];
+        file.read_exact_at(&mut bytes, offset)?;
+        Ok(Some(bytes))
+    }
+}

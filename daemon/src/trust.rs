@@ -1,0 +1,94 @@
+//! The keys of other people whose documents the person merges like their own. They stand among the settings of the ledger, so
+//! that a backup has them.
+
+use satchel_pam::{hash::Sha256Digest, sign::PublicKey};
+use satchel_store::{Durability, Ledger, LedgerWrite, Store};
+use serde::{Deserialize, Serialize};
+
+use crate::exported::ExportedError;
+
+/// How the ids of the entries begin; the digest of the key follows, as some keys are long.
+const KIND: &str = "trusted key ";
+/// Entries of the ledger that are read at once.
+const PAGE: usize = 100;
+
+/// A key that the person trusts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrustedKey {
+    /// Multibase.
+    pub public_key: String,
+    /// When the person said so, in microseconds since the Unix epoch.
+    pub since: i64,
+}
+
+/// All of them, the newest first.
+///
+/// # Errors
+/// When the ledger does not read.
+pub fn list(store: &Store) -> Result<Vec<TrustedKey>, ExportedError> {
+    let (mut keys, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.ledger_list(Ledger::Setting, after.as_ref(), PAGE)?;
+        for entry in page.items.iter().filter(|entry| entry.id.starts_with(KIND)) {
+            keys.extend(read(&entry.value)?);
+        }
+        after = page.next;
+        if after.is_none() {
+            keys.sort_by_key(|key: &TrustedKey| std::cmp::Reverse(key.since));
+            return Ok(keys);
+        }
+    }
+}
+
+/// Trusts `key` from now on; false if it was trusted already. Durable when this returns.
+///
+/// # Errors
+/// When the ledger cannot be read or written.
+pub fn add(store: &Store, key: &PublicKey, now: i64) -> Result<bool, ExportedError> {
+    let public_key = key.multibase();
+    if find(store, &public_key)?.is_some() {
+        return Ok(false);
+    }
+    let trusted = TrustedKey { public_key, since: now };
+    let value = serde_json::to_vec(&trusted).map_err(|_| ExportedError::Unencodable { what: WHAT })?;
+    write(store, &trusted.public_key, now, value)?;
+    Ok(true)
+}
+
+/// Trusts `key` no more; false if it was not trusted. What its documents changed stays. Durable when this returns.
+///
+/// # Errors
+/// When the ledger cannot be read or written.
+pub fn remove(store: &Store, key: &PublicKey, now: i64) -> Result<bool, ExportedError> {
+    let public_key = key.multibase();
+    let known = find(store, &public_key)?.is_some();
+    if known {
+        write(store, &public_key, now, Vec::new())?;
+    }
+    Ok(known)
+}
+
+/// What an unreadable entry is called.
+const WHAT: &str = "a trusted key";
+
+fn find(store: &Store, public_key: &str) -> Result<Option<TrustedKey>, ExportedError> {
+    let entry = store.ledger_get(Ledger::Setting, &name(public_key))?;
+    entry.map_or(Ok(None), |entry| read(&entry.value))
+}
+
+/// None: it was taken back.
+fn read(value: &[u8]) -> Result<Option<TrustedKey>, ExportedError> {
+    if value.is_empty() {
+        return Ok(None);
+    }
+    serde_json::from_slice(value).map(Some).map_err(|_| ExportedError::Unencodable { what: WHAT })
+}
+
+fn write(store: &Store, public_key: &str, now: i64, value: Vec<u8>) -> Result<(), ExportedError> {
+    let write = LedgerWrite::Entry { ledger: Ledger::Setting, id: name(public_key), at_micros: now, value };
+    Ok(store.put_ledger(write, Durability::Now)?)
+}
+
+fn name(public_key: &str) -> String {
+    format!("{KIND}{}", Sha256Digest::of(public_key.as_bytes()).to_hex())
+}

@@ -1,0 +1,100 @@
+//! Which parts of a bundle a signature covers: PAM's own covers its memories, Satchel's manifest every file.
+
+use satchel_pam::{issue::Severity, parse::ChecksumReading, sign::SignatureCheck, validate::Report};
+
+use super::{Finding, Part};
+use crate::intake::pam::PamFiles;
+
+/// Whether a signature covers a part of a bundle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Coverage {
+    /// There is no such part.
+    #[default]
+    Absent,
+    /// One that holds does.
+    Signed,
+    /// None does: anybody may have changed it.
+    Unsigned,
+}
+
+impl Coverage {
+    /// Of a part that is `there`.
+    #[must_use]
+    pub fn of(there: bool, signed: bool) -> Self {
+        match (there, signed) {
+            (false, _) => Self::Absent,
+            (true, true) => Self::Signed,
+            (true, false) => Self::Unsigned,
+        }
+    }
+}
+
+/// What signatures cover of a bundle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Covered {
+    pub memories: Coverage,
+    pub relations: Coverage,
+    pub conversations: Coverage,
+    pub attachments: Coverage,
+    /// Vectors can be made anew of the memories, so they stand in no verdict; `--strict` asks about them.
+    pub embeddings: Coverage,
+}
+
+impl Covered {
+    /// Of documents of which PAM's signature and checksum are in `report`; `manifest`: Satchel's covers all files.
+    #[must_use]
+    pub fn of(files: &PamFiles, report: &Report, manifest: bool) -> Self {
+        let fits = matches!(report.checksum, ChecksumReading::Spec | ChecksumReading::SdkNormalForm);
+        let signed = fits && matches!(report.signature, SignatureCheck::Valid { .. });
+        let counts = report.counts;
+        let memories = report.store.is_some() && (counts.memories > 0 || signed);
+        let relations = counts.relations > 0;
+        let index = counts.index > 0;
+        let attached = files.beside.iter().any(|name| name[files.root.len()..].starts_with("attachments/"));
+        Self {
+            memories: Coverage::of(memories, signed),
+            relations: Coverage::of(relations, manifest),
+            conversations: Coverage::of(index || !files.conversations.is_empty(), manifest),
+            attachments: Coverage::of(attached, manifest),
+            embeddings: Coverage::of(!files.embeddings.is_empty(), manifest),
+        }
+    }
+
+    /// Of several bundles: what of one of them is not signed is not signed.
+    pub(super) fn of_all(parts: &[Part]) -> Self {
+        let worst =
+            |of: fn(&Self) -> Coverage| parts.iter().map(|part| of(&part.covered)).max().unwrap_or_default();
+        Self {
+            memories: worst(|one| one.memories),
+            relations: worst(|one| one.relations),
+            conversations: worst(|one| one.conversations),
+            attachments: worst(|one| one.attachments),
+            embeddings: worst(|one| one.embeddings),
+        }
+    }
+
+    /// The parts, as a verdict names them.
+    #[must_use]
+    pub fn named(&self) -> [(&'static str, Coverage); 4] {
+        let Self { memories, relations, conversations, attachments, embeddings: _ } = *self;
+        [
+            ("memories", memories),
+            ("relations", relations),
+            ("conversations", conversations),
+            ("attachments", attachments),
+        ]
+    }
+
+    /// What no signature covers, as findings of a strict check. Memories that nobody signed are found where the signature is looked at.
+    pub(super) fn open(self) -> Vec<Finding> {
+        let all = self.named().into_iter().chain([("embeddings", self.embeddings)]);
+        let open = all.filter(|(name, coverage)| *coverage == Coverage::Unsigned && *name != "memories");
+        let finding = |(name, _): (&str, Coverage)| Finding {
+            severity: Severity::Error,
+            check: "coverage".to_owned(),
+            path: name.to_owned(),
+            message: "are not covered by any signature".to_owned(),
+        };
+        open.map(finding).collect()
+    }
+}

@@ -1,0 +1,194 @@
+//! One flipped bit anywhere: every command ends with the same answer or a clear error, no identity changes, and `doctor` tells.
+
+use std::{fs, path::Path, thread};
+
+use serde_json::Value;
+
+use super::{copy, data, ended_well, files, imported, ok, text};
+use crate::home::{Home, code, stderr};
+
+/// Bits of each file that are flipped, spread over its bytes.
+const FLIPS: usize = 4;
+/// Commands whose answers must stay.
+const ASKED: [&[&str]; 3] = [
+    &["memories", "list", "--json", "--limit", "500"],
+    &["conversations", "list", "--json", "--limit", "500"],
+    &["keys", "list", "--json"],
+];
+
+fn flip(path: &Path, bit: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[bit / 8] ^= 1 << (bit % 8);
+    fs::write(path, bytes).unwrap();
+}
+
+/// Where bits of a file are flipped: at its ends and between.
+fn places(path: &Path) -> Vec<usize> {
+    let bits = usize::try_from(fs::metadata(path).unwrap().len()).unwrap() * 8;
+    (0..FLIPS)
+        .map(|at| (bits.saturating_sub(1) * at / (FLIPS - 1)) ^ (at % 8))
+        .filter(|bit| *bit < bits)
+        .collect()
+}
+
+/// What is shown of whom: a list has a revision and the like in it only where they are the same.
+fn answers(home: &Home) -> Vec<String> {
+    ASKED.iter().map(|words| ok(&home.run(words))).collect()
+}
+
+fn signer(bundle: &Path) -> String {
+    let manifest = fs::read_to_string(bundle.join("memory-store.json")).unwrap();
+    let store: Value = serde_json::from_str(&manifest).unwrap();
+    store["signature"]["public_key"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Flips one bit in a copy of `home`, and asks everything of it.
+fn examine(home: &Home, file: &Path, bit: usize, expected: &[String], key: &str) {
+    let (flipped, own) = (Home::new(), file.strip_prefix(data(home)).unwrap());
+    copy(&data(home), &data(&flipped));
+    flip(&data(&flipped).join(own), bit);
+    let what = format!("bit {bit} of {}", own.display());
+    let mut wrong = Vec::new();
+    for (words, expected) in ASKED.iter().zip(expected) {
+        let output = flipped.run(words);
+        ended_well(&output, &format!("{what}: {words:?}"));
+        if code(&output) == Some(0) {
+            assert_eq!(&text(&output), expected, "{what}: {words:?} answers something else");
+        } else {
+            wrong.push(format!("{words:?}: {}", stderr(&output)));
+        }
+    }
+    let bundle = flipped.path().join("bundle");
+    let output = flipped.run(&["export", "--output", bundle.to_str().unwrap()]);
+    ended_well(&output, &format!("{what}: export"));
+    if code(&output) == Some(0) {
+        assert_eq!(signer(&bundle), key, "{what}: another key signs");
+    } else {
+        wrong.push(format!("export: {}", stderr(&output)));
+    }
+    let doctor = flipped.run(&["doctor"]);
+    ended_well(&doctor, &format!("{what}: doctor"));
+    assert!(wrong.is_empty() || code(&doctor) != Some(0), "{what}: doctor says nothing of {wrong:?}");
+}
+
+#[test]
+fn a_flipped_bit_in_the_data_directory_changes_no_answer_and_no_identity() {
+    let home = imported();
+    let bundle = home.path().join("first");
+    ok(&home.run(&["export", "--output", bundle.to_str().unwrap()]));
+    let (expected, key) = (answers(&home), signer(&bundle));
+    assert!(!key.is_empty());
+    let places: Vec<_> = files(&data(&home))
+        .into_iter()
+        .flat_map(|path| places(&path).into_iter().map(move |bit| (path.clone(), bit)))
+        .collect();
+    assert!(places.iter().any(|(path, _)| path.ends_with("keys/signing.json")));
+    thread::scope(|scope| {
+        for half in places.chunks(places.len().div_ceil(2)) {
+            let (home, expected, key) = (&home, &expected, &key);
+            scope.spawn(move || half.iter().for_each(|(path, bit)| examine(home, path, *bit, expected, key)));
+        }
+    });
+}
+
+#[test]
+fn a_signing_key_that_is_gone_or_damaged_is_an_error_until_a_new_identity_is_asked_for() {
+    let home = imported();
+    let export = |name: &str| {
+        let bundle = home.path().join(name);
+        (home.run(&["export", "--output", bundle.to_str().unwrap()]), bundle)
+    };
+    let (first, bundle) = export("first");
+    ok(&first);
+    let (path, key) = (data(&home).join("keys/signing.json"), signer(&bundle));
+    let kept = fs::read(&path).unwrap();
+    let works = home.run(&["keys", "rotate", "--new-identity"]);
+    assert!(code(&works) == Some(2) && stderr(&works).contains("satchel keys rotate"), "{}", stderr(&works));
+    let unusable = || {
+        let (refused, bundle) = export("second");
+        let told = stderr(&refused);
+        assert!(code(&refused) != Some(0) && !bundle.exists(), "{told}");
+        assert!(told.contains("keys/signing.json") && told.contains("keys rotate --new-identity"), "{told}");
+        for words in [&["keys", "list"] as &[&str], &["keys", "rotate"]] {
+            assert_ne!(code(&home.run(words)), Some(0), "{words:?}");
+        }
+        let doctor = home.run(&["doctor"]);
+        assert!(code(&doctor) == Some(1) && text(&doctor).contains("signing.json"), "{}", text(&doctor));
+    };
+    fs::remove_file(&path).unwrap();
+    unusable();
+    assert!(!path.exists(), "another key was made silently");
+    fs::write(&path, &kept[..kept.len() / 2]).unwrap();
+    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    unusable();
+    fs::write(&path, &kept).unwrap();
+    let (again, bundle) = export("third");
+    ok(&again);
+    assert_eq!(signer(&bundle), key);
+    fs::remove_file(&path).unwrap();
+    ok(&home.run(&["keys", "rotate", "--new-identity"]));
+    let (new, bundle) = export("fourth");
+    ok(&new);
+    assert_ne!(signer(&bundle), key);
+    ok(&home.run(&["doctor"]));
+}
+
+#[test]
+fn a_flipped_bit_in_either_file_of_the_data_key_is_mended_and_told() {
+    let home = imported();
+    let key_file = home.path().join("data.key");
+    ok(&home.run(&["keys", "encrypt", "--key-file", key_file.to_str().unwrap()]));
+    let [first, second] =
+        ["data-key.json", "data-key.copy.json"].map(|name| data(&home).join("keys").join(name));
+    let whole = fs::read(&first).unwrap();
+    assert_eq!(fs::read(&second).unwrap(), whole);
+    for path in [&first, &second] {
+        for bit in places(path).into_iter().skip(1) {
+            flip(path, bit);
+            let doctor = home.run(&["doctor"]);
+            let told = ok(&doctor);
+            assert!(told.contains("is damaged: written again from the other"), "bit {bit}: {told}");
+            assert_eq!([&first, &second].map(|path| fs::read(path).unwrap()), [whole.clone(), whole.clone()]);
+        }
+        fs::remove_file(path).unwrap();
+        ok(&home.run(&["status"]));
+        assert_eq!(fs::read(path).unwrap(), whole, "it is written again");
+    }
+    let told = ok(&home.run(&["doctor"]));
+    assert!(told.contains("kept twice, both whole"), "{told}");
+    let backup = home.run(&["backup", home.path().join("b.zip").to_str().unwrap()]);
+    ok(&backup);
+    assert!(stderr(&backup).contains("keys/data-key.json"), "{}", stderr(&backup));
+    assert!(stderr(&backup).contains("key file") && stderr(&backup).contains("recovery phrase"));
+    [&first, &second].into_iter().for_each(|path| flip(path, whole.len() * 4));
+    let refused = home.run(&["status"]);
+    ended_well(&refused, "both");
+    assert!(stderr(&refused).contains("is damaged; put it back from a backup"), "{}", stderr(&refused));
+}
+
+#[test]
+fn a_flipped_bit_in_the_cache_or_its_key_is_compiled_anew_and_told() {
+    let home = Home::new();
+    let own = |words: &[&str]| {
+        let mut command = home.command(words);
+        // Not the one that all tests share.
+        command.env_remove("XDG_CACHE_HOME").env_remove("XDG_STATE_HOME");
+        command.output().unwrap()
+    };
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/chatgpt-export");
+    ok(&own(&["import", sample.to_str().unwrap()]));
+    let [cache, key] = [".cache/satchel/importers", ".local/state/satchel/code-cache.key"];
+    let (cache, key) = (home.path().join(cache), home.path().join(key));
+    assert!(!data(&home).join("cache").exists());
+    for path in files(&cache).into_iter().chain([key]) {
+        for bit in places(&path) {
+            flip(&path, bit);
+            ok(&own(&["import", "--again", sample.to_str().unwrap()]));
+        }
+        flip(&path, 9);
+        let told = ok(&own(&["doctor"]));
+        assert!(told.contains("damaged or not written by you, and compiled anew"), "{told}");
+        let told = ok(&own(&["doctor"]));
+        assert!(told.contains("importers: 9 load") && !told.contains("compiled anew"), "{told}");
+    }
+}
