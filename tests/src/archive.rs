@@ -15,7 +15,10 @@ use satchel_daemon::{
     ingest::{Apply, ImportRequest, Imports, Phase, receipt::ImportRecord},
     intake::Limits,
     plugins::Plugins,
+    trust,
 };
+use satchel_host::CodeCache;
+use satchel_pam::sign::PublicKey;
 use satchel_store::{Durability, Ledger, LedgerWrite, OpenOptions, Store};
 use serde_json::Value;
 
@@ -65,6 +68,8 @@ impl Archive {
             satchel_host::Limits::default(),
         )?;
         let exports = Exports::new(store.clone(), clock, dir.join("keys"));
+        let signers = exports.clone();
+        imports.know_signers(move || signers.signers());
         Ok(Self { store, imports, exports })
     }
 
@@ -137,6 +142,15 @@ impl Archive {
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
         let ended = runtime.block_on(view.wait_for(|view| view.phase == Phase::Ended))?.clone();
         Ok(ended.imports)
+    }
+
+    /// Trusts whoever signs with this key.
+    ///
+    /// # Errors
+    /// When it is no key, or the store does not take it.
+    pub fn trust(&self, key: &str) -> Result<()> {
+        trust::add(&self.store, &PublicKey::parse(key)?, 0)?;
+        Ok(())
     }
 
     /// Writes a full bundle to `output`.
@@ -302,6 +316,8 @@ pub fn demo() -> PathBuf {
 
 /// Compiled importers, shared by all tests of a user.
 #[must_use]
-pub fn cache() -> PathBuf {
-    std::env::temp_dir().join(format!("satchel-test-cache-{}", rustix::process::geteuid().as_raw()))
+pub fn cache() -> CodeCache {
+    let own = format!("satchel-test-cache-{}", rustix::process::geteuid().as_raw());
+    let own = std::env::temp_dir().join(own);
+    CodeCache { folder: own.join("code"), key_file: own.join("key/code-cache.key") }
 }

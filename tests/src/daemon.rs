@@ -13,6 +13,8 @@ use tempfile::TempDir;
 use tokio::{sync::oneshot, task::JoinHandle};
 use tonic::transport::Channel;
 
+use crate::archive;
+
 /// Largest answer that the harness takes, in bytes: what a client takes by default.
 pub const MAX_ANSWER_BYTES: usize = 4 << 20;
 
@@ -49,6 +51,8 @@ impl Daemon {
     /// When it does not start.
     pub async fn start_with(folder: TempDir, set: impl FnOnce(&mut Config)) -> Result<Self> {
         let mut config = Config::new(data_dir(&folder), folder.path().to_owned());
+        // Compiling the importers anew for each test would take most of its time.
+        config.code_cache = Some(archive::cache());
         set(&mut config);
         let (stop, stopped) = oneshot::channel::<()>();
         let (ready, answers) = oneshot::channel();
@@ -90,9 +94,17 @@ impl Daemon {
     /// # Errors
     /// When a call fails.
     pub async fn import(&self, path: &Path) -> Result<v1::ImportJob> {
+        self.import_by(path, None).await
+    }
+
+    /// As [`Daemon::import`]; with `apply` the bundle at `path` is merged.
+    ///
+    /// # Errors
+    /// When a call fails.
+    pub async fn import_by(&self, path: &Path, apply: Option<v1::ApplyRules>) -> Result<v1::ImportJob> {
         let mut client = ImportServiceClient::new(self.channel.clone());
         let path = path.to_str().context("the path is UTF-8")?.to_owned();
-        let request = v1::CreateImportRequest { path, ..v1::CreateImportRequest::default() };
+        let request = v1::CreateImportRequest { path, apply, ..v1::CreateImportRequest::default() };
         let job = client.create_import(request).await?.into_inner().job.context("a job")?;
         let watch = v1::WatchImportRequest { id: job.id, min_interval: None };
         let mut answers = client.watch_import(watch).await?.into_inner();

@@ -77,12 +77,17 @@ fn ten_thousand_single_byte_changes_are_all_refused() -> Result<()> {
 }
 
 #[test]
-fn a_store_without_manifest_stands_by_its_own_signature() -> Result<()> {
+fn a_store_without_manifest_stands_by_its_own_signature_unless_it_says_that_it_is_ours() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let bundle = folder.path().join("bundle");
     archive(folder.path())?.export(&bundle)?;
     let store = folder.path().join("memory-store.json");
     fs::copy(bundle.join("memory-store.json"), &store)?;
+    let report = verify::path(&store, &Options::default())?;
+    ensure!(!report.valid && report.manifest == Signed::Absent, "{report:?}");
+    let text = fs::read_to_string(&store)?;
+    let lines = text.lines().filter(|line| !line.contains("\"exported_by\""));
+    fs::write(&store, lines.collect::<Vec<_>>().join("\n"))?;
     let whole = fs::read(&store)?;
     let report = verify::path(&store, &Options::default())?;
     assert!(

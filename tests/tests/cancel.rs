@@ -3,11 +3,8 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-        mpsc,
-    },
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc},
+    thread::{self, ThreadId},
     time::Duration,
 };
 
@@ -137,7 +134,8 @@ fn a_source_that_is_stopped_is_read_no_further() -> Result<()> {
 /// A clock that stands still for whoever asks it on another thread than the test's, as a read from a dead share does.
 #[derive(Default)]
 struct Hanging {
-    armed: AtomicBool,
+    /// Who never hangs; none: nobody hangs yet.
+    own: Mutex<Option<ThreadId>>,
     /// Guards whether those that hang may go on.
     free: Mutex<bool>,
     freed: Condvar,
@@ -158,7 +156,8 @@ impl Hanging {
 
 impl Clock for Hanging {
     fn now_micros(&self) -> i64 {
-        if self.armed.load(Ordering::Relaxed) {
+        let own = *Self::locked(&self.own);
+        if own.is_some_and(|own| own != thread::current().id()) {
             // Whoever waits for it hears that nobody will tell any more.
             drop(Self::locked(&self.hangs).take());
             let held = self.freed.wait_while(Self::locked(&self.free), |free| !*free);
@@ -176,7 +175,7 @@ fn a_job_that_hangs_does_not_hold_the_stop() -> Result<()> {
     let (clock, (tell, told)) = (Arc::new(Hanging::default()), mpsc::channel());
     *Hanging::locked(&clock.hangs) = Some(tell);
     let archive = Archive::with(&data, Limits::default(), Arc::clone(&clock) as Arc<dyn Clock>)?;
-    clock.armed.store(true, Ordering::Relaxed);
+    *Hanging::locked(&clock.own) = Some(thread::current().id());
     let request =
         ImportRequest { path: export.clone(), provider: None, again: false, dry_run: false, apply: None };
     let job = archive.imports.start(request)?;

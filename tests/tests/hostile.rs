@@ -4,13 +4,14 @@
 
 use std::{
     io::{self, Read},
+    path::PathBuf,
     sync::{Arc, LazyLock},
     time::Duration,
 };
 
 use satchel_host::{
-    CancelToken, Emitted, Entry, ErrorKind, Files, Host, HostError, HostOptions, Limits, MAX_COMPONENT_BYTES,
-    Plugin, RunError, Summary, Verdict,
+    CancelToken, CodeCache, Emitted, Entry, ErrorKind, Files, Host, HostError, HostOptions, Limits,
+    MAX_COMPONENT_BYTES, Plugin, RunError, Summary, Verdict,
 };
 use satchel_pam::record::{RecordKind, Skip};
 use satchel_tests::guests;
@@ -343,11 +344,11 @@ fn what_is_no_importer_is_refused() {
 #[test]
 fn a_cached_component_is_the_same_component() {
     let folder = tempfile::tempdir().unwrap();
-    let cache_dir = folder.path().join("compiled");
+    let at = |name: &str| folder.path().join(name);
+    let cache = CodeCache { folder: at("compiled"), key_file: at("state/satchel/code-cache.key") };
     let wasm = guests::component("good").unwrap();
     for _ in 0..2 {
-        let host =
-            Host::new(HostOptions { cache_dir: Some(cache_dir.clone()), ..HostOptions::default() }).unwrap();
+        let host = Host::new(HostOptions { cache: Some(cache.clone()), ..HostOptions::default() }).unwrap();
         let plugin = host.load(&wasm).unwrap();
         drop(host);
         let summary = plugin
@@ -357,6 +358,8 @@ fn a_cached_component_is_the_same_component() {
         assert_eq!(plugin.sha256_hex().len(), 64);
         assert!(plugin.imports().iter().all(|import| import.starts_with("satchel:importer/")));
     }
-    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&cache_dir).unwrap().permissions());
-    assert_eq!(mode & 0o777, 0o700);
+    let mode = |path: PathBuf| {
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(path).unwrap().permissions()) & 0o777
+    };
+    assert_eq!([at("compiled"), at("state/satchel"), cache.key_file].map(mode), [0o700, 0o700, 0o600]);
 }

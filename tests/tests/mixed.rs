@@ -212,7 +212,7 @@ fn by_all(plugins: &[Plugin], folder: &Path) -> Result<Vec<(String, String, u64)
 /// In each sample, and in two of different providers side by side.
 #[test]
 fn who_is_asked_first_takes_nothing_from_others() -> Result<()> {
-    let host = Host::new(HostOptions { cache_dir: Some(cache()), ..HostOptions::default() })?;
+    let host = Host::new(HostOptions { cache: Some(cache()), ..HostOptions::default() })?;
     let load = |built_in: &BuiltIn| host.load(built_in.wasm);
     let plugins: Vec<Plugin> = BUILT_IN.iter().map(load).collect::<Result<_, _>>()?;
     let (samples, dir) = (samples()?, tempfile::tempdir()?);

@@ -41,9 +41,9 @@ const COMPANIONS: [(&str, &[&str], &[&str], &str); 9] = [
     ),
     (
         "chatgpt",
-        &["chat.html", "codex.json", "group_chats.json", "memories.json", "textdocs/"],
+        &["chat.html", "memories.json", "textdocs/"],
         &[],
-        "lists that are known only beside conversations, as other programs have such files",
+        "the names of attachments, a list that any program may write, and what was on a canvas",
     ),
     ("claude", &["user.json"], &[], "ChatGPT's account, beside conversations that do not name it"),
     ("claude", &["artifacts/"], &["artifact.json"], "pages and comments, which do not say of what"),
@@ -65,8 +65,7 @@ const SEEN: [&str; 6] =
     ["evidence", "temporal", "confidence", "last_seen", "provenance", "created_at_source"];
 
 /// Exports that are compared packed as a whole only, and why.
-const WHOLE: [(&str, &str, &str); 7] = [
-    ("chatgpt", "chat-html-alone", "the page does not name the account, and nothing else is there"),
+const WHOLE: [(&str, &str, &str); 6] = [
     ("gemini", "activity-in-both-forms", "page and list of the same rows name their attachments differently"),
     ("gemini", "takeout-in-parts", "the bytes of an attachment lie in the other archive"),
     ("memu", "rows-as-lines", ROWS),
@@ -79,7 +78,12 @@ const ROWS: &str = "rows of one database that lean on rows in its other files";
 fn companion(sample: &Sample, piece: &Path) -> bool {
     let path = piece.to_string_lossy();
     let any = |parts: &[&str]| parts.iter().any(|part| path.contains(part));
-    COMPANIONS.iter().any(|(provider, is, not, _)| *provider == sample.provider && any(is) && !any(not))
+    // Where there is nothing else, the page is the export.
+    let only = path == "chat.html" && sample.behaviour == "chat-html-alone";
+    !only
+        && COMPANIONS
+            .iter()
+            .any(|(provider, is, not, _)| *provider == sample.provider && any(is) && !any(not))
 }
 
 /// Files below a folder that are downloaded as one: archives, and everything else by itself.

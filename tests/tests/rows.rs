@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::ingest::{
+    Apply,
     receipt::ImportRecord,
     undo::{Turn, TurnRequest},
 };
@@ -241,7 +242,14 @@ fn a_base_and_its_changes_bring_a_conversation_that_joined_another() -> Result<(
     // One that has seen nothing but its own part of the chat takes the rest from the bundle.
     let other = Archive::open(&folder.path().join("other"))?;
     only(other.import(&older)?)?;
-    other.apply(&full)?;
+    let before = other.state()?;
+    // What its state is, an export tells, and that makes an owner.
+    let any = || Apply { any_owner: true, ..Apply::default() };
+    let held_back = other.apply_by(&full, false, any())?;
+    ensure!(held_back.would_change.conversations > 0, "{held_back:?}");
+    same(&other.state()?, &before, "a stranger's rows join nobody's")?;
+    other.trust(&here.exports.signers()[0])?;
+    other.apply_by(&full, false, any())?;
     same(&other.state()?, &joined, "where the base met the older part")?;
     Ok(())
 }
@@ -297,6 +305,7 @@ fn a_memory_of_a_bundle_follows_its_message_into_the_conversation_that_has_it_he
     let full = folder.path().join("full");
     here.export(&full)?;
     let there = Archive::open(&folder.path().join("there"))?;
+    there.trust(&here.exports.signers()[0])?;
     there.apply(&full)?;
     there.import(&older)?;
     let whole = shown(&there)?;

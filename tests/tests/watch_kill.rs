@@ -37,6 +37,7 @@ async fn child_that_watches() -> Result<()> {
     let Some(folder) = std::env::var_os(FOLDER) else { return Ok(()) };
     let folder = Path::new(&folder);
     let mut config = Config::new(folder.join("data"), folder.to_owned());
+    config.code_cache = Some(cache());
     watching(&mut config, folder);
     Ok(satchel_daemon::run(config, |_| {}, |_| {}, std::future::pending()).await?)
 }
@@ -54,7 +55,6 @@ async fn a_daemon_killed_among_twenty_exports_imports_each() -> Result<()> {
     for place in ["data", "downloads"] {
         fs::create_dir(path.join(place))?;
     }
-    std::os::unix::fs::symlink(cache(), path.join("data/cache"))?;
     // Each holds all that the one before holds, so that a record that came twice would show.
     for number in 0..EXPORTS {
         let export = chatgpt_export(&path.join("made"), 10 * (number + 1))?;

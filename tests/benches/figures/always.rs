@@ -164,12 +164,12 @@ fn months(scratch: &Path, bytes: u64) -> Result<()> {
     remove([&export, &data])
 }
 
-/// MB that a data directory takes on the disk, without the compiled importers.
+/// MB that a data directory takes on the disk.
 #[expect(clippy::cast_precision_loss, reason = "sizes of files")]
 fn kept(data: &Path) -> Result<f64> {
     let folders = fs::read_dir(data)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     let mut blocks = 0;
-    for folder in folders.iter().filter(|path| path.is_dir() && !path.ends_with("cache")) {
+    for folder in folders.iter().filter(|path| path.is_dir()) {
         for file in native::files(folder)? {
             blocks += fs::metadata(file)?.blocks();
         }

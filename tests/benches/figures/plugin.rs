@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::Path, sync::Arc, time::Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::intake::{Limits as IntakeLimits, Source};
-use satchel_host::{CancelToken, Emitted, Host, HostOptions, Limits, Verdict};
+use satchel_host::{CancelToken, CodeCache, Emitted, Host, HostOptions, Limits, Verdict};
 
 use crate::{RUNS, median, megabytes, native, process, say};
 
@@ -44,7 +44,8 @@ pub(crate) fn figures(provider: &str, folder: &Path, cache: &Path) -> Result<()>
 
 /// Runs the importer once and answers the seconds that its records took, the loading of the component left out.
 pub(crate) fn alone(provider: &str, folder: &Path, cache: &Path) -> Result<f64> {
-    let host = Host::new(HostOptions { cache_dir: Some(cache.to_owned()), ..HostOptions::default() })?;
+    let cache = CodeCache { folder: cache.join("code"), key_file: cache.join("key/code-cache.key") };
+    let host = Host::new(HostOptions { cache: Some(cache), ..HostOptions::default() })?;
     let built_in =
         satchel_plugins::BUILT_IN.iter().find(|one| one.name == provider).context("no such importer")?;
     let plugin = host.load(built_in.wasm)?;

@@ -47,8 +47,19 @@ pub(crate) fn pam() -> Option<PathBuf> {
 
 /// Runs a program to its end.
 pub(crate) fn run<S: AsRef<OsStr>>(program: &PathBuf, arguments: &[S]) -> Result<Cost> {
+    run_with(program, arguments, &[])
+}
+
+/// As [`run`], with variables of its own.
+pub(crate) fn run_with<S: AsRef<OsStr>>(
+    program: &PathBuf,
+    arguments: &[S],
+    variables: &[(&str, &Path)],
+) -> Result<Cost> {
     let start = Instant::now();
-    let child = Command::new(program).args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let mut command = Command::new(program);
+    command.args(arguments).envs(variables.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let child = command.spawn()?;
     let memory = Memory::of(child.id());
     let output = child.wait_with_output()?;
     let seconds = start.elapsed().as_secs_f64();

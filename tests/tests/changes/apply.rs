@@ -7,7 +7,7 @@ use satchel_daemon::{
     export::{FULL, INCREMENTAL},
     ingest::{
         Apply,
-        receipt::{DifferenceKind, ImportRecord, ImportStatus},
+        receipt::{DifferenceKind, ImportRecord, ImportStatus, Standing},
         undo::{Turn, TurnRequest},
     },
 };
@@ -245,8 +245,9 @@ fn a_withdrawn_relation_is_withdrawn_elsewhere_too_if_the_manifest_is_signed() -
     done(&there.apply(&whole)?)?;
     assert!(stands(&there)?);
     forged(&without, &history.folder.path().join("forged"))?;
-    let warned = there.apply(&history.folder.path().join("forged"))?;
-    ensure!(warned.warnings.iter().any(|one| one.message.contains("not followed")), "{warned:?}");
+    let refused = reason(there.apply(&history.folder.path().join("forged"))?)?;
+    ensure!(refused.contains("satchel verify") && refused.contains("--force"), "{refused}");
+    there.import(&history.folder.path().join("forged"))?;
     assert!(stands(&there)?, "an unsigned word takes nothing back");
     done(&there.apply(&without)?)?;
     assert!(!stands(&there)?);
@@ -265,6 +266,7 @@ fn changes_by_another_key_than_that_of_their_base_take_nothing_back() -> Result<
     history.commit(vec![Change::WithdrawRelation("edge".into())])?;
     // Anybody can make a key, and sign what they like.
     fs::remove_dir_all(history.folder.path().join("data/keys"))?;
+    history.archive.exports.begin_identity()?;
     let (_, without) = history.changes(&base.export_id, "without")?;
     let there = Archive::open(&history.folder.path().join("there"))?;
     done(&there.apply(&whole)?)?;
@@ -349,6 +351,9 @@ fn a_bundle_that_does_not_hold_is_refused_unless_it_is_wanted() -> Result<()> {
         ensure!(refused.contains(problem), "{refused}");
     }
     assert_eq!(there.store.revision().get(), 0);
-    done(&there.apply_by(&whole, false, Apply { force: true, ..Apply::default() })?)?;
+    let forced = there.apply_by(&whole, false, Apply { force: true, ..Apply::default() })?;
+    done(&forced)?;
+    assert_eq!(forced.standing, Some(Standing::Forced));
+    ensure!(forced.forced.iter().any(|problem| problem.contains("signature")), "{forced:?}");
     Ok(())
 }

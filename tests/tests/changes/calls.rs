@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_proto::v1::{
-    self, export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
-    make_export_response::Told, verify_export_request::Bundle,
+    self, export_service_client::ExportServiceClient, make_export_response::Told,
+    verify_export_request::Bundle,
 };
 use satchel_tests::daemon::{Daemon, chatgpt_export};
 use tonic::{Code, transport::Channel};
@@ -43,16 +43,8 @@ async fn make(
 }
 
 async fn apply(daemon: &Daemon, path: &str, rules: v1::ApplyRules) -> Result<v1::Import> {
-    let mut client = ImportServiceClient::new(daemon.channel.clone());
-    let request = v1::CreateImportRequest { path: path.to_owned(), apply: Some(rules), ..Default::default() };
-    let job = client.create_import(request).await?.into_inner().job.context("a job")?;
-    let request = v1::WatchImportRequest { id: job.id, min_interval: None };
-    let mut changes = client.watch_import(request).await?.into_inner();
-    let mut last = None;
-    while let Some(change) = changes.message().await? {
-        last = change.job;
-    }
-    last.and_then(|job| job.imports.into_iter().next()).context("an import")
+    let job = daemon.import_by(Path::new(path), Some(rules)).await?;
+    job.imports.into_iter().next().context("an import")
 }
 
 #[tokio::test(flavor = "multi_thread")]

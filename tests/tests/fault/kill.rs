@@ -103,7 +103,10 @@ impl Seen {
             ensure!(rebuilt.state_digest() == digest, "a rebuild makes another state");
             rebuilt.close()?;
         }
-        self.products = fs::read_dir(folder.join("out"))?.count() as u64;
+        for entry in fs::read_dir(folder.join("out"))? {
+            // What begins with a point is unfinished.
+            self.products += u64::from(!entry?.file_name().to_string_lossy().starts_with('.'));
+        }
         Ok(())
     }
 

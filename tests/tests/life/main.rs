@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::ingest::{
+    Apply,
     hand::{Call, Draft, NewRelation},
     undo::{Turn, TurnRequest},
 };
@@ -197,6 +198,7 @@ fn an_empty_store_that_takes_the_export_has_the_same_and_keeps_it_over_the_provi
     let bundle = dir.path().join("bundle");
     here.export(&bundle)?;
     let there = Archive::open(&dir.path().join("there"))?;
+    there.trust(&here.exports.signers()[0])?;
     there.apply(&bundle)?;
     stands(&there, &hand)?;
     let (one, other) = (here.state()?, there.state()?);
@@ -241,7 +243,11 @@ fn a_document_of_another_takes_nothing_back_that_the_person_said() -> Result<()>
         memory["tags"] = json!(["theirs"]);
     })?;
     let hand = change(&archive)?;
-    archive.import(&theirs)?;
+    let import = only(archive.import(&theirs)?)?;
+    stands(&archive, &hand)?;
+    ensure!(memory(&archive, &sails)?.tags.is_empty(), "what nobody edited stays as the provider has it");
+    ensure!(import.would_change.listed.contains(&sails), "{import:?}");
+    archive.apply_by(&theirs, false, Apply { force: true, ..Apply::default() })?;
     stands(&archive, &hand)?;
     ensure!(memory(&archive, &sails)?.tags == ["theirs"], "what nobody edited follows the newer document");
     Ok(())
@@ -255,11 +261,14 @@ fn a_retraction_by_a_document_holds_against_edits_but_not_against_the_person_tak
     let theirs = foreign(&archive, dir.path(), |memory| memory["status"] = json!("retracted"))?;
     let hand = change(&archive)?;
     archive.import(&theirs)?;
+    ensure!(memory(&archive, &hand.edited)?.status == Status::Active, "a stranger retracts nothing");
+    let forced = || archive.apply_by(&theirs, false, Apply { force: true, ..Apply::default() });
+    forced()?;
     ensure!(memory(&archive, &hand.edited)?.status == Status::Retracted, "PAM lets no retraction be lost");
     let version = archive.store.memory(&hand.edited, None)?.context("a memory")?.version - 1;
     archive.imports.restore_memory_version(&owner(), &hand.edited, version)?;
     ensure!(memory(&archive, &hand.edited)?.status == Status::Active);
-    archive.import_again(&theirs)?;
+    forced()?;
     ensure!(memory(&archive, &hand.edited)?.status == Status::Active, "the person took it back");
     Ok(())
 }

@@ -33,10 +33,29 @@ pub(crate) fn memories(folder: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// A document of so many memories; of 3,000 there are more changes than one batch takes.
+fn document(folder: &Path, count: usize) -> Result<PathBuf> {
+    let memory = |number: usize| {
+        let content = format!("The garden has a row of plants with the number {number}.");
+        serde_json::json!({
+            "id": format!("{number:08x}-0000-4000-8000-000000000000"), "type": "fact", "status": "active", "tags": [],
+            "content_hash": satchel_pam::hash::ContentHash::of(&content).to_string(), "content": content,
+            "temporal": {"created_at": "2026-01-02T03:04:05Z"}, "provenance": {"platform": "chatgpt"},
+        })
+    };
+    let memories: Vec<_> = (0..count).map(memory).collect();
+    let store = serde_json::json!({
+        "schema": "portable-ai-memory", "schema_version": "1.0", "owner": {"id": "somebody"}, "memories": memories,
+    });
+    let path = folder.join("memory-store.json");
+    std::fs::write(&path, store.to_string())?;
+    Ok(path)
+}
+
 #[test]
 fn an_import_is_cancelled_while_memories_are_derived() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let export = memories(folder.path())?;
+    let export = document(folder.path(), 3_000)?;
     let whole = Archive::open(&folder.path().join("whole"))?;
     let alone = gate::alone();
     whole.import(&export)?;

@@ -48,8 +48,12 @@ async fn selections_and_keys_are_served_to_any_client() -> Result<()> {
     ensure!(!folder.join("refused").exists());
     let before =
         client.list_signing_keys(v1::ListSigningKeysRequest {}).await?.into_inner().keys.context("keys")?;
-    let after =
-        client.rotate_signing_key(v1::RotateSigningKeyRequest {}).await?.into_inner().keys.context("keys")?;
+    let after = client
+        .rotate_signing_key(v1::RotateSigningKeyRequest::default())
+        .await?
+        .into_inner()
+        .keys
+        .context("keys")?;
     ensure!(before.keys.len() == 1 && after.keys.len() == 2 && before.owner_id == after.owner_id);
     ensure!(after.keys[1].public_key == made.signer && after.keys[1].successor == after.keys[0].public_key);
     daemon.stop().await?;

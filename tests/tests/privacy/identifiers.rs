@@ -20,7 +20,7 @@ const TELLING: [&str; 3] = ["platform_user_id", "account_id", "source_file"];
 /// Shorter values stand in everything.
 const LONG_ENOUGH: usize = 6;
 
-fn collect(value: &Value, telling: &mut BTreeSet<String>) {
+pub(crate) fn collect(value: &Value, telling: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => {
             for (key, value) in map {

@@ -3,6 +3,7 @@
 mod calls;
 mod canaries;
 mod encrypted;
+mod fixtures;
 mod identifiers;
 mod keys;
 mod killed;

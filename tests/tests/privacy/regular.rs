@@ -44,7 +44,7 @@ fn exports_of_a_schedule_are_encrypted_to_whom_it_says_and_open_together() -> Re
     let to = plan(vec![identity.to_public().to_string()])?;
     let day = |day: i64, plan: &Regular| {
         let clock = Arc::new(Fixed(T + day * DAY));
-        let keys = folder.path().join("keys");
+        let keys = folder.path().join("data/keys");
         let made = Exports::renewing(here.store.clone(), clock, keys, Renewal::default()).regular(plan);
         made?.context("one is due")
     };

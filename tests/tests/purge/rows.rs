@@ -195,15 +195,16 @@ fn a_conversation_of_two_tables_of_copilot_goes_and_a_third_brings_only_what_is_
     goes_and_stays_away(copilot)
 }
 
-/// A bundle of somebody who has these rows.
-fn bundle(folder: &Path, name: &str, write: Write, of: &[Row]) -> Result<PathBuf> {
+/// A bundle of somebody who has these rows, and who signed it.
+fn bundle(folder: &Path, name: &str, write: Write, of: &[Row]) -> Result<(PathBuf, String)> {
     let (export, bundle) = (folder.join(format!("{name}-export")), folder.join(name));
     write(&export, of)?;
     let there = Archive::open(&folder.join(format!("{name}-data")))?;
     only(there.import(&export)?)?;
     there.export(&bundle)?;
+    let signer = there.exports.signers().into_iter().next().context("a key")?;
     there.close()?;
-    Ok(bundle)
+    Ok((bundle, signer))
 }
 
 /// A bundle has what was erased and what is new in one conversation, by the id that was erased or by another.
@@ -212,9 +213,10 @@ fn a_bundle_brings_what_is_new(write: Write) -> Result<()> {
         let grouped = Grouped::planted(write)?;
         let (dir, folder) = (grouped.data(), grouped.folder.path());
         grouped.erase()?;
-        let bundle = bundle(folder, "bundle", write, &rows(begin..8, 0..1))?;
+        let (bundle, signer) = bundle(folder, "bundle", write, &rows(begin..8, 0..1))?;
         ensure!(!holding(&bundle, GOES)?.is_empty(), "the search finds it in the bundle");
         let archive = open(&dir, None)?;
+        archive.trust(&signer)?;
         let import = only(archive.import(&bundle)?)?;
         for counts in [import.conversations, import.messages, import.memories] {
             ensure!(counts.balanced(), "{import:?}");
@@ -252,8 +254,9 @@ fn a_bundle_with_rows_of_copilot_brings_only_those_that_were_not_erased() -> Res
 fn a_bundle_with_nothing_but_erased_rows_brings_none() -> Result<()> {
     let grouped = Grouped::planted(gemini)?;
     grouped.erase()?;
-    let bundle = bundle(grouped.folder.path(), "bundle", gemini, &rows(4..6, 0..1))?;
+    let (bundle, signer) = bundle(grouped.folder.path(), "bundle", gemini, &rows(4..6, 0..1))?;
     let archive = open(&grouped.data(), None)?;
+    archive.trust(&signer)?;
     let before = archive.state()?;
     let import = only(archive.import(&bundle)?)?;
     let told = import.skipped.iter().filter(|skip| skip.reason.contains("erased it for good"));

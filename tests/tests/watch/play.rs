@@ -14,7 +14,7 @@ use satchel_daemon::{
 use satchel_proto::v1::{
     self, ImportStatus, admin_service_client::AdminServiceClient, import_service_client::ImportServiceClient,
 };
-use satchel_tests::{archive::cache, daemon::Daemon, exports::pack};
+use satchel_tests::{daemon::Daemon, exports::pack};
 use tempfile::TempDir;
 
 /// Longest time that anything may take on a machine that does other things too.
@@ -53,12 +53,6 @@ impl Play {
 
     pub(crate) async fn start_in(folder: TempDir) -> Result<Self> {
         let downloads = folder.path().join("downloads");
-        let data = folder.path().join("data");
-        if !data.exists() {
-            // Compiling the importers anew for each test would take most of its time.
-            fs::create_dir(&data)?;
-            std::os::unix::fs::symlink(cache(), data.join("cache"))?;
-        }
         let daemon = Daemon::start_with(folder, |config| watching(config, &downloads)).await?;
         Ok(Self { daemon, downloads })
     }

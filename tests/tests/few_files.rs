@@ -1,0 +1,131 @@
+//! All of it with no more than 256 open files; and what goes wrong when there are none at all is not remembered. One process, as the
+//! limit is of the process.
+
+use std::{
+    fs::{self, File},
+    io::{Cursor, Write as _},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use satchel_proto::v1::{
+    self, admin_service_client::AdminServiceClient, conversation_service_client::ConversationServiceClient,
+    export_service_client::ExportServiceClient,
+};
+use satchel_tests::daemon::Daemon;
+use tempfile::TempDir;
+use zip::{ZipWriter, write::SimpleFileOptions};
+
+const FILES: u64 = 256;
+const ZIPS: usize = 600;
+
+/// An export of one conversation, packed.
+fn packed(number: usize) -> Result<Vec<u8>> {
+    let json = format!(
+        r#"[{{"title": "{number}", "create_time": 1746180000, "conversation_id": "{number}", "current_node": "q", "mapping": {{
+        "q": {{"id": "q", "parent": null, "children": [], "message": {{"id": "{number}-q", "author": {{"role": "user"}},
+        "create_time": 1746180000, "content": {{"content_type": "text", "parts": ["question {number}"]}}, "metadata": {{}},
+        "recipient": "all"}}}}}}}}]"#
+    );
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    zip.start_file("conversations.json", SimpleFileOptions::default())?;
+    zip.write_all(json.as_bytes())?;
+    Ok(zip.finish()?.into_inner())
+}
+
+fn folder_of_zips(path: &Path, from: usize) -> Result<PathBuf> {
+    fs::create_dir(path)?;
+    for number in from..from + ZIPS {
+        fs::write(path.join(format!("{number:04}.zip")), packed(number)?)?;
+    }
+    Ok(path.to_owned())
+}
+
+fn zip_of_zips(path: &Path, from: usize) -> Result<PathBuf> {
+    let mut zip = ZipWriter::new(File::create(path)?);
+    for number in from..from + ZIPS {
+        zip.start_file(format!("{number:04}.zip"), SimpleFileOptions::default())?;
+        zip.write_all(&packed(number)?)?;
+    }
+    zip.finish()?;
+    Ok(path.to_owned())
+}
+
+/// How many conversations an import found and brought, of all its exports; nothing of it failed.
+fn brought(job: &v1::ImportJob) -> Result<u64> {
+    let mut conversations = 0;
+    for import in &job.imports {
+        ensure!(import.status() == v1::ImportStatus::Completed, "{import:?}");
+        conversations += import.conversations.as_ref().map_or(0, |counts| counts.new);
+    }
+    Ok(conversations)
+}
+
+async fn reads(daemon: &Daemon) -> Result<u64> {
+    let mut client = ConversationServiceClient::new(daemon.channel.clone());
+    let list = client.list_conversations(v1::ListConversationsRequest::default()).await?.into_inner();
+    let header = list.header.context("a header")?;
+    AdminServiceClient::new(daemon.channel.clone()).get_status(v1::GetStatusRequest {}).await?;
+    Ok(header.revision)
+}
+
+async fn export(daemon: &Daemon, name: &str) -> Result<v1::Export> {
+    let output = daemon.folder.path().join(name);
+    let request = v1::CreateExportRequest {
+        output: output.to_str().context("UTF-8")?.to_owned(),
+        ..v1::CreateExportRequest::default()
+    };
+    let made = ExportServiceClient::new(daemon.channel.clone()).create_export(request).await?.into_inner();
+    made.export.context("an export")
+}
+
+/// Takes all files that may still be open.
+fn take_the_rest() -> Vec<File> {
+    let mut all = Vec::new();
+    while let Ok(file) = File::open("/dev/null") {
+        all.push(file);
+    }
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_works_with_few_files_and_comes_back_when_there_were_none() -> Result<()> {
+    setrlimit(Resource::Nofile, Rlimit { current: Some(FILES), maximum: Some(FILES) })?;
+    let ground = TempDir::new()?;
+    let (folder, zip, late) = (
+        folder_of_zips(&ground.path().join("folder"), 0)?,
+        zip_of_zips(&ground.path().join("zips.zip"), ZIPS)?,
+        folder_of_zips(&ground.path().join("late"), 2 * ZIPS)?,
+    );
+    let daemon = Daemon::start().await?;
+    // The daemon has taken the connection: it has a file of its own.
+    reads(&daemon).await?;
+
+    // Before any importer was loaded: all that an import does for the first time fails.
+    let held = take_the_rest();
+    ensure!(held.len() > 100, "files were left");
+    let job = daemon.import(&late).await;
+    if let Ok(job) = &job {
+        ensure!(job.imports.iter().all(|import| import.status() == v1::ImportStatus::Failed), "{job:?}");
+    }
+    ensure!(reads(&daemon).await? == 0, "other calls go on, and nothing was stored");
+    drop(held);
+    ensure!(
+        brought(&daemon.import(&late).await?)? == ZIPS as u64,
+        "the same import, when there are files again"
+    );
+
+    ensure!(brought(&daemon.import(&folder).await?)? == ZIPS as u64, "a folder of archives");
+    ensure!(brought(&daemon.import(&zip).await?)? == ZIPS as u64, "an archive of archives");
+    ensure!(export(&daemon, "all.zip").await?.conversations == 3 * ZIPS as u64);
+
+    // Once more with everything in use.
+    let revision = reads(&daemon).await?;
+    let held = take_the_rest();
+    ensure!(reads(&daemon).await? == revision);
+    drop(held);
+    ensure!(export(&daemon, "again.zip").await?.conversations == 3 * ZIPS as u64);
+    daemon.stop().await?;
+    Ok(())
+}

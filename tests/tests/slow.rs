@@ -1,0 +1,70 @@
+//! Readers that do not read: how many downloads there are at once is bounded, and all others are served meanwhile.
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_proto::v1::{
+    self, admin_service_client::AdminServiceClient, export_service_client::ExportServiceClient,
+};
+use satchel_tests::daemon::{Daemon, chatgpt_export};
+use tonic::Code;
+
+/// As `proto/README.md` has it.
+const DOWNLOADS: usize = 16;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_downloads_are_bounded_in_all_and_hold_up_nobody() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    let folder = chatgpt_export(&daemon.folder.path().join("export"), 3)?;
+    daemon.import(&folder).await?;
+    let mut client = ExportServiceClient::new(daemon.channel.clone());
+    let output = daemon.folder.path().join("bundle.zip");
+    // Larger than all that waits on the way, so that a download which nobody reads does not end.
+    let request = v1::CreateExportRequest {
+        output: output.to_str().context("UTF-8")?.to_owned(),
+        ..v1::CreateExportRequest::default()
+    };
+    let export = client.create_export(request).await?.into_inner().export.context("an export")?;
+    let file = std::fs::OpenOptions::new().write(true).open(&output)?;
+    file.set_len(64 << 20)?;
+    let download = v1::DownloadExportRequest { id: export.id.clone(), offset: 0 };
+
+    // The readers of one connection share its room, so the one that reads has a connection of its own.
+    let channel = satchel_daemon::connect::connect(&daemon.data_dir()).await?;
+    let mut one = ExportServiceClient::new(channel).download_export(download.clone()).await?.into_inner();
+    let (mut open, mut refused) = (Vec::new(), 0);
+    for _ in 0..3 {
+        // A connection has room for so many calls, and no more.
+        let channel = satchel_daemon::connect::connect(&daemon.data_dir()).await?;
+        let mut client = ExportServiceClient::new(channel);
+        for _ in 0..DOWNLOADS {
+            match client.download_export(download.clone()).await {
+                Ok(answer) => open.push(answer.into_inner()),
+                Err(status) => {
+                    ensure!(status.code() == Code::ResourceExhausted, "{status:?}");
+                    ensure!(status.message().contains("downloads are on their way"), "{status:?}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    ensure!((open.len(), refused) == (DOWNLOADS - 1, 2 * DOWNLOADS + 1), "{} are open", open.len());
+    AdminServiceClient::new(daemon.channel.clone()).get_status(v1::GetStatusRequest {}).await?;
+
+    // One that is read goes to its end, and its place is free then.
+    let mut bytes = 0;
+    while let Some(answer) = one.message().await? {
+        bytes += answer.chunk.context("a chunk")?.data.len();
+    }
+    ensure!(bytes == 64 << 20, "{bytes}");
+    drop(open);
+    let mut again = loop {
+        // The places of those that were given up are free as soon as the daemon hears of it.
+        match client.download_export(download.clone()).await {
+            Ok(answer) => break answer.into_inner(),
+            Err(status) => ensure!(status.code() == Code::ResourceExhausted, "{status:?}"),
+        }
+    };
+    ensure!(again.message().await?.is_some());
+    drop(again);
+    daemon.stop().await?;
+    Ok(())
+}

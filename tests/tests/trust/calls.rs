@@ -1,0 +1,64 @@
+//! The same over gRPC.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_proto::v1::{
+    self, export_service_client::ExportServiceClient, memory_service_client::MemoryServiceClient,
+    verify_export_request::Bundle,
+};
+use satchel_tests::{archive::demo, daemon::Daemon};
+use tonic::Code;
+
+async fn bring(daemon: &Daemon, path: &str, apply: Option<v1::ApplyRules>) -> Result<v1::Import> {
+    let job = daemon.import_by(Path::new(path), apply).await?;
+    job.imports.into_iter().next().context("an import")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_trusted_and_strangers_are_named_by_calls() -> Result<()> {
+    let (here, there) = (Daemon::start().await?, Daemon::start().await?);
+    here.import(&demo().join("claude-export")).await?;
+    let mut exports = ExportServiceClient::new(here.channel.clone());
+    let output = here.folder.path().join("bundle").to_string_lossy().into_owned();
+    let request = v1::CreateExportRequest { output, ..Default::default() };
+    let made = exports.create_export(request).await?.into_inner().export.context("an export")?;
+    let bundle = Some(Bundle::Id(made.id.clone()));
+    let verdict =
+        exports.verify_export(v1::VerifyExportRequest { bundle, ..Default::default() }).await?.into_inner();
+    let covered = verdict.covered.context("what is covered")?;
+    ensure!(covered.memories() == v1::Coverage::Signed && covered.conversations() == v1::Coverage::Signed);
+    ensure!(verdict.bundles.len() == 1 && verdict.bundles[0].signer == made.signer, "{:?}", verdict.bundles);
+
+    let import = bring(&there, &made.path, None).await?;
+    ensure!(
+        import.standing() == v1::DocumentStanding::Stranger && import.signer == made.signer,
+        "{import:?}"
+    );
+    let mut memories = MemoryServiceClient::new(there.channel.clone());
+    let listed = memories.list_memories(v1::ListMemoriesRequest::default()).await?.into_inner().memories;
+    let id = listed.first().context("a memory")?.id.clone();
+    let shown = memories.get_memory(v1::GetMemoryRequest { id: id.clone(), ..Default::default() }).await?;
+    ensure!(shown.into_inner().stranger == made.signer, "whose it is is not shown");
+
+    let mut keys = ExportServiceClient::new(there.channel.clone());
+    let wrong = keys.trust_key(v1::TrustKeyRequest { public_key: "zebra".into() }).await.err();
+    ensure!(wrong.is_some_and(|status| status.code() == Code::InvalidArgument));
+    let trust = || v1::TrustKeyRequest { public_key: made.signer.clone() };
+    let answer = keys.trust_key(trust()).await?.into_inner();
+    ensure!(answer.added && answer.trusted.len() == 1 && answer.trusted[0].public_key == made.signer);
+    ensure!(!keys.trust_key(trust()).await?.into_inner().added, "once is enough");
+    let listed = keys.list_signing_keys(v1::ListSigningKeysRequest {}).await?.into_inner();
+    ensure!(listed.keys.is_none() && listed.trusted == answer.trusted, "{listed:?}");
+    let merged = bring(&there, &made.path, Some(v1::ApplyRules::default())).await?;
+    ensure!(merged.standing() == v1::DocumentStanding::Trusted, "{merged:?}");
+    let shown = memories.get_memory(v1::GetMemoryRequest { id, ..Default::default() }).await?.into_inner();
+    ensure!(shown.stranger.is_empty(), "what was merged is one's own");
+    let untrust = || v1::UntrustKeyRequest { public_key: made.signer.clone() };
+    ensure!(keys.untrust_key(untrust()).await?.into_inner().removed);
+    let answer = keys.untrust_key(untrust()).await?.into_inner();
+    ensure!(!answer.removed && answer.trusted.is_empty());
+    here.stop().await?;
+    there.stop().await?;
+    Ok(())
+}
