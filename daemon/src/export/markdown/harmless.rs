@@ -13,14 +13,14 @@ use super::text::lines;
 const DEEPEST: usize = 24;
 /// Where links may lead.
 const WEB: [&str; 4] = ["https://", "http://", "mailto:", "#"];
-/// What may stand before a heading: marks of lists and quotes.
-const CONTAINERS: &str = " >-*+.)0123456789";
+/// What may stand before a heading: marks of lists, quotes and definitions.
+const CONTAINERS: &str = " \t>-*+.:)0123456789";
 
 /// The lines of a text, harmless.
 pub(super) fn harmless(text: &str) -> Vec<String> {
     let all: Vec<String> = lines(text).collect();
     let mut out = Vec::with_capacity(all.len());
-    let (mut at, mut math) = (0, false);
+    let (mut at, mut math, mut formula) = (0, false, false);
     while let Some(line) = all.get(at) {
         if let Some(fence) = Fence::open(line) {
             let rest = &all[at + 1..];
@@ -28,13 +28,16 @@ pub(super) fn harmless(text: &str) -> Vec<String> {
             let (body, close) = (&rest[..end.unwrap_or(rest.len())], end.map(|end| rest[end].as_str()));
             // What ends a formula would end the code in it.
             if !(math && body.iter().any(|line| line.contains("$$"))) {
-                fence.write(line, body, close, &mut out);
+                let certain = fence.interrupts(&all[..at]);
+                fence.write(line, body, close, certain, &mut out);
                 at += 1 + body.len() + usize::from(close.is_some());
                 continue;
             }
         }
         let below = all.get(at + 1).map_or("", String::as_str);
-        out.push(prose(line, is_heading(line, below)));
+        // A formula may begin in an earlier line of the paragraph.
+        formula = line.contains('$') || formula && !line.trim_matches([' ', '\t']).is_empty();
+        out.push(prose(line, is_heading(line, below), formula));
         math ^= line.trim_start().starts_with("$$") && line.matches("$$").count() % 2 == 1
             || math && line.matches("$$").count() % 2 == 1;
         at += 1;
@@ -62,6 +65,20 @@ impl Fence {
         fence.then(|| Self { indent, mark, length, info: info.to_owned() })
     }
 
+    /// Whether every reader sees code here: a deep fence may be the next line of a paragraph, unless it stands in an item of a list.
+    fn interrupts(&self, above: &[String]) -> bool {
+        let blank = |line: &String| line.trim_matches([' ', '\t']).is_empty();
+        if self.indent < 4 || above.last().is_none_or(blank) {
+            return true;
+        }
+        let begin = above.iter().rposition(blank).map_or(0, |blank| blank + 1);
+        let depth = |line: &str| line.len() - line.trim_start_matches(' ').len();
+        item_offset(&above[begin]).is_some_and(|offset| {
+            (offset..offset + 4).contains(&self.indent)
+                && above[begin + 1..].iter().all(|line| depth(line) >= offset)
+        })
+    }
+
     fn closed_by(&self, line: &str) -> bool {
         let body = line.trim_start_matches(' ');
         let marks = body.trim_end();
@@ -71,7 +88,8 @@ impl Fence {
     }
 
     /// Writes the block so that nothing in it can end it: with marks longer than any in it, every line as deep as the first, and an end.
-    fn write(&self, first: &str, body: &[String], close: Option<&str>, out: &mut Vec<String>) {
+    /// Where it is not `certain` to be code, it does nothing as text either.
+    fn write(&self, first: &str, body: &[String], close: Option<&str>, certain: bool, out: &mut Vec<String>) {
         let longest = body.iter().map(|line| longest_run(line, self.mark)).max().unwrap_or(0);
         let length = self.length.max(longest + 1);
         let info = self.info.trim();
@@ -81,6 +99,7 @@ impl Fence {
         let whole = length == self.length && plain;
         out.push(if whole { first.to_owned() } else { format!("{indent}{marks}{}", language(info)) });
         for line in body {
+            let line = if certain { line } else { &prose(line, true, true) };
             let depth = line.len() - line.trim_start_matches(' ').len();
             if depth < self.indent && !line.trim().is_empty() {
                 out.push(format!("{indent}{}", line.trim_start_matches(' ')));
@@ -93,6 +112,24 @@ impl Fence {
         let same = same.filter(|close| !close[self.indent..].starts_with(' '));
         out.push(same.map_or_else(|| format!("{indent}{marks}"), str::to_owned));
     }
+}
+
+/// Where the text of a list item begins, for a line that begins one at the top level.
+fn item_offset(line: &str) -> Option<usize> {
+    let body = line.trim_start_matches(' ');
+    let indent = line.len() - body.len();
+    let marker = match body.as_bytes().first()? {
+        b'-' | b'*' | b'+' => 1,
+        _ => {
+            let digits = body.len() - body.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+            let ends = matches!(body.as_bytes().get(digits), Some(b'.' | b')'));
+            ((1..=9).contains(&digits) && ends).then_some(digits + 1)?
+        }
+    };
+    let text = &body[marker..];
+    let spaces = text.len() - text.trim_start_matches(' ').len();
+    let begins = spaces > 0 && !text[spaces..].starts_with('\t');
+    (indent < 4 && begins).then_some(indent + marker + if spaces > 4 { 1 } else { spaces })
 }
 
 /// What a block of code is called; some readers give braces and the like a meaning.
@@ -115,9 +152,9 @@ fn is_heading(line: &str, below: &str) -> bool {
 }
 
 /// A line that is no code, with what would do something escaped.
-fn prose(line: &str, heading: bool) -> String {
-    // Where there are columns, they part what looks like code.
-    let columns = line.contains('|');
+fn prose(line: &str, heading: bool, formula: bool) -> String {
+    // Columns and formulas end inside what looks like code.
+    let divided = formula || line.contains('|');
     let mut out = String::with_capacity(line.len() + 8);
     let mut rest = line;
     let mut before = ' ';
@@ -137,11 +174,13 @@ fn prose(line: &str, heading: bool) -> String {
                 let (code, whole) = span(rest);
                 if !whole {
                     out.extend(code.chars().flat_map(|c| ['\\', c]));
-                } else if columns {
+                } else if divided {
                     let marks = code.len() - code.trim_start_matches('`').len();
                     let (open, inner) = code.split_at(marks);
                     let (inner, close) = inner.split_at(inner.len() - marks);
-                    out.push_str(&format!("{open}{}{close}", prose(inner, heading)));
+                    // A backtick left of it, escaped or not, would end the code for readers that see no column.
+                    let inner = prose(&inner.replace('`', "&#96;"), heading, formula);
+                    out.push_str(&format!("{open}{inner}{close}"));
                 } else {
                     out.push_str(code);
                 }
@@ -169,9 +208,13 @@ fn does_something(c: char, before: char, after: &str) -> bool {
         // A tag, a comment, an address in angle brackets.
         '<' => next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?'),
         // A picture, and what a note shows of another; and a link between notes, which may lead anywhere.
-        '!' | '[' => next == '[',
+        '!' => next == '[',
+        // And a footnote, whose name would end behind code that begins in it.
+        '[' => matches!(next, '[' | '^'),
         // What a name stands for, in all of the file; and links.
         ']' => next == ':' || next == '(' && !to_the_web(&after[1..]),
+        // A block of code in a quote or item, where the end of the text would not end it.
+        '~' => after.starts_with("~~"),
         // A footnote within the line.
         '^' => next == '[',
         // A comment of Obsidian's, which hides what follows.
