@@ -72,6 +72,14 @@ impl<'a> Act<'a> {
         self.changes.push(change);
     }
 
+    /// What this act makes of a memory so far, if it changes it.
+    pub(super) fn pending(&self, id: &str) -> Option<&Memory> {
+        self.changes.iter().rev().find_map(|change| match change {
+            Change::Memory(memory) if memory.id == id => Some(&**memory),
+            _ => None,
+        })
+    }
+
     /// Sets `fields` of a memory that is shown to those of `to`.
     pub(super) fn set(
         &mut self,
@@ -177,7 +185,7 @@ impl<'a> Act<'a> {
         if !words.is_empty() {
             self.done.act.clone_from(&self.id);
         }
-        let changes = std::mem::take(&mut self.changes);
+        let changes = last_of_each(std::mem::take(&mut self.changes));
         let origin = Origin {
             import: None,
             actor: self.call.actor.clone(),
@@ -265,6 +273,18 @@ impl<'a> Act<'a> {
         self.store.commit_group(batches)?;
         Ok(())
     }
+}
+
+/// Without changes of memories that this act changes once more.
+fn last_of_each(mut changes: Vec<Change>) -> Vec<Change> {
+    let mut later = BTreeSet::new();
+    changes.reverse();
+    changes.retain(|change| match change {
+        Change::Memory(memory) => later.insert(memory.id.clone()),
+        _ => true,
+    });
+    changes.reverse();
+    changes
 }
 
 /// Takes out the first memory that is short enough to be stored with the words.

@@ -72,21 +72,31 @@ impl Act<'_> {
             claim: Claim::Statement(item),
         };
         let word = Word { act: self.id.clone(), at: self.now, deed: Deed::Add(Box::new(witness.clone())) };
-        // It may have been shown before; then more may have been said of it.
-        let mut derived = if stored.is_some() {
-            let mut counted = Counted::of(self.store, &lineage::undone(self.store)?)?;
-            counted.words.push(word.clone());
-            counted.spoken = Spoken::of(&counted.words);
-            counted.derive()
+        if stored.is_some() {
+            self.add_again(&id, word)?;
         } else {
-            derive([&witness])
-        };
-        let memory = derived.memories.remove(&id).ok_or(HandError::Unencodable { what: "a new memory" })?;
-        check(None, &memory)?;
-        ordered(&memory)?;
-        self.say(self.now, word.deed);
-        self.change(Change::Memory(Box::new(memory)));
+            let memory = derive([&witness]).memories.remove(&id);
+            let memory = memory.ok_or(HandError::Unencodable { what: "a new memory" })?;
+            check(None, &memory)?;
+            ordered(&memory)?;
+            self.say(self.now, word.deed);
+            self.change(Change::Memory(Box::new(memory)));
+        }
         Ok(id)
+    }
+
+    /// States a memory that was shown before: more may have been said of it, and what it replaced or was joined with is so again.
+    fn add_again(&mut self, id: &str, word: Word) -> Result<(), HandError> {
+        let mut counted = Counted::of(self.store, &lineage::undone(self.store)?)?;
+        let before = counted.derive();
+        counted.words.push(word.clone());
+        counted.spoken = Spoken::of(&counted.words);
+        let after = counted.derive();
+        let memory = after.memories.get(id).ok_or(HandError::Unencodable { what: "a new memory" })?;
+        check(None, memory)?;
+        ordered(memory)?;
+        self.say(word.at, word.deed);
+        self.turn(&before, after)
     }
 
     /// Gives a memory that is shown another status.

@@ -69,6 +69,7 @@ impl Imports {
                 Ok(draft) => act.add(draft)?,
                 Err(existing) => existing.to_owned(),
             };
+            let shown = act.pending(id).cloned().unwrap_or(shown);
             if shown.status == Status::Superseded && shown.temporal.superseded_by.as_ref() == Some(&successor)
             {
                 act.name(id);

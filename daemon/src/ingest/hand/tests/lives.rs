@@ -326,3 +326,35 @@ fn what_is_replaced_once_more_is_replaced_since_then() {
     let edge = desk.store.relation(&again.relations[0], None).unwrap().unwrap();
     assert!(!edge.withdrawn && edge.relation.created_at.micros() >= START + 60 * SECOND, "{edge:?}");
 }
+
+#[test]
+fn what_is_added_again_replaces_and_is_related_as_before() {
+    for by_replacing in [false, true] {
+        let desk = Desk::new();
+        desk.bring(&[stated("w1", 1, "Lives in Bergen"), stated("w2", 2, "Sails")]);
+        let (old, sails) = (id_of("Lives in Bergen"), id_of("Sails"));
+        let draft = content("Lives in Oslo");
+        let added = desk.imports.add_memory(&call(""), &draft).unwrap();
+        let oslo = added.memories[0].clone();
+        desk.imports.supersede_memory(&call(""), &old, "", Err(&oslo)).unwrap();
+        let new = NewRelation {
+            from: oslo.clone(),
+            to: sails,
+            relation_type: RelationType::RelatedTo,
+            confidence: None,
+        };
+        desk.imports.draw_relation(&call(""), &new).unwrap();
+        desk.imports.undo_change(&call(""), &added.act).unwrap();
+        desk.sound().unwrap();
+        assert_eq!(desk.memory(&old).status, Status::Active);
+        if by_replacing {
+            desk.imports.supersede_memory(&call(""), &old, "", Ok(&draft)).unwrap();
+        } else {
+            desk.imports.add_memory(&call(""), &draft).unwrap();
+        }
+        let memory = desk.memory(&old);
+        assert_eq!((memory.status, memory.temporal.superseded_by), (Status::Superseded, Some(oslo)));
+        assert_eq!(desk.shown().1.len(), 2, "both relations came back");
+        desk.sound().unwrap();
+    }
+}
