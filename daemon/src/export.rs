@@ -163,6 +163,9 @@ pub enum ExportError {
         "MemU's shapes can be neither filtered nor stripped, as they are made of users and their lists; use --format pam or markdown"
     )]
     WholeOnly,
+    /// The disk.
+    #[error("the temporary file for what does not fit into memory cannot be used")]
+    Temporary(#[source] io::Error),
     /// A bug.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unencodable { what: &'static str },
@@ -173,6 +176,7 @@ impl From<LineageError> for ExportError {
         match error {
             LineageError::Store(error) => Self::Store(error),
             LineageError::Unreadable { what } => Self::Unencodable { what },
+            LineageError::Temporary(error) => Self::Temporary(error),
         }
     }
 }

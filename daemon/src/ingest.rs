@@ -173,6 +173,9 @@ pub enum IngestError {
     /// Records that this import counted as stored are shown no more.
     #[error("an earlier import of the same records was undone meanwhile; import it again")]
     UndoneMeanwhile,
+    /// The disk.
+    #[error("the temporary file for what does not fit into memory cannot be used")]
+    Temporary(#[source] std::io::Error),
     /// A bug.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unencodable { what: &'static str },
@@ -195,6 +198,7 @@ impl From<LineageError> for IngestError {
         match error {
             LineageError::Store(error) => Self::Store(error),
             LineageError::Unreadable { what } => Self::Unencodable { what },
+            LineageError::Temporary(error) => Self::Temporary(error),
         }
     }
 }

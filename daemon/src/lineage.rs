@@ -54,6 +54,9 @@ pub enum LineageError {
     /// A bug.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unreadable { what: &'static str },
+    /// The disk.
+    #[error("the temporary file for what does not fit into memory cannot be used")]
+    Temporary(#[from] std::io::Error),
 }
 
 /// The imports that are undone.

@@ -138,6 +138,9 @@ pub enum HandError {
     /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The disk.
+    #[error("the temporary file for what does not fit into memory cannot be used")]
+    Temporary(#[source] std::io::Error),
     /// A bug.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unencodable {
@@ -151,6 +154,7 @@ impl From<LineageError> for HandError {
         match error {
             LineageError::Store(error) => Self::Store(error),
             LineageError::Unreadable { what } => Self::Unencodable { what },
+            LineageError::Temporary(error) => Self::Temporary(error),
         }
     }
 }

@@ -283,16 +283,16 @@ impl Task {
         applied: &mut Option<Box<Applied>>,
     ) -> Result<Ended, IngestError> {
         let mut writer = self.writer(record);
-        let outcome = self.run(found, files, &mut writer, record).and_then(|(mut tail, ended)| {
+        let settle = |writer: &mut Writer<'_>, record: &mut ImportRecord, mut tail: Tail| {
             *applied = tail.applied.take();
             Self::name_files(source, found, &tail.attached, record);
             self.show(|view| view.phase = Phase::Settling);
             points::reached("import read");
-            memories::settle(&self.inner.store, &mut writer, tail, record)?;
+            memories::settle(&self.inner.store, writer, tail, record)?;
             points::reached("memories settled");
-            writer.remember_late(record)?;
-            Ok(ended)
-        });
+            writer.remember_late(record)
+        };
+        let outcome = self.run(found, files, &mut writer, record, settle);
         // What was left out is listed, however the import ended.
         let spilled = writer.spill_page(record);
         match outcome.and_then(|ended| spilled.map(|()| ended)) {
@@ -333,7 +333,8 @@ impl Task {
         (bundle, files): (&Bundle, Bundle),
         writer: &mut Writer<'_>,
         record: &mut ImportRecord,
-    ) -> Result<(Tail, Ended), IngestError> {
+        settle: impl FnOnce(&mut Writer<'_>, &mut ImportRecord, Tail) -> Result<(), IngestError>,
+    ) -> Result<Ended, IngestError> {
         let shown = AtomicI64::new(0);
         let progress = |done, total, record: &ImportRecord| self.progress(&shown, done, total, record);
         let (store, dry_run) = (&self.inner.store, self.request.dry_run);
@@ -343,13 +344,20 @@ impl Task {
                 let (format, pace, recall) = (&found.format, self.inner.plugins.pace(), !self.request.again);
                 let run = Run { store, plugin, bundle: files, format, limits, cancel, dry_run, pace, recall };
                 let (tail, outcome) = run.go(writer, record, &progress)?;
-                Ok((tail, outcome.into()))
+                settle(writer, record, tail)?;
+                Ok(outcome.into())
             }
             Reader::Pam(files) => {
                 let (cancel, apply) = (&self.cancel, self.request.apply.as_ref());
                 let (watched, keys) = (self.watched.is_some(), self.inner.known_keys()?);
                 let run = pam::Run { store, bundle, files, cancel, dry_run, apply, watched, keys };
-                run.go(writer, record, &progress)
+                let (tail, ended, later) = run.go(writer, record, &progress)?;
+                settle(writer, record, tail)?;
+                if let Ended::Done(_) = &ended {
+                    self.show(|view| view.phase = Phase::Reading);
+                    run.vectors(later, writer, record, &progress)?;
+                }
+                Ok(ended)
             }
         }
     }

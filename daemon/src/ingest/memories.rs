@@ -7,8 +7,6 @@ pub(super) mod known;
 pub(super) mod named;
 mod settling;
 
-use std::collections::BTreeMap;
-
 use satchel_host::CancelToken;
 use satchel_pam::{
     embedding::Embedding,
@@ -16,7 +14,7 @@ use satchel_pam::{
     record::{RecordKind, Skip},
     relation::Relation,
 };
-use satchel_store::{Change, Store, points};
+use satchel_store::{Change, Store, key_of, points};
 
 use super::{
     IngestError,
@@ -26,11 +24,12 @@ use super::{
     write::{Writer, of_the_record},
 };
 use crate::{
-    lineage::{self, Packed, Sifter, vectors::Told},
+    lineage::{self, Packed, Report, Sifter, vectors::Told},
     plan::evidence::{Document, Edge, name_successors, would_change},
 };
 use batches::Batches;
-use evidence::{Evidence, Shown, document_report, edge_report, witness_report};
+pub(super) use evidence::document_report;
+use evidence::{Evidence, Shown, edge_report, witness_report};
 use settling::{Joined, Settling};
 
 /// Derives memories anew and commits what differs. Counts those that the import speaks of, and those that it changed.
@@ -183,15 +182,6 @@ fn reports(
         let (key, json) = witness_report(&witness)?;
         reports.insert(key, &json)?;
     }
-    let mut exported = BTreeMap::new();
-    for document in std::mem::take(&mut writer.documents) {
-        let (key, json) = document_report(&document)?;
-        let last = exported.entry(key).or_insert(document.exported);
-        if *last <= document.exported {
-            *last = document.exported;
-            reports.insert(key, &json)?;
-        }
-    }
     Ok(reports)
 }
 
@@ -201,26 +191,45 @@ fn refuse_documents(
     writer: &mut Writer<'_>,
     record: &mut ImportRecord,
 ) -> Result<(), IngestError> {
-    for Document { memory, exported, stranger } in std::mem::take(&mut writer.documents) {
-        writer.wanted()?;
-        if anothers(store, &memory, stranger.as_ref(), record)? {
-            continue;
-        }
-        let change = Change::Memory(Box::new(memory));
-        let refusal = store.accepts(std::slice::from_ref(&change)).err();
-        let Change::Memory(memory) = change else { continue };
-        match refusal {
-            None => writer.documents.push(Document { memory: *memory, exported, stranger }),
-            Some(error) if of_the_record(&error) => {
-                writer.touched.remove(&memory.id);
-                let locator = format!("memory {:?}", memory.id);
-                let skip = Skip { kind: RecordKind::Memory, locator, reason: error.to_string() };
-                writer.take(Normalised::Skip(skip), record)?;
-            }
-            Some(error) => return Err(error.into()),
-        }
+    if writer.documents == 0 {
+        return Ok(());
     }
+    let mut reports = std::mem::take(&mut writer.reports);
+    let mut refused = Vec::new();
+    reports.each(|key, json| {
+        writer.wanted()?;
+        let Some(Report::Document(document)) = Report::decode(json)? else { return Ok(()) };
+        if refuses(store, *document, writer, record)? {
+            refused.push(key);
+        }
+        Ok::<_, IngestError>(())
+    })?;
+    refused.iter().for_each(|key| reports.remove(key));
+    writer.reports = reports;
     Ok(())
+}
+
+/// Whether a document is left out; the receipt says why.
+fn refuses(
+    store: &Store,
+    Document { memory, stranger, .. }: Document,
+    writer: &mut Writer<'_>,
+    record: &mut ImportRecord,
+) -> Result<bool, IngestError> {
+    if anothers(store, &memory, stranger.as_ref(), record)? {
+        return Ok(true);
+    }
+    let (key, locator) = (key_of(&memory.id), format!("memory {:?}", memory.id));
+    match store.accepts(&[Change::Memory(Box::new(memory))]) {
+        Ok(()) => Ok(false),
+        Err(error) if of_the_record(&error) => {
+            writer.touched.remove(&key);
+            let skip = Skip { kind: RecordKind::Memory, locator, reason: error.to_string() };
+            writer.take(Normalised::Skip(skip), record)?;
+            Ok(true)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Whether what is shown of a memory is another stranger's word; notes it if this one says something else.

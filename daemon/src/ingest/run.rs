@@ -13,7 +13,6 @@ use satchel_host::{
 };
 use satchel_pam::{
     embedding::Embedding,
-    hash::ContentHash,
     record::{
         AccountRecord, EmbeddingRecord, Evidence, RecordKind, RelationRecord, Skip, Source as FileSource,
         Warning,
@@ -103,8 +102,8 @@ pub(super) struct Tail {
 /// A vector of a PAM document.
 pub(super) struct ToldVector {
     pub(super) embedding: Embedding,
-    /// What the memory says in the same document, if it is there.
-    pub(super) of: Option<ContentHash>,
+    /// A fingerprint of what the memory says in the same documents, if it is there.
+    pub(super) of: Option<u64>,
 }
 
 /// A document that is merged.

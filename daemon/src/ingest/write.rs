@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use satchel_host::{CancelToken, Pace};
 use satchel_pam::{conversation::ImportMetadata, record::Skip};
-use satchel_store::{Batch, Change, MessageWrite, Origin, Store, StoreError};
+use satchel_store::{Batch, Change, MessageWrite, Origin, Store, StoreError, key_of};
 use uuid::Uuid;
 
 use super::{
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     lineage::{self, Brought, Key, Packed, Pages, Undone},
-    plan::evidence::{Document, Witness, memories_of, successors},
+    plan::evidence::{Witness, memories_of, successors},
 };
 
 /// Encoded bytes of one batch; each is one revision and one fsync.
@@ -48,6 +48,8 @@ pub(super) struct Writer<'a> {
     pub(super) left_out: BTreeSet<Key>,
     /// What this import says of conversations, and not yet stored that it does.
     said: Pages,
+    /// The evidence that this import brings, and not yet stored that it does.
+    pub(super) brought: Pages,
     /// Of the piece at hand, if one is: the keys of what it said, and of its evidence.
     piece: Option<[Vec<Key>; 2]>,
     /// Keys of evidence that earlier imports read for this one.
@@ -64,13 +66,14 @@ pub(super) struct Writer<'a> {
     waiting: groups::Waiting,
     /// Whether messages may have got another conversation than memories name.
     moved: bool,
-    /// Conversations and messages as a dry run would leave them, so that a record met twice counts once as new.
-    pub(super) touched: BTreeSet<String>,
+    /// Keys of the memories that the import speaks of.
+    pub(super) touched: BTreeSet<Key>,
     /// Evidence that is not stored yet, encoded.
     pub(super) reports: Packed,
     /// Evidence that names others by the keys of the run: what they are is known at its end.
     pub(super) open: Vec<Witness>,
-    pub(super) documents: Vec<Document>,
+    /// How much of the evidence is memories of PAM documents.
+    pub(super) documents: u64,
     pub(super) evidence: u64,
     /// Pieces that are remembered when their evidence is stored.
     late: Packed,
@@ -98,6 +101,7 @@ impl<'a> Writer<'a> {
             undone: Undone::new(),
             left_out: BTreeSet::new(),
             said,
+            brought: Pages::new(origin.import.unwrap_or_default(), Brought::Evidence),
             piece: None,
             again: Vec::new(),
             readers: BTreeSet::new(),
@@ -112,7 +116,7 @@ impl<'a> Writer<'a> {
             touched: BTreeSet::new(),
             reports: Packed::default(),
             open: Vec::new(),
-            documents: Vec::new(),
+            documents: 0,
             evidence: 0,
             late: Packed::default(),
             spilled: Vec::new(),
@@ -136,8 +140,10 @@ impl<'a> Writer<'a> {
             Normalised::Evidence(witnesses) => self.evidence(witnesses)?,
             Normalised::Document(document) => {
                 self.evidence += 1;
-                self.touched.insert(document.memory.id.clone());
-                self.documents.push(*document);
+                self.documents += 1;
+                self.touched.insert(key_of(&document.memory.id));
+                let (key, json) = memories::document_report(&document)?;
+                self.reports.insert(key, &json)?;
             }
             Normalised::Skip(skip) => {
                 if let Some(skip) = record.skip(skip) {
@@ -175,7 +181,7 @@ impl<'a> Writer<'a> {
         record.attachments += attachments;
         self.readers.insert(reader);
         self.evidence += evidence.len() as u64;
-        self.touched.extend(memories);
+        self.touched.extend(memories.iter().map(|id| key_of(id)));
         self.again.extend(evidence);
         for key in said {
             if self.says(key) {
@@ -232,7 +238,7 @@ impl<'a> Writer<'a> {
     fn evidence(&mut self, witnesses: Vec<Witness>) -> Result<(), IngestError> {
         for witness in witnesses {
             self.evidence += 1;
-            self.touched.extend(memories_of(&witness.claim));
+            self.touched.extend(memories_of(&witness.claim).iter().map(|id| key_of(id)));
             if !successors(&witness.claim).is_empty() {
                 self.open.push(witness);
                 continue;

@@ -1,6 +1,9 @@
-//! What an import has to hold until its end: packed, as an export brings tens of thousands of pieces that look alike.
+//! What an import has to hold until its end: packed, as an export brings tens of thousands of pieces that look alike, and in a temporary
+//! file beyond what memory is meant for.
 
 use std::{cell::RefCell, collections::BTreeMap};
+
+use satchel_store::Scratch;
 
 use super::{Key, LineageError};
 
@@ -8,6 +11,8 @@ use super::{Key, LineageError};
 const BLOCK: usize = 16 << 10;
 /// How hard: it is done while an export is read.
 const LEVEL: i32 = 1;
+/// Packed bytes that stay in memory.
+const IN_MEMORY: usize = 32 << 20;
 
 /// Pieces of bytes, by their keys.
 #[derive(Default)]
@@ -15,43 +20,77 @@ pub struct Packed {
     places: BTreeMap<Key, Place>,
     blocks: Vec<Block>,
     open: Vec<u8>,
+    /// Packed bytes that are in memory.
+    held: usize,
+    scratch: Option<Scratch>,
     /// The block that was unpacked last.
-    last: RefCell<Option<(usize, Vec<u8>)>>,
+    last: RefCell<Option<(u32, Vec<u8>)>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    block: usize,
-    at: usize,
-    length: usize,
+    block: u32,
+    at: u32,
+    length: u32,
 }
 
 struct Block {
-    packed: Box<[u8]>,
-    length: usize,
+    packed: Bytes,
+    /// Bytes that it unpacks to.
+    length: u32,
+}
+
+enum Bytes {
+    Held(Box<[u8]>),
+    Scratch { start: u64, length: u32 },
 }
 
 impl Packed {
     /// Takes a piece; of two under one key the later stays.
     ///
     /// # Errors
-    /// When it cannot be packed, for which there is no reason but a bug.
+    /// When the temporary file cannot be written, or the piece is longer than 4 GiB.
     pub fn insert(&mut self, key: Key, json: &[u8]) -> Result<(), LineageError> {
-        let place = Place { block: self.blocks.len(), at: self.open.len(), length: json.len() };
+        let place = Place {
+            block: short(self.blocks.len())?,
+            at: short(self.open.len())?,
+            length: short(json.len())?,
+        };
         self.places.insert(key, place);
         self.open.extend_from_slice(json);
         if self.open.len() >= BLOCK {
-            let packed = zstd::bulk::compress(&self.open, LEVEL).map_err(|_| unreadable())?;
-            self.blocks.push(Block { packed: packed.into_boxed_slice(), length: self.open.len() });
-            self.open.clear();
+            self.close_block()?;
         }
+        Ok(())
+    }
+
+    /// Forgets the piece under `key`.
+    pub fn remove(&mut self, key: &Key) {
+        self.places.remove(key);
+    }
+
+    fn close_block(&mut self) -> Result<(), LineageError> {
+        let packed = zstd::bulk::compress(&self.open, LEVEL).map_err(|_| unreadable())?;
+        let length = short(self.open.len())?;
+        self.open.clear();
+        let packed = if self.held + packed.len() <= IN_MEMORY {
+            self.held += packed.len();
+            Bytes::Held(packed.into_boxed_slice())
+        } else {
+            let scratch = match &mut self.scratch {
+                Some(scratch) => scratch,
+                none => none.insert(Scratch::new()?),
+            };
+            Bytes::Scratch { start: scratch.append(&packed)?, length: short(packed.len())? }
+        };
+        self.blocks.push(Block { packed, length });
         Ok(())
     }
 
     /// The piece under `key`, if there is one.
     ///
     /// # Errors
-    /// As [`Packed::insert`].
+    /// When the temporary file cannot be read.
     pub fn get(&self, key: &Key) -> Result<Option<Vec<u8>>, LineageError> {
         self.places.get(key).map(|place| self.read(*place, <[u8]>::to_vec)).transpose()
     }
@@ -64,7 +103,7 @@ impl Packed {
     /// All pieces, in the order in which they lie.
     ///
     /// # Errors
-    /// As [`Packed::insert`], and those of `each`.
+    /// As [`Packed::get`], and those of `each`.
     pub fn each<E: From<LineageError>>(
         &self,
         mut each: impl FnMut(Key, &[u8]) -> Result<(), E>,
@@ -79,15 +118,32 @@ impl Packed {
         Place { block, at, length }: Place,
         take: impl FnOnce(&[u8]) -> T,
     ) -> Result<T, LineageError> {
-        let Some(packed) = self.blocks.get(block) else { return Ok(take(&self.open[at..at + length])) };
+        let range = at as usize..at as usize + length as usize;
+        let Some(packed) = self.blocks.get(block as usize) else { return Ok(take(&self.open[range])) };
         let mut last = self.last.borrow_mut();
         if last.as_ref().is_none_or(|(last, _)| *last != block) {
-            let bytes = zstd::bulk::decompress(&packed.packed, packed.length).map_err(|_| unreadable())?;
-            *last = Some((block, bytes));
+            *last = Some((block, self.unpacked(packed)?));
         }
         let bytes = last.as_ref().map_or(&[][..], |(_, bytes)| bytes);
-        bytes.get(at..at + length).map(take).ok_or_else(unreadable)
+        bytes.get(range).map(take).ok_or_else(unreadable)
     }
+
+    fn unpacked(&self, block: &Block) -> Result<Vec<u8>, LineageError> {
+        let read;
+        let packed: &[u8] = match &block.packed {
+            Bytes::Held(packed) => packed,
+            Bytes::Scratch { start, length } => {
+                let scratch = self.scratch.as_ref().ok_or_else(unreadable)?;
+                read = scratch.read(*start, *length as usize)?;
+                &read
+            }
+        };
+        zstd::bulk::decompress(packed, block.length as usize).map_err(|_| unreadable())
+    }
+}
+
+fn short(length: usize) -> Result<u32, LineageError> {
+    u32::try_from(length).map_err(|_| unreadable())
 }
 
 fn unreadable() -> LineageError {
@@ -124,5 +180,35 @@ mod tests {
         pieces.each(&mut note).unwrap();
         assert!(seen.iter().all(|(key, json)| pieces.get(key).unwrap().as_ref() == Some(json)));
         assert!(seen.keys().eq(pieces.keys()));
+    }
+
+    #[test]
+    fn what_does_not_fit_into_memory_comes_back_from_a_file() {
+        let mut pieces = Packed::default();
+        let mut state = 1_u64;
+        let mut random = |_| {
+            // Not to be packed.
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 56) as u8
+        };
+        let piece: Vec<u8> = (0..1 << 20).map(&mut random).collect();
+        let key = |n: u8| [n; 16];
+        for n in 0..40 {
+            pieces.insert(key(n), &[&[n], piece.as_slice()].concat()).unwrap();
+        }
+        assert!(pieces.held <= IN_MEMORY && pieces.scratch.is_some());
+        pieces.remove(&key(3));
+        for n in [39, 0, 17, 38] {
+            assert_eq!(pieces.get(&key(n)).unwrap().unwrap()[0], n);
+        }
+        assert_eq!(pieces.get(&key(3)).unwrap(), None);
+        let mut seen = Vec::new();
+        let mut note = |key: Key, bytes: &[u8]| {
+            seen.push(key[0]);
+            assert!(bytes[0] == key[0] && bytes[1..] == piece);
+            Ok::<_, LineageError>(())
+        };
+        pieces.each(&mut note).unwrap();
+        assert_eq!(seen, (0..40).filter(|n| *n != 3).collect::<Vec<u8>>());
     }
 }

@@ -58,6 +58,6 @@ pub use record::{
 pub use renew::renew;
 pub use report::{CheckProgress, CheckReport, Damage, Health, OpenEvent, StateDigest, Stats};
 pub use revision::Revision;
-pub use seal::{DataKey, Seal};
+pub use seal::{DataKey, Scratch, Seal};
 pub use sha256::Sha256;
 pub use store::{OpenOptions, Store};

@@ -3,8 +3,10 @@
 //! Each use has a key of its own, derived from the data key, so that a value cannot pass for a frame.
 
 mod cipher;
+mod scratch;
 
 pub(crate) use cipher::{Cipher, NONCE, OVERHEAD};
+pub use scratch::Scratch;
 
 use std::{fmt, io, sync::Arc};
 

@@ -13,7 +13,7 @@ use satchel_daemon::ingest::{
 };
 use satchel_host::CancelToken;
 use satchel_pam::{memory::Status, relation::RelationType};
-use satchel_store::{MemoryQuery, OpenOptions, Store};
+use satchel_store::{MemoryQuery, OpenOptions, Store, key_of};
 use satchel_tests::archive::{Archive, State, only};
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ fn stands(archive: &Archive, hand: &Hand) -> Result<()> {
     let edited = memory(archive, &hand.edited)?;
     ensure!(edited.content == "Keeps twelve hives" && edited.tags == ["work"], "{edited:#?}");
     ensure!(edited.status == Status::Active, "{edited:#?}");
-    ensure!(archive.store.shows_memory(&hand.edited)?, "what the person wrote is shown");
+    ensure!(archive.store.shows_memory(key_of(&hand.edited))?, "what the person wrote is shown");
     let retracted = memory(archive, &hand.retracted)?;
     ensure!(retracted.status == Status::Retracted, "{retracted:#?}");
     ensure!(memory(archive, &hand.added)?.content == "Speaks Norwegian");
@@ -144,8 +144,14 @@ fn what_only_undone_imports_brought_goes_but_not_what_the_person_wrote() -> Resu
     let hand = change(&archive)?;
     let sails = find(&archive, "Sails")?;
     turn(&archive, &import.id, Turn::Undo)?;
-    ensure!(!archive.store.shows_memory(&sails)? && !archive.store.shows_memory(&hand.retracted)?);
-    ensure!(archive.store.shows_memory(&hand.edited)? && archive.store.shows_memory(&hand.added)?);
+    ensure!(
+        !archive.store.shows_memory(key_of(&sails))?
+            && !archive.store.shows_memory(key_of(&hand.retracted))?
+    );
+    ensure!(
+        archive.store.shows_memory(key_of(&hand.edited))?
+            && archive.store.shows_memory(key_of(&hand.added))?
+    );
     archive.import_again(&export)?;
     stands(&archive, &hand)?;
     Ok(())

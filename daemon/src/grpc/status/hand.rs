@@ -23,7 +23,10 @@ impl From<HandError> for Fault {
                 Self::RequestReused { problem: "was used for another request; take a fresh one".to_owned() }
             }
             HandError::Store(error) => Self::Store(error),
-            HandError::Unencodable { .. } => Self::internal(error),
+            HandError::Temporary(source) if source.kind() == std::io::ErrorKind::StorageFull => {
+                Self::DiskFull
+            }
+            HandError::Temporary(_) | HandError::Unencodable { .. } => Self::internal(error),
         }
     }
 }

@@ -22,9 +22,11 @@ impl From<IngestError> for Fault {
                 Self::ImportState { id: String::new(), problem: error.to_string() }
             }
             IngestError::Clock(error) => Self::Clock(error),
+            IngestError::Temporary(source) if source.kind() == io::ErrorKind::StorageFull => Self::DiskFull,
             IngestError::Plugins(_)
             | IngestError::Intake(_)
             | IngestError::Exported(_)
+            | IngestError::Temporary(_)
             | IngestError::Unencodable { .. }
             | IngestError::Cancelled
             | IngestError::Panicked => Self::internal(error),
@@ -126,7 +128,9 @@ impl From<ExportError> for Fault {
                 Self::SigningKey { path: path.to_string_lossy().into_owned(), problem: error.to_string() }
             }
             ExportError::BadOutput { .. } => Self::field("output", "must name a file or folder"),
-            ExportError::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+            ExportError::Write { source, .. } | ExportError::Temporary(source)
+                if source.kind() == io::ErrorKind::StorageFull =>
+            {
                 Self::DiskFull
             }
             ExportError::Write { path, source } => {
@@ -156,7 +160,9 @@ impl From<ExportError> for Fault {
             ExportError::NotOurs { .. } => Self::field("id", error.to_string()),
             ExportError::Lock(_) => Self::field("age_recipients", error.to_string()),
             ExportError::Gone { path, .. } => Self::BundleGone { path: path.to_string_lossy().into_owned() },
-            ExportError::Ledger(_) | ExportError::Unencodable { .. } => Self::internal(error),
+            ExportError::Ledger(_) | ExportError::Temporary(_) | ExportError::Unencodable { .. } => {
+                Self::internal(error)
+            }
         }
     }
 }

@@ -218,7 +218,7 @@ pub(super) struct Shown {
 }
 
 /// The key under which a piece of evidence is stored, and its bytes.
-pub(super) fn document_report(document: &Document) -> Result<(Key, Vec<u8>), IngestError> {
+pub(in crate::ingest) fn document_report(document: &Document) -> Result<(Key, Vec<u8>), IngestError> {
     let (id, json) =
         document.encode().map_err(|_| IngestError::Unencodable { what: "a memory of a document" })?;
     Ok((key_of(&id), json))

@@ -9,7 +9,7 @@ use satchel_store::{Change, Ledger, LedgerWrite, Store, StoreError};
 use super::Batches;
 use crate::{
     ingest::{IngestError, receipt::ImportRecord, run::Tail, write::Writer},
-    lineage::{Brought, Key, Packed, Pages},
+    lineage::{Key, Packed},
 };
 
 /// The mark; its value is the import that set it, a change by hand, or nothing.
@@ -55,11 +55,7 @@ pub(super) fn settle(
     tail: &Tail,
     record: &mut ImportRecord,
 ) -> Result<bool, IngestError> {
-    if !tail.is_empty()
-        || !writer.documents.is_empty()
-        || !writer.open.is_empty()
-        || !writer.undone.is_empty()
-    {
+    if !tail.is_empty() || writer.documents > 0 || !writer.open.is_empty() || !writer.undone.is_empty() {
         return Ok(false);
     }
     if marked(store)? {
@@ -69,17 +65,16 @@ pub(super) fn settle(
     writer.reports = Packed::default();
     for id in std::mem::take(&mut writer.touched) {
         writer.wanted()?;
-        count(store, &id, record)?;
+        count(store, id, record)?;
     }
     keys.append(&mut writer.again);
-    let mut pages = Pages::new(writer.origin.import.unwrap_or_default(), Brought::Evidence);
     let mut batches = Batches::default();
     for key in keys {
-        if let Some(page) = pages.add(key) {
+        if let Some(page) = writer.brought.add(key) {
             batches.put(page, writer, record)?;
         }
     }
-    if let Some(page) = pages.rest() {
+    if let Some(page) = writer.brought.rest() {
         batches.put(page, writer, record)?;
     }
     batches.commit(writer, record)?;
@@ -88,8 +83,8 @@ pub(super) fn settle(
 }
 
 /// Counts a memory of which the import says only what was known.
-pub(super) fn count(store: &Store, id: &str, record: &mut ImportRecord) -> Result<(), IngestError> {
-    if store.shows_memory(id)? {
+pub(super) fn count(store: &Store, memory: Key, record: &mut ImportRecord) -> Result<(), IngestError> {
+    if store.shows_memory(memory)? {
         record.memories.found += 1;
         record.memories.unchanged += 1;
     }

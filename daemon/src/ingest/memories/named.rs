@@ -13,7 +13,9 @@ use satchel_store::{Change, MemoryRecord, Store};
 
 use super::settling::brought_by;
 use crate::{
-    ingest::{IngestError, UNDONE, receipt::ImportRecord, run::ToldVector, write::of_the_record},
+    ingest::{
+        IngestError, UNDONE, pam::of_content, receipt::ImportRecord, run::ToldVector, write::of_the_record,
+    },
     lineage::Undone,
     plan::evidence::{Derived, Edge, Field, marks, may_say},
 };
@@ -249,7 +251,7 @@ pub(super) fn told_vectors(
         let mut refuse = None;
         let shown = derived.memories.get(&vector.memory_id);
         let other_text = shown.zip(of).is_some_and(|(memory, of)| {
-            memory.content_hash != of && !marks(memory).contains_key(&Field::Content)
+            of_content(&memory.content_hash) != of && !marks(memory).contains_key(&Field::Content)
         });
         if vector.memory_id.is_empty() {
             refuse = Some("it names no memory".to_owned());

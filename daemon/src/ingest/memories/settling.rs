@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_host::CancelToken;
 use satchel_pam::{memory::Memory, record::Warning, relation::Relation};
-use satchel_store::{Change, EvidenceWrite, MemoryRecord, Store};
+use satchel_store::{Change, EvidenceWrite, MemoryRecord, Store, key_of};
 
 use super::{Batches, Evidence, known, named};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
         receipt::{Difference, DifferenceKind, ImportRecord},
         write::Writer,
     },
-    lineage::{Brought, Key, Packed, Pages, Sifted, moved, note_stranger, stranger_of},
+    lineage::{Key, Packed, Sifted, moved, note_stranger, stranger_of},
     plan::evidence::{Derived, Document, Edge, add_edges},
 };
 
@@ -64,8 +64,8 @@ pub(super) fn brought_by(edges: &[Edge], id: &str, stranger: &str) -> bool {
 pub(super) struct Settling<'a> {
     store: &'a Store,
     batches: Batches,
-    /// Memories that the import speaks of and that are not counted yet.
-    touched: BTreeSet<String>,
+    /// Keys of the memories that the import speaks of and that are not counted yet.
+    touched: BTreeSet<Key>,
     /// Relations of which the person said something by hand.
     ruled: BTreeSet<String>,
     /// Relations that follow in slices: they are stored when all memories are.
@@ -79,7 +79,7 @@ impl<'a> Settling<'a> {
     pub(super) fn new(
         store: &'a Store,
         batches: Batches,
-        touched: BTreeSet<String>,
+        touched: BTreeSet<Key>,
         ruled: BTreeSet<String>,
     ) -> Self {
         Self { store, batches, touched, ruled, followed: BTreeMap::new(), kept: Packed::default() }
@@ -92,11 +92,12 @@ impl<'a> Settling<'a> {
         writer: &mut Writer<'_>,
         record: &mut ImportRecord,
     ) -> Result<(), IngestError> {
-        let mut pages = Pages::new(writer.origin.import.unwrap_or_default(), Brought::Evidence);
         for key in keys {
-            self.put(pages.add(key), writer, record)?;
+            let page = writer.brought.add(key);
+            self.put(page, writer, record)?;
         }
-        self.put(pages.rest(), writer, record)
+        let page = writer.brought.rest();
+        self.put(page, writer, record)
     }
 
     /// Stores a piece of evidence, unless it is stored. A document's version that is stored as exported at another time is kept.
@@ -257,7 +258,7 @@ impl<'a> Settling<'a> {
             let kind = if stored.is_some() { DifferenceKind::Changed } else { DifferenceKind::New };
             record.differ(difference(kind, stored.as_ref().map(|stored| &stored.memory), &memory));
         }
-        if self.touched.remove(id) || !same && evidence.without(id) != Some(&memory) {
+        if self.touched.remove(&key_of(id)) || !same && evidence.without(id) != Some(&memory) {
             let counts = &mut record.memories;
             counts.found += 1;
             match (&stored, same) {
@@ -278,7 +279,7 @@ impl<'a> Settling<'a> {
     ) -> Result<(), IngestError> {
         for id in std::mem::take(&mut self.touched).iter().filter(|id| !sifted.binds(id)) {
             writer.wanted()?;
-            known::count(self.store, id, record)?;
+            known::count(self.store, *id, record)?;
         }
         Ok(())
     }

@@ -145,7 +145,7 @@ fn a_vector_leaves_with_the_import_that_brought_it_though_others_brought_the_mem
     assert_eq!(shelf.shown(), Some(1.0));
     shelf.turn(&with, Turn::Undo);
     assert_eq!(shelf.shown(), None);
-    assert!(shelf.store.shows_memory(&memory()).unwrap());
+    assert!(shelf.store.shows_memory(key_of(&memory())).unwrap());
     // Another export says the same.
     let again = shelf.import(Some((10, 1.0)));
     assert_eq!(shelf.shown(), Some(1.0));

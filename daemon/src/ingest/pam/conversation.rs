@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use satchel_host::Files as _;
 use satchel_pam::{
     conversation::{Attachment, Conversation as Document, Message},
-    parse::{self, Remains},
+    issue::Issue,
+    parse::{self, LeftOut, Remains},
     record::{AttachmentRecord, RecordKind, Source},
 };
 
-use super::{LONGEST_CONVERSATION, Reading, memories::placed, referred};
+use super::{LONGEST_CONVERSATION, Reading, referred};
 use crate::{
     ingest::{
         IngestError,
@@ -31,17 +33,15 @@ const UNNAMED: &str = "unknown";
 impl Reading<'_, '_, '_> {
     /// Reads one document; whatever is wrong with it concerns no other.
     pub(super) fn conversation(&mut self, name: &str) -> Result<(), IngestError> {
-        let bytes = match self.read(name, LONGEST_CONVERSATION)? {
-            Ok(bytes) => bytes,
+        let (document, issues, remains) = match self.document(name)? {
+            Ok(read) => read,
             Err(reason) => return self.skip(RecordKind::Conversation, name.to_owned(), reason),
         };
-        let (document, issues, remains) = parse::salvage_conversation(&bytes);
-        drop(bytes);
         let Some(mut document) = document else {
             let reason = super::refusal(name, &issues);
             return self.skip(RecordKind::Conversation, name.to_owned(), reason);
         };
-        if let Err(reason) = self.claim("conversation", &document.header.id) {
+        if let Err(reason) = self.taken.claim("conversation", &document.header.id) {
             return self.skip(RecordKind::Conversation, format!("{name}:$.id"), reason);
         }
         self.conversations.insert(document.header.id.clone());
@@ -51,8 +51,9 @@ impl Reading<'_, '_, '_> {
         if self.purged.conversation(&document.header.id) && !rows {
             return self.skip(RecordKind::Conversation, name.to_owned(), gate::REASON.to_owned());
         }
-        self.tell(name, &issues, &remains);
-        self.broken(name, &remains)?;
+        let left_out = remains.left_out.iter().map(LeftOut::path).collect();
+        self.tell(name, &issues, &left_out, remains.broken.is_some());
+        self.broken(name, remains.broken.as_ref())?;
         for note in mend::header(&mut document.header) {
             self.warn(format!("{name}:$"), note);
         }
@@ -86,6 +87,23 @@ impl Reading<'_, '_, '_> {
         }
     }
 
+    /// The document; why not, for people.
+    fn document(
+        &mut self,
+        name: &str,
+    ) -> Result<Result<(Option<Document>, Vec<Issue>, Remains), String>, IngestError> {
+        let bundle = self.run.bundle;
+        let size = bundle.list().iter().find(|entry| entry.path == name).map_or(0, |entry| entry.size);
+        if size > LONGEST_CONVERSATION {
+            return Ok(Err(format!(
+                "{name:?} is longer than the {LONGEST_CONVERSATION} bytes of a conversation that are held in memory"
+            )));
+        }
+        let read = self.aside(|| bundle.open(name, 0).and_then(parse::salvage_conversation_from))?;
+        self.done += size;
+        Ok(read.map_err(|error| format!("{name:?} cannot be read: {error}")))
+    }
+
     /// Leaves out the messages that cannot stand in the store.
     fn messages(
         &mut self,
@@ -98,7 +116,7 @@ impl Reading<'_, '_, '_> {
         }
         let mut seen = BTreeSet::new();
         let mut kept = Vec::with_capacity(document.messages.len());
-        for (at, mut message) in placed(std::mem::take(&mut document.messages), "messages", remains) {
+        for (at, mut message) in placed(std::mem::take(&mut document.messages), remains) {
             let locator = format!("{name}:$.messages[{at}]");
             let erased = self.purged.row(&message.id).then(|| gate::REASON.to_owned());
             if let Some(reason) = erased.or_else(|| unfit(&message, &seen)) {
@@ -138,6 +156,12 @@ impl Reading<'_, '_, '_> {
         })?;
         notes.into_iter().try_for_each(|note| self.writer.take(note, self.record))
     }
+}
+
+/// The messages that were read, each with its place in the document's list.
+fn placed(messages: Vec<Message>, remains: &Remains) -> Vec<(usize, Message)> {
+    let left_out: BTreeSet<usize> = remains.left_out.iter().map(|entry| entry.index).collect();
+    (0..).filter(|at| !left_out.contains(at)).zip(messages).collect()
 }
 
 /// Whether a document is a conversation of rows, of which each is known by itself.

@@ -19,16 +19,18 @@ const WEIGHT: usize = 512;
 
 impl Reading<'_, '_, '_> {
     /// Keeps what the index says of conversations that did not come themselves.
-    pub(super) fn listed(&mut self, index: Vec<(usize, IndexEntry)>) -> Result<(), IngestError> {
+    pub(super) fn listed(&mut self) -> Result<(), IngestError> {
         let Some(store) = self.run.files.store.clone() else { return Ok(()) };
-        for (at, entry) in index {
-            if self.conversations.contains(&entry.id) || self.says_nothing(&entry) {
-                continue;
+        let read = self.index(&store, |reading, at, entry| {
+            if reading.conversations.contains(&entry.id) || reading.says_nothing(&entry) {
+                return Ok(());
             }
-            let locator = format!("{store}:$.conversations_index[{at}]");
-            self.entry(locator, entry)?;
+            reading.entry(format!("{store}:$.conversations_index[{at}]"), entry)
+        })?;
+        match read {
+            Ok(()) => Ok(()),
+            Err(error) => self.skip(RecordKind::File, store, format!("it cannot be read again: {error}")),
         }
-        Ok(())
     }
 
     /// Whether an entry says no more than the memories that name the conversation: it stands there for their sake alone.
@@ -71,7 +73,7 @@ impl Reading<'_, '_, '_> {
                 format!("its file {file:?} {problem}; what the index says of the conversation is kept");
             self.warn(locator.clone(), message);
         }
-        if let Err(reason) = self.claim("conversation", &entry.id) {
+        if let Err(reason) = self.taken.claim("conversation", &entry.id) {
             return self.skip(RecordKind::Conversation, locator, reason);
         }
         if self.purged.conversation(&entry.id) {

@@ -1,25 +1,26 @@
 //! What checksum, count and signature of a store say, in words. Nothing is refused for it: the person decides.
 
 use satchel_pam::{
-    parse::{ChecksumReading, Remains, StoreReading},
+    parse::ChecksumReading,
     record::Warning,
     sign::{self, SignatureCheck},
     validate,
 };
 
-use super::standing::Right;
+use super::{standing::Right, store::Looked};
 
 /// One sentence for the receipt.
-pub(super) fn summary(reading: &StoreReading, remains: &Remains, right: &Right) -> String {
-    let checksum = match &reading.checksum {
-        _ if remains.broken.is_some() => "the document is cut, so nothing vouches for it",
+pub(super) fn summary(looked: &Looked, right: &Right) -> String {
+    let scan = &looked.scan;
+    let checksum = match &scan.checksum {
+        _ if scan.broken.is_some() => "the document is cut, so nothing vouches for it",
         ChecksumReading::Spec | ChecksumReading::SdkNormalForm => "the checksum fits the memories",
         ChecksumReading::Absent => "there is no checksum",
         ChecksumReading::Mismatch { .. } | ChecksumReading::NotCanonical(_) => {
             "the checksum does not fit the memories"
         }
     };
-    let signature = match sign::verify(&reading.signed) {
+    let signature = match sign::verify(&scan.signed) {
         // A signature that holds is no word on files that do not.
         SignatureCheck::Valid { .. } if right.signer.is_none() => {
             "the signature does not cover what is there".to_owned()
@@ -33,14 +34,15 @@ pub(super) fn summary(reading: &StoreReading, remains: &Remains, right: &Right) 
 }
 
 /// What is worth a warning of its own.
-pub(super) fn warnings(name: &str, reading: &StoreReading, remains: &Remains) -> Vec<Warning> {
+pub(super) fn warnings(name: &str, looked: &Looked) -> Vec<Warning> {
+    let Looked { frame, scan, .. } = looked;
     let mut found = Vec::new();
     let mut warn = |path: &str, message: String| {
         found.push(Warning { locator: format!("{name}:{path}"), message });
     };
     // A text that breaks off is reported as such; that it fits no checksum says nothing more.
-    if remains.broken.is_none() {
-        match &reading.checksum {
+    if scan.broken.is_none() {
+        match &scan.checksum {
             ChecksumReading::Spec | ChecksumReading::SdkNormalForm => {}
             ChecksumReading::Absent => warn("$.integrity", "there is no checksum".to_owned()),
             ChecksumReading::Mismatch { computed } => {
@@ -52,7 +54,7 @@ pub(super) fn warnings(name: &str, reading: &StoreReading, remains: &Remains) ->
             }
         }
     }
-    match sign::verify(&reading.signed) {
+    match sign::verify(&scan.signed) {
         SignatureCheck::Valid { .. } | SignatureCheck::Absent => {}
         SignatureCheck::Invalid(problem) => {
             warn("$.signature", format!("the signature is not valid: {problem}"));
@@ -61,25 +63,24 @@ pub(super) fn warnings(name: &str, reading: &StoreReading, remains: &Remains) ->
             warn("$.signature", format!("the signature cannot be checked: {problem}"));
         }
     }
-    let Some(document) = &reading.document else { return found };
-    let stated = document.integrity.as_ref().map(|integrity| integrity.total_memories);
-    if let Some(stated) = stated.filter(|stated| *stated != reading.count && remains.broken.is_none()) {
-        let message = format!("is {stated}, but there are {} memories", reading.count);
+    let stated = frame.integrity.as_ref().map(|integrity| integrity.total_memories);
+    if let Some(stated) = stated.filter(|stated| *stated != scan.count && scan.broken.is_none()) {
+        let message = format!("is {stated}, but there are {} memories", scan.count);
         warn("$.integrity.total_memories", message);
     }
-    // The records are judged one by one where they are taken; here the rest of the document.
+    // The records are judged one by one where they are taken; here the rest of the frame.
     let mut bare = satchel_pam::store::MemoryStore {
-        schema_version: document.schema_version.clone(),
-        header: document.header.clone(),
+        schema_version: frame.schema_version.clone(),
+        header: frame.header.clone(),
         memories: Vec::new(),
         relations: Vec::new(),
         conversations_index: Vec::new(),
         integrity: None,
-        signature: document.signature.clone(),
-        unknown: document.unknown.clone(),
+        signature: frame.signature.clone(),
+        unknown: frame.unknown.clone(),
     };
-    if remains.broken.is_none() {
-        bare.integrity.clone_from(&document.integrity);
+    if scan.broken.is_none() {
+        bare.integrity.clone_from(&frame.integrity);
     }
     for issue in validate::memory_store(&bare) {
         found.push(Warning { locator: format!("{name}:{}", issue.path), message: issue.message });

@@ -5,13 +5,13 @@ use std::{cell::RefCell, io::Read as _};
 use satchel_host::Files as _;
 use satchel_pam::{
     merge::{self, Ledger},
-    parse::{ChecksumReading, Remains, StoreReading},
+    parse::ChecksumReading,
     sign::{self, PublicKey, SignatureCheck},
-    store::{ExportType, MemoryStore},
+    store::{ExportType, StoreHeader},
     time::Timestamp,
 };
 
-use super::{Run, standing::Right};
+use super::{Run, standing::Right, store::Looked};
 use crate::{
     exported::{self, ExportRecord, Format},
     ingest::IngestError,
@@ -47,12 +47,7 @@ pub(super) enum Footing {
 
 impl Run<'_> {
     /// Whether the document may be taken.
-    pub(super) fn refused(
-        &self,
-        document: &MemoryStore,
-        (reading, remains): (&StoreReading, &Remains),
-        right: &Right,
-    ) -> Result<Footing, IngestError> {
+    pub(super) fn refused(&self, looked: &Looked, right: &Right) -> Result<Footing, IngestError> {
         let failed = RefCell::new(None);
         let export = |id: &str| {
             exported::find(self.store, id).unwrap_or_else(|error| {
@@ -67,8 +62,8 @@ impl Run<'_> {
         let force = self.apply.is_some_and(|apply| apply.force);
         let any_owner = self.apply.is_none_or(|apply| apply.any_owner);
         let ledger = || Ledger { owner, export: &kind };
-        let footing = merge::check_base(&document.header, ledger(), any_owner, force);
-        let strict = merge::check_base(&document.header, ledger(), self.apply.is_none(), false);
+        let footing = merge::check_base(&looked.frame.header, ledger(), any_owner, force);
+        let strict = merge::check_base(&looked.frame.header, ledger(), self.apply.is_none(), false);
         if let Some(error) = failed.into_inner() {
             return Err(error.into());
         }
@@ -77,7 +72,7 @@ impl Run<'_> {
             Err(_) if self.apply.is_some() => "; --force takes it nevertheless",
             _ => "",
         };
-        let unproven = || unproven(reading, remains, right).filter(|_| self.apply.is_some() && !force);
+        let unproven = || unproven(looked, right).filter(|_| self.apply.is_some() && !force);
         Ok(match (footing, strict) {
             (Err(error), _) => Footing::Refused(format!("{error}{hint}")),
             (Ok(_), strict) => match (unproven(), strict) {
@@ -89,7 +84,7 @@ impl Run<'_> {
     }
 
     /// What the manifest says, if it is of the signer of the document; why it is not followed otherwise.
-    pub(super) fn told(&self, document: &MemoryStore, right: &Right) -> Result<Told, String> {
+    pub(super) fn told(&self, header: &StoreHeader, right: &Right) -> Result<Told, String> {
         let Some(bytes) = self.beside(MANIFEST)? else { return Ok(Told::default()) };
         let manifest = Manifest::parse(&bytes)?;
         let Manifest { withdrawn_relations: withdrawn, undone_conversations: undone, export_id, .. } =
@@ -98,26 +93,26 @@ impl Run<'_> {
         if withdrawn.is_empty() && undone.is_empty() && vectors.is_empty() {
             return Ok(Told::default());
         }
-        if document.header.export_type != ExportType::Incremental {
+        if header.export_type != ExportType::Incremental {
             return Err("only an incremental export takes anything back".to_owned());
         }
-        if document.header.export_id.as_ref() != Some(&export_id) {
+        if header.export_id.as_ref() != Some(&export_id) {
             return Err("it is about another export".to_owned());
         }
         let key = right.signer.as_ref().ok_or("the bundle does not hold, or nobody signed it")?;
-        self.of_the_base(document, key, &manifest.rotations)?;
-        let at = document.header.export_date.map_or(0, Timestamp::micros);
+        self.of_the_base(header, key, &manifest.rotations)?;
+        let at = header.export_date.map_or(0, Timestamp::micros);
         Ok(Told { withdrawn, undone, vectors, at })
     }
 
     /// Whoever may take back what the base brought: its signer, or that signer's later key. Anybody can sign a manifest.
     fn of_the_base(
         &self,
-        document: &MemoryStore,
+        header: &StoreHeader,
         key: &PublicKey,
         rotations: &[Rotation],
     ) -> Result<(), String> {
-        let base = document.header.base_export_id.as_deref().unwrap_or_default();
+        let base = header.base_export_id.as_deref().unwrap_or_default();
         let base = exported::find(self.store, base).map_err(|error| error.to_string())?;
         let signer = base.ok_or_else(|| "the export that it builds on is not known here".to_owned())?.signer;
         let mut keys = rotation::predecessors(rotations, key).into_iter().chain([key.clone()]);
@@ -128,8 +123,8 @@ impl Run<'_> {
     }
 
     /// What the document says of itself, if it is no copy of a store.
-    pub(super) fn selected(&self, document: &MemoryStore) -> Option<Selected> {
-        Selected::of(&document.header, self.manifest().as_ref())
+    pub(super) fn selected(&self, header: &StoreHeader) -> Option<Selected> {
+        Selected::of(header, self.manifest().as_ref())
     }
 
     fn manifest(&self) -> Option<Manifest> {
@@ -138,14 +133,14 @@ impl Run<'_> {
 
     /// When the document was exported. A selection counts before all others: of two versions that changed at once, the one from
     /// which nothing was taken is shown.
-    pub(super) fn exported(&self, document: &MemoryStore) -> Option<Exported> {
-        let at = document.header.export_date?.micros();
+    pub(super) fn exported(&self, header: &StoreHeader) -> Option<Exported> {
+        let at = header.export_date?.micros();
         let manifest = self.manifest();
-        if Selected::of(&document.header, manifest.as_ref()).is_some() {
+        if Selected::of(header, manifest.as_ref()).is_some() {
             return None;
         }
-        let own = manifest.filter(|manifest| document.header.export_id.as_ref() == Some(&manifest.export_id));
-        let after = u64::from(document.header.export_type == ExportType::Incremental);
+        let own = manifest.filter(|manifest| header.export_id.as_ref() == Some(&manifest.export_id));
+        let after = u64::from(header.export_type == ExportType::Incremental);
         Some(Exported { at, revision: own.map_or(after, |manifest| manifest.to_revision) })
     }
 
@@ -164,12 +159,13 @@ impl Run<'_> {
 }
 
 /// What of a document does not hold.
-fn unproven(reading: &StoreReading, remains: &Remains, right: &Right) -> Option<String> {
-    let problem = if remains.broken.is_some() {
+fn unproven(looked: &Looked, right: &Right) -> Option<String> {
+    let problem = if looked.scan.broken.is_some() {
         "the document breaks off before its end".to_owned()
-    } else if let ChecksumReading::Mismatch { .. } | ChecksumReading::NotCanonical(_) = &reading.checksum {
+    } else if let ChecksumReading::Mismatch { .. } | ChecksumReading::NotCanonical(_) = &looked.scan.checksum
+    {
         "its checksum does not fit its memories".to_owned()
-    } else if let SignatureCheck::Invalid(problem) = sign::verify(&reading.signed) {
+    } else if let SignatureCheck::Invalid(problem) = sign::verify(&looked.scan.signed) {
         format!("its signature is not valid: {problem}")
     } else if let Some(problem) = &right.problem {
         problem.clone()
@@ -181,11 +177,11 @@ fn unproven(reading: &StoreReading, remains: &Remains, right: &Right) -> Option<
 
 /// What the ledger is to keep of a document that was merged; none without an id to know it by. The caller fills in when, where
 /// and to which revision.
-pub(super) fn record(document: &MemoryStore, right: &Right) -> Option<ExportRecord> {
-    let header = &document.header;
+pub(super) fn record(looked: &Looked, right: &Right) -> Option<ExportRecord> {
+    let header = &looked.frame.header;
     let export_id = header.export_id.clone().filter(|id| !id.is_empty())?;
     let signer = right.signer.as_ref().map(PublicKey::multibase).unwrap_or_default();
-    let checksum = document.integrity.as_ref().map(|integrity| integrity.checksum.to_string());
+    let checksum = looked.frame.integrity.as_ref().map(|integrity| integrity.checksum.to_string());
     Some(ExportRecord {
         export_id,
         export_type: header.export_type.as_str().to_owned(),
@@ -193,9 +189,9 @@ pub(super) fn record(document: &MemoryStore, right: &Right) -> Option<ExportReco
         base_export_id: header.base_export_id.clone(),
         since: header.since.map(|since| since.to_string()),
         export_date: header.export_date.map(|date| date.to_string()).unwrap_or_default(),
-        memories: document.memories.len() as u64,
-        relations: document.relations.len() as u64,
-        conversations: document.conversations_index.len() as u64,
+        memories: looked.readable.memories,
+        relations: looked.readable.relations,
+        conversations: looked.readable.conversations,
         checksum: checksum.unwrap_or_default(),
         signer,
         with_conversations: true,

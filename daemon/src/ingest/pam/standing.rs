@@ -2,7 +2,7 @@
 
 use satchel_pam::sign::PublicKey;
 
-use super::Run;
+use super::{Run, store::Looked};
 use crate::{
     ingest::{Apply, receipt::Standing},
     manifest::{MANIFEST, SIGNATURE},
@@ -57,9 +57,9 @@ impl Right {
 }
 
 impl Run<'_> {
-    /// By what right the documents of a store are taken whose text is `bytes`; why they are refused otherwise.
-    pub(super) fn right(&self, bytes: &[u8]) -> Result<Right, String> {
-        if !self.claims(bytes) {
+    /// By what right the documents of a store are taken; why they are refused otherwise.
+    pub(super) fn right(&self, looked: &Looked) -> Result<Right, String> {
+        if !self.claims(looked) {
             return self.wanted_signer(Right::of_nobody(self.apply));
         }
         let judged = verify::judge(self.bundle, self.files).map_err(|error| crate::chain(&error))?;
@@ -74,15 +74,13 @@ impl Run<'_> {
         self.wanted_signer(right)
     }
 
-    /// Whether they say that somebody vouches for them. What hides it is an unsigned document, of which nothing is believed.
-    fn claims(&self, bytes: &[u8]) -> bool {
-        // No signature can hold for a text that is not UTF-8: what of it can be read is a stranger's.
-        let text = std::str::from_utf8(bytes).unwrap_or_default();
+    /// Whether they say that somebody vouches for them.
+    fn claims(&self, looked: &Looked) -> bool {
         let beside = |name: &str| self.files.beside.contains(&format!("{}{name}", self.files.root));
         beside(MANIFEST)
             || beside(SIGNATURE)
-            || text.contains("\"signature\"")
-            || text.contains("exported_by")
+            || looked.scan.signed.signature.is_some()
+            || looked.frame.header.exported_by.is_some()
     }
 
     /// Whose they are, if it is somebody whose documents are merged.

@@ -110,8 +110,8 @@ impl Sifted {
 
     /// Whether what follows for this memory hangs together with others.
     #[must_use]
-    pub fn binds(&self, memory: &str) -> bool {
-        self.bound.contains(&key_of(memory))
+    pub fn binds(&self, memory: &Key) -> bool {
+        self.bound.contains(memory)
     }
 
     /// The next slice; none: that was all.

@@ -163,7 +163,7 @@ fn sifted(store: &Store, fresh: &Packed, all: bool, size: usize) -> (Derived, us
     while let Some(slice) = sifted.next(store, fresh).unwrap() {
         let Derived { memories, relations, .. } = slice.derive(true, &slice.documents, &never).unwrap();
         for (id, memory) in memories {
-            assert!(!sifted.binds(&id), "{id} is derived twice");
+            assert!(!sifted.binds(&key_of(&id)), "{id} is derived twice");
             assert!(together.memories.insert(id.clone(), memory).is_none(), "{id} is cut");
         }
         for (id, relation) in relations.into_iter().filter(|(id, _)| !ruled.contains(id)) {

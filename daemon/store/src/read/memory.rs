@@ -30,13 +30,12 @@ impl Store {
         if value.id == id { self.memory_at(value, at) } else { Ok(None) }
     }
 
-    /// Whether a memory with this id is shown now.
+    /// Whether a memory is shown now whose id has this key; see [`key_of`](crate::key_of).
     ///
     /// # Errors
     /// What the engine refuses.
-    pub fn shows_memory(&self, id: &str) -> Result<bool, StoreError> {
-        let value = self.memory_value(keys::id16(id))?;
-        Ok(value.is_some_and(|value| value.id == id && !value.withdrawn))
+    pub fn shows_memory(&self, key: [u8; 16]) -> Result<bool, StoreError> {
+        Ok(self.memory_value(key)?.is_some_and(|value| !value.withdrawn))
     }
 
     /// Returns all versions of a memory, the first one first. They are kept for ever.

@@ -141,7 +141,10 @@ fn the_last_changes_are_undone_one_by_one() {
     undo().unwrap();
     assert!(desk.memory(&id).tags.is_empty());
     undo().unwrap();
-    assert!(!desk.store.shows_memory(&id).unwrap(), "what was added is gone with the undo");
+    assert!(
+        !desk.store.shows_memory(satchel_store::key_of(&id)).unwrap(),
+        "what was added is gone with the undo"
+    );
     assert!(matches!(undo(), Err(HandError::State { .. })));
     desk.sound().unwrap();
     assert_eq!(desk.add("Keeps bees"), id);
@@ -188,7 +191,7 @@ fn a_successor_and_its_relation_come_and_go_together() {
     assert!(desk.store.relation(&done.relations[0], None).unwrap().unwrap().withdrawn);
     desk.sound().unwrap();
     desk.imports.undo_change(&call(""), &done.act).unwrap();
-    assert!(!desk.store.shows_memory(&new).unwrap());
+    assert!(!desk.store.shows_memory(satchel_store::key_of(&new)).unwrap());
     desk.sound().unwrap();
 }
 

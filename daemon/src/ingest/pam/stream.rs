@@ -1,0 +1,109 @@
+//! Reading beside writing: what is read on a thread of its own reaches the writer entry by entry.
+
+use std::{
+    io::{self, Read},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use satchel_host::channel::{self, Next};
+use satchel_pam::parse::Text;
+
+use super::Reading;
+use crate::{
+    ingest::{IngestError, run::IDLE},
+    intake::{Bundle, Document},
+};
+
+/// Memory that entries take between the two threads, in bytes.
+const QUEUE_BYTES: usize = 4 << 20;
+
+impl Reading<'_, '_, '_> {
+    /// Runs `read` on a thread of its own and passes what it pushes, in order, to `take`. A push answers false once nothing more is
+    /// wanted. `weight` is the memory that an entry takes.
+    ///
+    /// While the source does not answer, no other import has to wait for this one.
+    pub(super) fn stream<T: Send, R: Send>(
+        &mut self,
+        read: impl FnOnce(&mut dyn FnMut(T) -> bool) -> R + Send,
+        weight: impl Fn(&T) -> usize + Send,
+        mut take: impl FnMut(&mut Self, T) -> Result<(), IngestError>,
+    ) -> Result<R, IngestError> {
+        let (sender, receiver) = channel::bounded(QUEUE_BYTES);
+        let read = thread::scope(|scope| {
+            let reading = scope.spawn(move || {
+                read(&mut |entry| {
+                    let weight = weight(&entry);
+                    sender.send_weighed(entry, weight).is_ok()
+                })
+            });
+            let taken = loop {
+                let next = match receiver.recv_within(IDLE) {
+                    Next::Item(entry) => self.writer.wanted().and_then(|()| take(self, entry)),
+                    Next::Idle => self.idle(),
+                    Next::End => break Ok(()),
+                };
+                if next.is_err() {
+                    break next;
+                }
+            };
+            // Without a receiver, the next push answers false.
+            drop(receiver);
+            let read = reading.join().map_err(|_| IngestError::Panicked)?;
+            taken.map(|()| read)
+        })?;
+        self.writer.wanted()?;
+        Ok(read)
+    }
+
+    /// What `work` gives, which reads from the source or looks at much of it.
+    pub(super) fn aside<T: Send>(&mut self, work: impl FnOnce() -> T + Send) -> Result<T, IngestError> {
+        self.stream(|_: &mut dyn FnMut(()) -> bool| work(), |()| 0, |_, ()| Ok(()))
+    }
+
+    /// Lets other imports write, and shows how far this one is.
+    fn idle(&mut self) -> Result<(), IngestError> {
+        self.writer.let_others(self.record)?;
+        self.show_progress();
+        Ok(())
+    }
+}
+
+/// A document whose bytes are counted as they are read.
+pub(super) struct Counted<'b> {
+    document: Document<'b>,
+    read: Arc<AtomicU64>,
+}
+
+impl<'b> Counted<'b> {
+    /// The file `name` of `bundle`; `read` counts.
+    pub(super) fn new(bundle: &'b Bundle, name: &'b str, read: &Arc<AtomicU64>) -> Self {
+        Self { document: Document::new(bundle, name), read: Arc::clone(read) }
+    }
+}
+
+impl Text for Counted<'_> {
+    fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
+        Ok(Box::new(CountedReader { input: self.document.reader()?, read: &self.read }))
+    }
+
+    fn part(&self, offset: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
+        self.document.part(offset, length)
+    }
+}
+
+struct CountedReader<'t> {
+    input: Box<dyn Read + 't>,
+    read: &'t AtomicU64,
+}
+
+impl Read for CountedReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.input.read(buffer)?;
+        self.read.fetch_add(length as u64, Ordering::Relaxed);
+        Ok(length)
+    }
+}

@@ -1,0 +1,179 @@
+//! Embeddings documents: their vectors are stored some at a time, when the memories that they belong to are.
+
+use std::{
+    cell::Cell,
+    collections::BTreeSet,
+    io,
+    sync::{Arc, atomic::Ordering},
+};
+
+use satchel_pam::{
+    embedding::Embedding,
+    parse::{self, EmbeddingsScan, How, LeftOut, Text as _},
+    record::RecordKind,
+};
+
+use super::{
+    Progress, Reading, Run, refusal,
+    store::{MOST_LEFT_OUT, unreadable},
+    stream::Counted,
+    taken::Taken,
+};
+use crate::{
+    ingest::{
+        IngestError, memories,
+        receipt::ImportRecord,
+        run::{Tail, ToldVector},
+        write::Writer,
+    },
+    lineage::vectors::Told,
+    plan::evidence::Exported,
+};
+
+/// Memory that the vectors of one batch take, in bytes, roughly.
+const BATCH_BYTES: usize = 16 << 20;
+
+/// What is to be known of the documents before their embeddings are read.
+#[derive(Default)]
+pub(in crate::ingest) struct Later {
+    pub(super) taken: Taken,
+    pub(super) exported: Option<Exported>,
+    pub(super) stranger: Option<String>,
+    /// Bytes read.
+    pub(super) done: u64,
+}
+
+impl Run<'_> {
+    /// Reads the embeddings.
+    ///
+    /// # Errors
+    /// When the store refuses a write.
+    pub(in crate::ingest) fn vectors(
+        &self,
+        before: Later,
+        writer: &mut Writer<'_>,
+        record: &mut ImportRecord,
+        progress: &Progress<'_>,
+    ) -> Result<(), IngestError> {
+        if self.files.embeddings.is_empty() {
+            return Ok(());
+        }
+        let mut reading = Reading::new(self, writer, record, progress, before)?;
+        for name in &self.files.embeddings {
+            reading.embeddings(name)?;
+        }
+        Ok(())
+    }
+}
+
+/// An embedding that was read, or why it was not.
+type Entry = Result<Embedding, LeftOut>;
+
+impl Reading<'_, '_, '_> {
+    fn embeddings(&mut self, name: &str) -> Result<(), IngestError> {
+        let mut left_out = BTreeSet::new();
+        let looked = self.scan(name, |_, _, entry| {
+            if let (Err(entry), true) = (entry, left_out.len() < MOST_LEFT_OUT) {
+                left_out.insert(entry.path());
+            }
+            Ok(())
+        })?;
+        let scan = match looked {
+            Ok(scan) if scan.schema_version.is_some() => scan,
+            Ok(scan) => {
+                return self.skip(RecordKind::File, name.to_owned(), refusal(name, &scan.issues));
+            }
+            Err(error) => return self.skip(RecordKind::File, name.to_owned(), unreadable(name, &error)),
+        };
+        self.tell(name, &scan.issues, &left_out, scan.broken.is_some());
+        self.broken(name, scan.broken.as_ref())?;
+        let mut batch = Batch::default();
+        let read = self.scan(name, |reading, at, entry| reading.embedding(name, (at, entry), &mut batch))?;
+        self.store_batch(batch)?;
+        self.done += self.read.swap(0, Ordering::Relaxed) / 2;
+        match read {
+            Ok(_) => Ok(()),
+            Err(error) => self.skip(RecordKind::File, name.to_owned(), unreadable(name, &error)),
+        }
+    }
+
+    /// Passes each entry to `take`, with its place in the list.
+    fn scan(
+        &mut self,
+        name: &str,
+        mut take: impl FnMut(&mut Self, usize, Entry) -> Result<(), IngestError>,
+    ) -> Result<io::Result<EmbeddingsScan>, IngestError> {
+        let (bundle, cancel, read) = (self.run.bundle, self.run.cancel, Arc::clone(&self.read));
+        let scanned = self.stream(
+            |push| {
+                let wanted = Cell::new(true);
+                let how = How { salvage: true, wanted: &|| wanted.get() && !cancel.cancelled() };
+                let text = Counted::new(bundle, name, &read);
+                let input = text.reader()?;
+                parse::scan_embeddings(input, how, &mut |at, entry| wanted.set(push((at, entry))))
+            },
+            |(_, entry)| weight(entry),
+            |reading, (at, entry)| {
+                take(reading, at, entry)?;
+                reading.show_progress();
+                Ok(())
+            },
+        )?;
+        // None was wanted any more: then the import was cancelled, which is told already.
+        Ok(scanned.map(Option::unwrap_or_default))
+    }
+
+    fn embedding(
+        &mut self,
+        name: &str,
+        (at, entry): (usize, Entry),
+        batch: &mut Batch,
+    ) -> Result<(), IngestError> {
+        let claimed = match entry {
+            Ok(embedding) => self.taken.claim("embedding", &embedding.id).map(|()| embedding),
+            Err(entry) => Err(entry.reason),
+        };
+        match claimed {
+            Ok(embedding) => {
+                batch.bytes += size(&embedding);
+                let of = self.taken.content(&embedding.memory_id);
+                batch.vectors.push(ToldVector { embedding, of });
+            }
+            Err(reason) => {
+                self.record.embeddings.leave_out();
+                let message = format!("the embedding is left out: {reason}");
+                self.warn(format!("{name}:$.embeddings[{at}]"), message);
+            }
+        }
+        if batch.bytes >= BATCH_BYTES { self.store_batch(std::mem::take(batch)) } else { Ok(()) }
+    }
+
+    /// Stores some vectors, each by what stands for its memory by now.
+    fn store_batch(&mut self, batch: Batch) -> Result<(), IngestError> {
+        if batch.vectors.is_empty() {
+            return Ok(());
+        }
+        let told_vectors = Told { exported: self.exported, ..Told::default() };
+        let stranger = self.tail.stranger.clone();
+        let tail = Tail { vectors: batch.vectors, told_vectors, stranger, ..Tail::default() };
+        memories::settle(self.run.store, self.writer, tail, self.record)
+    }
+}
+
+/// Vectors that are stored together.
+#[derive(Default)]
+struct Batch {
+    vectors: Vec<ToldVector>,
+    bytes: usize,
+}
+
+fn weight(entry: &Entry) -> usize {
+    match entry {
+        Ok(embedding) => size(embedding),
+        Err(entry) => 128 + entry.reason.len(),
+    }
+}
+
+fn size(embedding: &Embedding) -> usize {
+    256 + embedding.vector.as_ref().map_or(0, |numbers| numbers.len() * size_of::<f64>())
+}
