@@ -132,6 +132,20 @@ impl Family {
         self.parts.iter().any(|part| !part.counts(left_out))
     }
 
+    /// What is shown is made of when the parts in `left_out` do not count; `own`: beside a word of the person's own that comes.
+    /// A stranger's word counts only where nobody else has one, whoever came first.
+    pub fn counting<'a>(&'a self, left_out: &'a BTreeSet<Key>, own: bool) -> impl Iterator<Item = &'a Part> {
+        let counts = |part: &&Part| part.counts(left_out);
+        let own = own || self.parts.iter().filter(counts).any(|part| part.stranger.is_none());
+        self.parts.iter().filter(counts).filter(move |part| !own || part.stranger.is_none())
+    }
+
+    /// Whether a word that is no stranger's takes the place of what is shown, which is.
+    #[must_use]
+    pub fn is_outdone_by(&self, stranger: Option<&str>, left_out: &BTreeSet<Key>) -> bool {
+        stranger.is_none() && self.counting(left_out, false).any(|part| part.stranger.is_some())
+    }
+
     /// Whether what is shown is another's word too than that of `stranger`.
     #[must_use]
     pub fn is_of_another(&self, left_out: &BTreeSet<Key>, stranger: Option<&str>) -> bool {

@@ -315,7 +315,7 @@ impl<'a> Run<'a> {
         let stored = store.conversation(id, None)?;
         let family = Family::of(store, id, stored.as_ref())?;
         let [before, after] = &self.left_out;
-        if family.parts.iter().all(|part| part.counts(before) == part.counts(after)) {
+        if family.counting(before, false).eq(family.counting(after, false)) {
             return Ok(Vec::new());
         }
         if family.of_rows() {
@@ -331,7 +331,7 @@ impl<'a> Run<'a> {
         family: &Family,
     ) -> Result<Option<Change>, IngestError> {
         let (store, [_, after]) = (&self.inner.store, &self.left_out);
-        let planned = replayed(store, id, family, |part| part.counts(after))?;
+        let planned = replayed(store, id, family.counting(after, false))?;
         let shown = stored.as_ref().filter(|stored| !stored.withdrawn);
         let effect = &mut self.outcome.conversations;
         match (planned, shown) {
@@ -348,7 +348,7 @@ impl<'a> Run<'a> {
                     effect.restored += 1;
                 }
                 let Some(stored) = &stored else { return Ok(None) };
-                let counted = family.parts.iter().rev().find(|part| part.counts(after));
+                let counted = family.counting(after, false).last();
                 let by = counted.map(|part| self.brought_by(part)).transpose()?.flatten();
                 let import = by.or_else(|| stored.header.import_metadata.clone());
                 let platform = stored.header.provider.name.clone();

@@ -147,6 +147,19 @@ impl Known {
         };
         self.report == other.report && self.stamps == other.stamps && nodes(self) == nodes(other)
     }
+
+    /// Whether a person reads nothing in it that the report of an export and its `nodes` do not say.
+    #[must_use]
+    pub fn reads_as(&self, report: &Report, nodes: &[ReportedNode]) -> bool {
+        let said = |report: &Report| {
+            let Report { title, model, system_instruction, is_archived, tags, .. } = report.clone();
+            (title, model, system_instruction, is_archived, tags)
+        };
+        let shown: BTreeMap<&str, Digest16> =
+            self.nodes.iter().map(|node| (node.id.as_str(), node.digest)).collect();
+        let reported = nodes.iter().map(|node| (node.id.as_str(), node.digest)).collect();
+        said(&self.report) == said(report) && shown == reported
+    }
 }
 
 impl Stamps {

@@ -20,7 +20,7 @@ use satchel_pam::{
     time::Timestamp,
 };
 use satchel_tests::{
-    archive::{Archive, State, only},
+    archive::{Archive, State, demo, only},
     exports::age,
 };
 use serde_json::Value;
@@ -107,8 +107,9 @@ fn hostile(archive: &Archive, folder: &Path, key: Option<&SigningKey>) -> Result
         let name = path.file_name().context("a name")?;
         fs::write(out.join("conversations").join(name), serde_json::to_vec(&talk)?)?;
     }
-    let vectors = fs::read_to_string(copy.join("embeddings.json"))?;
-    fs::write(out.join("embeddings.json"), vectors.replace("0.5", "0.125").replace("2023-", "2031-"))?;
+    if let Ok(vectors) = fs::read_to_string(copy.join("embeddings.json")) {
+        fs::write(out.join("embeddings.json"), vectors.replace("0.5", "0.125").replace("2023-", "2031-"))?;
+    }
     age(&out)?;
     Ok(out)
 }
@@ -237,5 +238,42 @@ fn strangers_change_what_they_brought_and_not_what_other_strangers_did() -> Resu
     let merged = there.apply_by(&folder.path().join("theirs"), false, trust)?;
     ensure!(merged.standing == Some(Standing::Trusted), "{merged:?}");
     assert_eq!(shown()?, "Theirs");
+    Ok(())
+}
+
+/// A conversation that a stranger rewrote and lengthened is theirs only until an own source has it.
+#[test]
+fn an_own_conversation_takes_the_place_of_a_strangers_who_was_here_first() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for provider in ["chatgpt-export", "claude-export"] {
+        let dir = folder.path().join(provider);
+        let export = demo().join(provider);
+        let own = Archive::open(&dir.join("own"))?;
+        own.import(&export)?;
+        let theirs = hostile(&own, &dir, None)?;
+        let here = Archive::open(&dir.join("here"))?;
+        let first = only(here.import(&theirs)?)?;
+        ensure!(first.conversations.new > 0 && first.conversations.skipped == 0, "{provider}: {first:?}");
+        let planted = here.state()?;
+        ensure!(serde_json::to_string(&planted.conversations)?.contains("Theirs"), "{provider}");
+        let later = only(here.import(&export)?)?;
+        ensure!(later.conversations.balanced() && later.messages.balanced(), "{provider}: {later:?}");
+        let told = later.warnings.iter().filter(|warning| warning.message.contains("do not trust")).count();
+        ensure!(told as u64 == later.conversations.updated && told > 0, "{provider}: {later:?}");
+        ensure!(
+            here.state()?.conversations == own.state()?.conversations,
+            "{provider}: something of theirs is shown"
+        );
+        // The stranger says it once more: it changes nothing; and what was imported is still there to come back.
+        let again = only(here.import_again(&theirs)?)?;
+        ensure!(again.would_change.conversations > 0, "{provider}: {again:?}");
+        ensure!(here.state()?.conversations == own.state()?.conversations, "{provider}");
+        for turn in [Turn::Undo, Turn::Redo] {
+            let request = TurnRequest { id: &later.id, turn, dry_run: false, expected: None };
+            here.imports.turn(request, &CancelToken::new())?.context("the import")?;
+            let expected = if turn == Turn::Undo { &planted } else { &own.state()? };
+            ensure!(here.state()?.conversations == expected.conversations, "{provider}: after {turn:?}");
+        }
+    }
     Ok(())
 }

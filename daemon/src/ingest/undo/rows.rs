@@ -20,8 +20,7 @@ impl Run<'_> {
     pub(super) fn rows(&mut self, key: &str, mut family: Family) -> Result<Vec<Change>, IngestError> {
         let store = &self.inner.store;
         let Some(platform) = platform(store, &family)? else { return Ok(Vec::new()) };
-        let parts: Vec<Part> =
-            family.parts.iter().filter(|part| part.counts(&self.left_out[1])).cloned().collect();
+        let parts: Vec<Part> = family.counting(&self.left_out[1], false).cloned().collect();
         let known: Vec<&Part> = parts.iter().collect();
         let components = planned(store, &platform, &known, &[], &self.writer.cancel)?;
         let steps = steps(store, &family, components)?;

@@ -1,17 +1,17 @@
 //! One conversation: united with what is known of it, counted, and put into the batch with its lineage.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use satchel_pam::{
     conversation::ImportMetadata,
-    record::{RecordKind, Skip},
+    record::{RecordKind, Skip, Warning},
 };
 use satchel_store::{Change, ConversationRecord, MessageWrite, Store, StoreError};
 
 use super::{Writer, of_the_record};
 use crate::{
     ingest::{IngestError, normalise::Conversation, receipt::ImportRecord},
-    lineage::{Family, Kept, Part, Reading, Said, shown},
+    lineage::{Family, Kept, Key, Part, Reading, Said, shown},
     plan::{
         assemble::{self, Labels},
         body::{Body, Digest16},
@@ -27,6 +27,20 @@ const HELD_BACK: &str = "it is here from another source and says something else;
 struct Before {
     stored: Option<ConversationRecord>,
     family: Family,
+}
+
+impl Before {
+    /// Whether a word that is no stranger's takes the place of what is shown, which is, and says something else.
+    fn is_outdone_by(
+        &self,
+        stranger: Option<&str>,
+        (report, nodes): (&Report, &[ReportedNode]),
+        left_out: &BTreeSet<Key>,
+    ) -> bool {
+        let shown = self.stored.as_ref().filter(|stored| !stored.withdrawn);
+        self.family.is_outdone_by(stranger, left_out)
+            && shown.is_none_or(|shown| !assemble::known(shown).reads_as(report, nodes))
+    }
 }
 
 impl Writer<'_> {
@@ -50,8 +64,12 @@ impl Writer<'_> {
         if stranger.is_some() && before.family.is_of_another(&self.left_out, stranger) {
             return self.hold_back(&id, report, nodes, &before, record);
         }
-        let planned = self.united(&id, report, nodes, &before)?;
+        let outdone = before.is_outdone_by(stranger, (&report, &nodes), &self.left_out);
+        let planned = self.united(&id, (report, nodes), &before, outdone)?;
         let (messages, changed) = (planned.messages, planned.changed);
+        if outdone && changed {
+            record.warn(outdone_stranger(&id));
+        }
         let key = said.key();
         let Before { stored, family } = before;
         let lineage = Self::lineage(&id, (said, stranger), &planned, (family, stored.as_ref()))?;
@@ -87,22 +105,22 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The union of a report with what counts of what was said before.
+    /// The union of a report with what counts of what was said before; `outdone`: without a stranger's word.
     fn united(
         &self,
         id: &str,
-        report: Report,
-        nodes: Vec<ReportedNode>,
+        (report, nodes): (Report, Vec<ReportedNode>),
         before: &Before,
+        outdone: bool,
     ) -> Result<Planned, IngestError> {
         let shown = before.stored.as_ref().filter(|stored| !stored.withdrawn);
-        if !before.family.has_left_out(&self.left_out) {
+        if !outdone && !before.family.has_left_out(&self.left_out) {
             let mut bodies = StoredBodies::of(self.store, shown);
             return unite(report, nodes, shown.map(assemble::known), &mut |message| bodies.get(message));
         }
         // An undo that is not over may have left what is stored as it was.
         let mut reading = Reading::new(self.store);
-        let parts = before.family.parts.iter().filter(|part| part.counts(&self.left_out));
+        let parts = before.family.counting(&self.left_out, outdone);
         let parts = parts.map(|part| Ok(reading.part(id, part)?)).chain([Ok((report, nodes))]);
         let planned = unite_all::<IngestError>(parts)?;
         let mut planned = planned.ok_or(IngestError::Unencodable { what: "a conversation" })?;
@@ -121,7 +139,8 @@ impl Writer<'_> {
     ) -> Result<(), IngestError> {
         let found = nodes.len() as u64;
         // What it would come to if the person trusted the stranger.
-        let planned = self.united(id, report, nodes, before)?;
+        let outdone = before.is_outdone_by(None, (&report, &nodes), &self.left_out);
+        let planned = self.united(id, (report, nodes), before, outdone)?;
         record.messages.found += found;
         if !planned.changed {
             record.conversations.found += 1;
@@ -194,15 +213,19 @@ impl Writer<'_> {
     }
 }
 
+/// Tells that a conversation shows what a stranger said of it no more.
+pub(super) fn outdone_stranger(id: &str) -> Warning {
+    let message = "a document of somebody whom you do not trust had brought it before; it now shows what this import says, and nothing of that document".to_owned();
+    Warning { locator: format!("conversation {id:?}"), message }
+}
+
 /// What a conversation comes to if only some of what was said counts; none: nothing of it does.
-pub(in crate::ingest) fn replayed(
+pub(in crate::ingest) fn replayed<'p>(
     store: &Store,
     id: &str,
-    family: &Family,
-    counts: impl Fn(&Part) -> bool,
+    parts: impl Iterator<Item = &'p Part>,
 ) -> Result<Option<Planned>, IngestError> {
     let mut reading = Reading::new(store);
-    let parts = family.parts.iter().filter(|part| counts(part));
     unite_all(parts.map(|part| Ok(reading.part(id, part)?)))
 }
 

@@ -12,7 +12,7 @@ use crate::{
         receipt::{Counts, ImportRecord},
         write::{
             BATCH_BYTES, Writer,
-            conversation::{StoredBodies, write_of},
+            conversation::{self, StoredBodies, write_of},
             weight,
         },
     },
@@ -69,7 +69,8 @@ impl Writer<'_> {
             return self.hold_rows_back(&clan.family, groups, record).map(Ok);
         }
         let mut heard = self.heard(&clan.family, groups, stranger)?;
-        let told = self.told(clan, &mut heard)?;
+        let outdone = clan.family.is_outdone_by(stranger, &self.left_out);
+        let told = self.told(clan, &mut heard, stranger)?;
         // What is united may be more than one conversation holds, whoever says it.
         for change in &told.changes {
             if let Some(refusal) = self.refusal(Some(change))? {
@@ -77,6 +78,9 @@ impl Writer<'_> {
             }
         }
         for heard in heard {
+            if outdone && !matches!(heard.becomes, Becomes::Unchanged) {
+                record.warn(conversation::outdone_stranger(&heard.group.id));
+            }
             heard.count(&mut record.conversations, &mut record.messages);
             self.says(heard.said.key());
         }
@@ -137,13 +141,18 @@ impl Writer<'_> {
     }
 
     /// What becomes of what is shown, and of the lineage, when this import says what is `heard`.
-    fn told(&self, clan: &mut Clan, heard: &mut [Heard<'_>]) -> Result<Told, IngestError> {
+    fn told(
+        &self,
+        clan: &mut Clan,
+        heard: &mut [Heard<'_>],
+        stranger: Option<&str>,
+    ) -> Result<Told, IngestError> {
         let mut told = Told::default();
         let new: Vec<usize> = (0..heard.len()).filter(|at| heard[*at].new).collect();
         let Some(last) = new.last().copied() else { return Ok(told) };
         let platform = &heard[last].group.platform;
         let parts: Vec<&groups::Part> = new.iter().map(|at| &heard[*at].group.part).collect();
-        let (components, first) = self.come_to(platform, clan, &parts)?;
+        let (components, first) = self.come_to(platform, clan, &parts, stranger)?;
         // An event may have gone from one to the other.
         told.moved = components.len() > 1;
         clan.family.titled = match components.as_slice() {
@@ -201,12 +210,13 @@ impl Writer<'_> {
         platform: &str,
         clan: &Clan,
         parts: &[&groups::Part],
+        stranger: Option<&str>,
     ) -> Result<(Vec<Component>, usize), IngestError> {
-        if let Some(component) = self.grown(platform, clan, parts)? {
+        let outdone = clan.family.is_outdone_by(stranger, &self.left_out);
+        if !outdone && let Some(component) = self.grown(platform, clan, parts)? {
             return Ok((vec![component], 1));
         }
-        let known = clan.family.parts.iter().filter(|part| part.counts(&self.left_out));
-        let known: Vec<&Part> = known.collect();
+        let known: Vec<&Part> = clan.family.counting(&self.left_out, stranger.is_none()).collect();
         Ok((planned(self.store, platform, &known, parts, &self.cancel)?, known.len()))
     }
 
