@@ -62,7 +62,7 @@ pub enum DataDirError {
     )]
     OutputInside { path: PathBuf, data_dir: PathBuf },
     /// The file system refused.
-    #[error("cannot look at {path:?}")]
+    #[error("cannot use {path:?} as the data directory")]
     Look { path: PathBuf, source: io::Error },
 }
 

@@ -22,6 +22,7 @@ pub mod grpc;
 mod heard;
 pub mod ingest;
 pub mod intake;
+mod key_checksum;
 pub mod leftovers;
 pub mod lineage;
 pub mod log;

@@ -132,8 +132,8 @@ impl Family {
         self.parts.iter().any(|part| !part.counts(left_out))
     }
 
-    /// What is shown is made of when the parts in `left_out` do not count; `own`: beside a word of the person's own that comes.
-    /// A stranger's word counts only where nobody else has one, whoever came first.
+    /// The parts that the shown conversation is built from, without those in `left_out`; `own`: a report that is no stranger's is
+    /// being added. A stranger's part counts only where there is no other, whoever came first.
     pub fn counting<'a>(&'a self, left_out: &'a BTreeSet<Key>, own: bool) -> impl Iterator<Item = &'a Part> {
         let counts = |part: &&Part| part.counts(left_out);
         let own = own || self.parts.iter().filter(counts).any(|part| part.stranger.is_none());

@@ -77,7 +77,7 @@ impl Verbosity {
             LogLevel::Info => "info",
             LogLevel::Debug => "debug",
         };
-        // It speaks of files of its own that are gone with the process's own folder.
+        // wasmtime's cache logs errors about files that went with the cache folder of this process.
         format!("warn,wasmtime_internal_cache=off,satchel={word}")
     }
 

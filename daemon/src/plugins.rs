@@ -128,7 +128,7 @@ impl Plugins {
         let next = AtomicUsize::new(0);
         let work = || {
             while let Some(at) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
-                // Who asks for all of them below hears of a failure, unless it is gone by then.
+                // The loop below loads again what failed here, and returns the error.
                 drop(self.loaded[*at].get_or_make(|| self.load(*at)));
             }
         };

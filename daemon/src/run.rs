@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use satchel_store::{Health, OpenEvent, Store, StoreError};
+use satchel_store::{OpenEvent, Store, StoreError};
 use tokio::{
     net::UnixStream,
     sync::{mpsc, watch},
@@ -154,7 +154,7 @@ pub async fn run_under(
     let (core, notices) = opened?;
     let door = match inherited {
         Some(socket) => Door::Socket(Listener::inherit(socket, &data_dir, &runtime_dir)?),
-        None if matches!(core.store.health(), Health::ReadOnly(_)) => Door::inside(),
+        None if core.store.is_open_to_read() => Door::inside(),
         None => Door::Socket(Listener::bind(&data_dir, &runtime_dir)?),
     };
     ready(Ready { socket: door.path().to_owned(), notices, inside: door.way() });

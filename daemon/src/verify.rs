@@ -252,8 +252,7 @@ fn seen(bundle: &Bundle) -> String {
 
 /// Reads a conversation, of which the document is held in memory.
 fn within(bundle: &Bundle, name: &str) -> Result<Box<dyn Read + Send>, VerifyError> {
-    let size = bundle.list().iter().find(|entry| entry.path == name).map_or(0, |entry| entry.size);
-    if size > LONGEST_CONVERSATION {
+    if bundle.size_of(name) > LONGEST_CONVERSATION {
         return Err(VerifyError::TooLarge { name: name.to_owned(), limit: LONGEST_CONVERSATION });
     }
     bundle.open(name, 0).map_err(unreadable(name))

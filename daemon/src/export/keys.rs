@@ -12,16 +12,15 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use ed25519_dalek::SigningKey;
-use satchel_pam::{hash::Sha256Digest, sign::PublicKey, time::Timestamp};
+use satchel_pam::{sign::PublicKey, time::Timestamp};
 use satchel_store::StoreError;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::ExportError;
 use crate::{
     exported::ExportedError,
-    plain_file,
+    key_checksum, plain_file,
     rotation::{self, Rotation},
 };
 
@@ -108,16 +107,8 @@ impl KeyFile {
             public_key: Some(PublicKey::of(key).multibase()),
             checksum: None,
         };
-        file.checksum = Some(file.sum()?);
+        file.checksum = Some(key_checksum::of(&file)?);
         Some(file)
-    }
-
-    /// The checksum of all but itself.
-    fn sum(&self) -> Option<String> {
-        let mut value = serde_json::to_value(self).ok()?;
-        value.as_object_mut()?.remove("checksum");
-        let digest = Sha256::digest(satchel_pam::jcs::write(&value).ok()?);
-        Some(Sha256Digest::from_bytes(digest.into()).to_hex())
     }
 
     /// Whether it is what was written, as far as it can tell: files of older programs say nothing of it.
@@ -127,7 +118,7 @@ impl KeyFile {
         }
         self.public_key.as_deref() == Some(PublicKey::of(key).multibase().as_str())
             && self.checksum.is_some()
-            && self.checksum == self.sum()
+            && self.checksum == key_checksum::of(self)
     }
 }
 

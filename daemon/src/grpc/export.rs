@@ -6,7 +6,11 @@ use std::{
     io,
     os::unix::fs::FileExt as _,
     path::Path,
-    sync::Arc,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -16,7 +20,7 @@ use satchel_proto::v1::{
 };
 use satchel_store::MemoryQuery;
 use tokio::sync::{Semaphore, mpsc};
-use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt as _, wrappers::ReceiverStream};
 use tonic::{Request, Response, Status};
 use tracing::Instrument as _;
 
@@ -45,6 +49,8 @@ const CHUNKS_AHEAD: usize = 1;
 const DOWNLOADS: usize = 16;
 /// A reader that takes no piece for so long has gone, or holds a place that others wait for.
 const STALLED: Duration = Duration::from_mins(5);
+/// How a download ends that stalled.
+const NOT_READ: &str = "the download was not read for 5 minutes; go on from the offset that you have come to";
 /// Messages of progress that wait for a slow reader; more are left out.
 const TOLD_AHEAD: usize = 4;
 /// Between two messages of progress.
@@ -60,7 +66,7 @@ impl Bundles {
     }
 }
 
-type Download = ReceiverStream<Result<v1::DownloadExportResponse, Status>>;
+type Download = Pin<Box<dyn Stream<Item = Result<v1::DownloadExportResponse, Status>> + Send>>;
 type Making = ReceiverStream<Result<v1::MakeExportResponse, Status>>;
 
 #[tonic::async_trait]
@@ -117,12 +123,20 @@ impl ExportService for Bundles {
         let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
         let header = Some(self.0.header());
         let span = tracing::Span::current();
+        let stalled = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stalled);
         let sending = async move {
-            send(file, offset, size, header, &sender).await;
-            drop(place);
+            if !send(file, offset, size, header, &sender).await {
+                told.store(true, Ordering::Release);
+            }
+            drop((place, sender));
         };
         tokio::spawn(sending.instrument(span));
-        Ok(Response::new(ReceiverStream::new(receiver)))
+        // The channel is full of pieces that nobody read: the reason comes behind them.
+        let end = std::iter::from_fn(move || {
+            stalled.swap(false, Ordering::AcqRel).then(|| Err(Fault::Busy(NOT_READ.to_owned()).into()))
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(receiver).chain(tokio_stream::iter(end)))))
     }
 
     async fn verify_export(
@@ -363,14 +377,14 @@ fn check(core: &Core, request: v1::VerifyExportRequest) -> Result<v1::VerifyExpo
     Ok(v1::VerifyExportResponse { header: Some(core.header()), ..report_to_wire(report) })
 }
 
-/// Sends the rest of `file` until its end, or until nobody listens. No thread waits with it for a slow reader.
+/// Sends the rest of `file` until its end, or until nobody listens; false: nobody took a piece for too long. No thread waits with it for a slow reader.
 async fn send(
     file: File,
     mut offset: u64,
     size: u64,
     mut header: Option<v1::StoreHeader>,
     sender: &mpsc::Sender<Result<v1::DownloadExportResponse, Status>>,
-) {
+) -> bool {
     let file = Arc::new(file);
     loop {
         // The size that was told binds: a file that grows meanwhile is not sent further.
@@ -385,9 +399,10 @@ async fn send(
         offset += room;
         let last = answer.is_err() || offset == size;
         // Nobody to tell is no matter.
-        let sent = tokio::time::timeout(STALLED, sender.send(answer.map_err(Status::from))).await;
-        if last || !matches!(sent, Ok(Ok(()))) {
-            return;
+        match tokio::time::timeout(STALLED, sender.send(answer.map_err(Status::from))).await {
+            Err(_) => return false,
+            Ok(sent) if last || sent.is_err() => return true,
+            Ok(_) => {}
         }
     }
 }

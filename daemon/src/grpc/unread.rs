@@ -25,7 +25,7 @@ const PIECE: usize = 64 << 10;
 /// Bytes of all answers that nobody has taken yet.
 pub(super) const MOST: usize = 128 << 20;
 
-/// What the one is told who comes too much.
+/// The message of an answer that is refused because too many wait to be read.
 const FULL: &str =
     "too much that the daemon answered waits to be read; read it, or ask again when others have";
 

@@ -160,7 +160,10 @@ impl Reading<'_, '_, '_> {
         let files = self.run.files;
         let mut lists = false;
         if files.store.is_none() {
-            self.take_as(&Right::of_nobody(self.run.apply));
+            match self.run.wanted_signer(Right::of_nobody(self.run.apply)) {
+                Ok(right) => self.take_as(&right),
+                Err(reason) => return Ok(Ended::Failed(reason)),
+            }
         }
         if let Some(name) = &files.store {
             match self.store(name)? {

@@ -52,7 +52,7 @@ impl SharedFile {
         Self { bytes: Bytes::Reopened(file), base: 0, position: 0, length }
     }
 
-    /// Whether it is the file that it was; none if it is one that stays open.
+    /// The file of a folder, which is opened anew for each read; none for one that stays open.
     pub(super) fn of_folder(&self) -> Option<&Reopened> {
         match &self.bytes {
             Bytes::Reopened(file) => Some(file),

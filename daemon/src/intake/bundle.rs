@@ -114,6 +114,12 @@ impl Bundle {
         Self { entries: self.entries.iter().filter(kept).cloned().collect(), ..self.clone() }
     }
 
+    /// The size that a file is said to have, in bytes; an archive may say anything, and more than it says is not read.
+    pub fn size_of(&self, path: &str) -> u64 {
+        let at = self.entries.binary_search_by(|entry| entry.path.as_str().cmp(path));
+        at.map_or(0, |at| self.entries[at].size)
+    }
+
     /// The archive that a file lies in, if it lies in one.
     pub fn archive_of(&self, path: &str) -> Option<&str> {
         match self.places.get(path) {

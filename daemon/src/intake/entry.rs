@@ -144,6 +144,11 @@ impl Read for Checked {
 
 impl Checked {
     fn within_limits(&self, sum: u64) -> io::Result<()> {
+        // Who reads it may have asked for its size.
+        if self.read > self.unpacked {
+            let text = format!("holds more than the {} bytes that the archive says", self.unpacked);
+            return Err(EntryError::of(Problem::Damaged, text));
+        }
         if self.read > self.limits.entry_bytes {
             let text = format!("unpacks to more than {} bytes", self.limits.entry_bytes);
             return Err(EntryError::of(Problem::Bomb, text));

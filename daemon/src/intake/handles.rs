@@ -87,7 +87,7 @@ impl Reopened {
         Ok(file)
     }
 
-    /// Fails if another file lies there now.
+    /// Whether the same file still lies there.
     pub(super) fn unchanged(&self) -> io::Result<bool> {
         let Named { base, path, stamp } = self.named.as_ref();
         Ok(SourceStamp::of(&below::stat(base, path)?) == *stamp)

@@ -14,9 +14,7 @@ const STORE: &str = "memory-store.json";
 const HEAD: u64 = 4 << 10;
 /// Longest file, in bytes, that is searched to its end for it; one with a PAM name always is.
 const SEARCHED: u64 = 16 << 20;
-/// Longest memory store or embeddings document that is read, in bytes: it is held in memory, some two and a half times.
-pub const LONGEST: u64 = 1 << 30;
-/// Longest conversation document, in bytes: likewise, and none of its messages is longer than the store takes.
+/// Longest conversation document, in bytes: it is held in memory, and none of its messages is longer than the store takes.
 pub const LONGEST_CONVERSATION: u64 = 120 << 20;
 
 /// The documents that belong together.

@@ -41,7 +41,7 @@ impl Said {
         Ok(Self { digest, report: report.clone(), nodes })
     }
 
-    /// The same as the word of `stranger`, which is another: each is taken back by itself.
+    /// Attributes the report to `stranger`: it gets a digest of its own, so that it can be undone by itself.
     #[must_use]
     pub fn by(mut self, stranger: Option<&str>) -> Self {
         if let Some(stranger) = stranger {

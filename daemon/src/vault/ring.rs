@@ -9,12 +9,10 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use satchel_pam::hash::Sha256Digest;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use sha2::{Digest as _, Sha256};
 
 use super::VaultError;
-use crate::plain_file;
+use crate::{key_checksum, plain_file};
 
 /// Version of the file that this program writes.
 const VERSION: u32 = 2;
@@ -139,22 +137,14 @@ impl Ring {
         match self.version {
             0 => false,
             1 => self.checksum.is_none(),
-            _ => self.checksum.is_some() && self.checksum == self.sum(),
+            _ => self.checksum.is_some() && self.checksum == key_checksum::of(self),
         }
-    }
-
-    /// The checksum of all but itself.
-    fn sum(&self) -> Option<String> {
-        let mut value = serde_json::to_value(self).ok()?;
-        value.as_object_mut()?.remove("checksum");
-        let digest = Sha256::digest(satchel_pam::jcs::write(&value).ok()?);
-        Some(Sha256Digest::from_bytes(digest.into()).to_hex())
     }
 
     /// Puts it in its two places, in one step each; durable when it returns. Once the first stands, it counts.
     pub(super) fn write(&self, data_dir: &Path) -> Result<(), VaultError> {
         let mut ring = Self { version: VERSION, checksum: None, ..self.clone() };
-        ring.checksum = ring.sum();
+        ring.checksum = key_checksum::of(&ring);
         [NAME, COPY].iter().try_for_each(|name| ring.write_one(data_dir, name))
     }
 

@@ -85,6 +85,13 @@ impl Covered {
         ]
     }
 
+    /// Whether signatures cover all that there is.
+    #[must_use]
+    pub fn whole(&self) -> bool {
+        let all = self.named().into_iter().chain([("embeddings", self.embeddings)]);
+        all.into_iter().all(|(_, coverage)| coverage != Coverage::Unsigned)
+    }
+
     /// What no signature covers, as findings of a strict check. Memories that nobody signed are found where the signature is looked at.
     pub(super) fn open(self) -> Vec<Finding> {
         let all = self.named().into_iter().chain([("embeddings", self.embeddings)]);

@@ -70,6 +70,12 @@ impl Judged {
         }
     }
 
+    /// What of it signatures cover.
+    #[must_use]
+    pub fn covered(&self) -> Covered {
+        self.covered
+    }
+
     /// Whether it says that somebody vouches for it: by a signature, a manifest, or because it says that Satchel wrote it.
     #[must_use]
     pub fn claimed(&self) -> bool {

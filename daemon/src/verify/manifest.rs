@@ -14,11 +14,8 @@ use sha2::{Digest, Sha256};
 use super::{Signed, VerifyError, names, read};
 use crate::{
     intake::Bundle,
-    manifest::{MANIFEST, Manifest, SIGNATURE},
+    manifest::{LONGEST_MANIFEST, MANIFEST, Manifest, SIGNATURE},
 };
-
-/// Longest manifest that is read, in bytes: one line for each file of a bundle.
-const LONGEST: u64 = 256 << 20;
 
 /// What came of looking at a manifest.
 pub(super) struct Looked {
@@ -37,7 +34,7 @@ pub(super) fn check(bundle: &Bundle, root: &str, report: &validate::Report) -> R
         let state = if orphan.is_some() { Signed::Invalid } else { Signed::Absent };
         return Ok(Looked { state, issues: orphan.into_iter().collect(), manifest: None });
     }
-    let bytes = read(bundle, &format!("{root}{MANIFEST}"), LONGEST)?;
+    let bytes = read(bundle, &format!("{root}{MANIFEST}"), LONGEST_MANIFEST)?;
     let mut issues = Vec::new();
     let mut found = None;
     match Manifest::parse(&bytes) {
@@ -49,7 +46,7 @@ pub(super) fn check(bundle: &Bundle, root: &str, report: &validate::Report) -> R
         Err(problem) => issues.push(wrong(MANIFEST, &problem)),
     }
     let signature = if names.contains(SIGNATURE) {
-        Some(read(bundle, &format!("{root}{SIGNATURE}"), LONGEST)?)
+        Some(read(bundle, &format!("{root}{SIGNATURE}"), LONGEST_MANIFEST)?)
     } else {
         None
     };

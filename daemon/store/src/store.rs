@@ -99,12 +99,19 @@ pub(crate) struct WriteSide {
     dirty: bool,
     /// The engine is in memory, as the disk took nothing when the other one wanted to write.
     standing_in: bool,
+    /// The store was opened to read it.
+    reading: bool,
     payload: Vec<u8>,
 }
 
 impl WriteSide {
     pub(crate) fn new(journal: Writer, applier: Applier) -> Self {
-        Self { journal, applier, dirty: false, standing_in: false, payload: Vec::new() }
+        Self { journal, applier, dirty: false, standing_in: false, reading: false, payload: Vec::new() }
+    }
+
+    /// Of a store that is opened to read it, with an engine in memory.
+    pub(crate) fn to_read(journal: Writer, applier: Applier) -> Self {
+        Self { standing_in: true, reading: true, ..Self::new(journal, applier) }
     }
 }
 
@@ -202,6 +209,12 @@ impl Store {
     #[must_use]
     pub fn store_id(&self) -> Uuid {
         Uuid::from_bytes(self.inner.reader.home().store_id)
+    }
+
+    /// Whether the store was opened to read it, as nothing can be written where it lies.
+    #[must_use]
+    pub fn is_open_to_read(&self) -> bool {
+        self.inner.writer().reading
     }
 
     /// Whether the store takes writes.
@@ -368,7 +381,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         let left = matches!(*self.health(), Health::Stopped(_) | Health::ReadOnly(_));
-        if left {
+        if left || self.writer().reading {
             return;
         }
         match self.seal() {

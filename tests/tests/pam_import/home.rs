@@ -56,11 +56,12 @@ fn importing_a_bundle_twice_changes_nothing() -> Result<()> {
 #[test]
 fn a_bundle_and_the_exports_it_was_made_of_unite_in_either_order() -> Result<()> {
     let from = Place::filled()?;
-    from.archive.export(&from.path("bundle"))?;
+    let signer = from.archive.export(&from.path("bundle"))?.signer;
     let (revision, state) = (from.archive.store.revision(), from.archive.state()?);
     let home = from.import(&from.path("bundle"))?;
     assert_eq!((changed(&home), from.archive.store.revision()), (0, revision), "{home:?}");
     let to = Place::new()?;
+    to.archive.trust(&signer)?;
     to.import(&from.path("bundle"))?;
     for sample in ["chatgpt-export", "claude-export"] {
         let import = to.import(&demo().join(sample))?;

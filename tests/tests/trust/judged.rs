@@ -58,14 +58,14 @@ fn law(there: &Archive, bundle: &Path, what: &str) -> Result<bool> {
 type Change = fn(&Path) -> Result<()>;
 
 /// Rewrites what a person is said to have said.
-fn rewrite(bundle: &Path) -> Result<()> {
+pub(super) fn rewrite(bundle: &Path) -> Result<()> {
     for path in files(&bundle.join("conversations"))? {
         fs::write(&path, fs::read_to_string(&path)?.replace("\"text\": \"", "\"text\": \"I confess: "))?;
     }
     Ok(())
 }
 
-fn without_manifest(bundle: &Path) -> Result<()> {
+pub(super) fn without_manifest(bundle: &Path) -> Result<()> {
     fs::remove_file(bundle.join("satchel-manifest.json"))?;
     Ok(fs::remove_file(bundle.join("satchel-manifest.sig"))?)
 }
@@ -161,6 +161,14 @@ fn apply_takes_what_does_not_hold_only_by_force_and_the_ledger_keeps_why() -> Re
     Ok(())
 }
 
+/// Takes out who wrote it.
+pub(super) fn without_exported_by(bundle: &Path) -> Result<()> {
+    let store = bundle.join("memory-store.json");
+    let lines = fs::read_to_string(&store)?;
+    let lines: Vec<&str> = lines.lines().filter(|line| !line.contains("\"exported_by\"")).collect();
+    Ok(fs::write(&store, lines.join("\n"))?)
+}
+
 fn covered(report: &Report) -> [Coverage; 4] {
     report.covered.named().map(|(_, coverage)| coverage)
 }
@@ -180,10 +188,7 @@ fn a_verdict_says_what_is_covered_and_strict_wants_all_of_it() -> Result<()> {
     rewrite(&bundle)?;
     let report = verify::path(&bundle, &Options::default())?;
     ensure!(!report.valid, "it says that Satchel wrote it, and has no manifest: {report:?}");
-    let store = bundle.join("memory-store.json");
-    let lines = fs::read_to_string(&store)?;
-    let lines: Vec<&str> = lines.lines().filter(|line| !line.contains("\"exported_by\"")).collect();
-    fs::write(&store, lines.join("\n"))?;
+    without_exported_by(&bundle)?;
     let report = verify::path(&bundle, &Options::default())?;
     ensure!(report.valid && report.signature == Signed::Valid, "{report:?}");
     ensure!(report.signer.as_deref() == Some(signer.as_str()));

@@ -277,3 +277,31 @@ fn an_own_conversation_takes_the_place_of_a_strangers_who_was_here_first() -> Re
     }
     Ok(())
 }
+
+/// A memory that only a stranger says is the person's own once they say it themselves.
+#[test]
+fn what_the_person_adds_that_a_stranger_said_is_the_persons() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let here = Archive::open(&folder.path().join("here"))?;
+    let there = Archive::open(&folder.path().join("there"))?;
+    let draft =
+        satchel_daemon::ingest::hand::Draft { content: Some("Keeps bees".into()), ..Default::default() };
+    there.imports.add_memory(&super::owner(), &draft)?;
+    there.export(&folder.path().join("theirs"))?;
+    let import = only(here.import(&folder.path().join("theirs"))?)?;
+    let id = ids(&here)?.pop().context("a memory")?;
+    let stranger = || satchel_daemon::lineage::stranger_of(&here.store, &id);
+    ensure!(stranger()?.is_some());
+    let added = here.imports.add_memory(&super::owner(), &draft)?;
+    ensure!(!added.existed && added.memories == [id.clone()] && stranger()?.is_none(), "{added:?}");
+    here.imports.undo_change(&super::owner(), &added.act)?;
+    ensure!(stranger()?.is_some() && ids(&here)? == [id.clone()], "the stranger's is there without it");
+    here.imports.add_memory(&super::owner(), &draft)?;
+    let request = TurnRequest { id: &import.id, turn: Turn::Undo, dry_run: false, expected: None };
+    here.imports.turn(request, &CancelToken::new())?.context("the import")?;
+    ensure!(
+        ids(&here)? == [id.clone()] && stranger()?.is_none(),
+        "the person's word went with the stranger's"
+    );
+    Ok(())
+}

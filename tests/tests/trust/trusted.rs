@@ -6,13 +6,16 @@ use satchel_daemon::{
         Apply,
         receipt::{ImportStatus, Standing},
     },
-    trust,
+    trust, verify,
 };
 use satchel_pam::sign::{PublicKey, SigningKey};
 use satchel_store::{OpenOptions, Store};
 use satchel_tests::archive::{Archive, only};
 
-use super::filled;
+use super::{
+    filled,
+    judged::{rewrite, without_exported_by, without_manifest},
+};
 
 #[test]
 fn trust_is_said_once_listed_kept_and_taken_back() -> Result<()> {
@@ -75,5 +78,32 @@ fn apply_trusts_the_key_that_is_named_and_refuses_a_bundle_of_another() -> Resul
     let merged = there.apply_by(&bundle, false, by(&signer))?;
     ensure!(merged.standing == Some(Standing::Trusted), "{merged:?}");
     ensure!(trust::list(&there.store)?.iter().any(|one| one.public_key == signer.multibase()));
+    // One that is trusted already vouches for its own bundles, not for those of the key that is named.
+    let refused = there.apply_by(&bundle, false, by(&other))?;
+    ensure!(refused.status == ImportStatus::Failed, "{refused:?}");
+    ensure!(trust::list(&there.store)?.len() == 1, "a key is trusted that signed nothing");
+    Ok(())
+}
+
+#[test]
+fn what_no_signature_covers_is_merged_for_nobody() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let here = filled(&folder.path().join("here"))?;
+    let bundle = folder.path().join("bundle");
+    let signer = PublicKey::parse(&here.export(&bundle)?.signer)?;
+    without_manifest(&bundle)?;
+    rewrite(&bundle)?;
+    without_exported_by(&bundle)?;
+    ensure!(verify::path(&bundle, &verify::Options::default())?.valid, "the memories are signed and whole");
+    let before = here.state()?;
+    for import in [only(here.import(&bundle)?)?, here.apply(&bundle)?] {
+        ensure!(import.standing == Some(Standing::Stranger), "{import:?}");
+        ensure!(here.state()? == before, "somebody rewrote conversations in the person's name");
+    }
+    let there = Archive::open(&folder.path().join("there"))?;
+    let trust = Apply { trust: Some(signer), ..Apply::default() };
+    let refused = there.apply_by(&bundle, false, trust)?;
+    let reason = refused.reason.unwrap_or_default();
+    ensure!(refused.status == ImportStatus::Failed && reason.contains("does not cover"), "{reason}");
     Ok(())
 }

@@ -6,6 +6,7 @@ use satchel_proto::v1::{HeldBack, Import, ImportIssue, ImportStatus, RecordCount
 
 use super::differences::differences;
 use crate::cli::{
+    exports::quoted,
     look::{Look, Paint},
     table::{Cell, Column, Table},
     text,
@@ -70,7 +71,7 @@ fn standing(import: &Import) -> Vec<String> {
         } else {
             format!("--trust {}", import.signer)
         };
-        let path = &import.path;
+        let path = quoted(&text::one_line(&import.path));
         lines.push(format!("would change {}: `satchel apply {how} {path}`", counts.join(", ")));
     }
     lines

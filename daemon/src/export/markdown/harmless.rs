@@ -20,15 +20,18 @@ const CONTAINERS: &str = " \t>-*+.:)0123456789";
 pub(super) fn harmless(text: &str) -> Vec<String> {
     let all: Vec<String> = lines(text).collect();
     let mut out = Vec::with_capacity(all.len());
+    let last_math = all.iter().rposition(|line| line.contains("$$")).unwrap_or(0);
     let (mut at, mut math, mut formula) = (0, false, false);
+    // Where the paragraph begins in which the next line would stand.
+    let mut begin = 0;
     while let Some(line) = all.get(at) {
         if let Some(fence) = Fence::open(line) {
             let rest = &all[at + 1..];
             let end = rest.iter().position(|line| fence.closed_by(line));
             let (body, close) = (&rest[..end.unwrap_or(rest.len())], end.map(|end| rest[end].as_str()));
             // What ends a formula would end the code in it.
-            if !(math && body.iter().any(|line| line.contains("$$"))) {
-                let certain = fence.interrupts(&all[..at]);
+            if !(math && at < last_math && body.iter().any(|line| line.contains("$$"))) {
+                let certain = fence.interrupts(&all[begin..at]);
                 fence.write(line, body, close, certain, &mut out);
                 at += 1 + body.len() + usize::from(close.is_some());
                 continue;
@@ -41,8 +44,15 @@ pub(super) fn harmless(text: &str) -> Vec<String> {
         math ^= line.trim_start().starts_with("$$") && line.matches("$$").count() % 2 == 1
             || math && line.matches("$$").count() % 2 == 1;
         at += 1;
+        if is_blank(line) {
+            begin = at;
+        }
     }
     out
+}
+
+fn is_blank(line: &str) -> bool {
+    line.trim_matches([' ', '\t']).is_empty()
 }
 
 /// The line that begins a block of code.
@@ -65,17 +75,13 @@ impl Fence {
         fence.then(|| Self { indent, mark, length, info: info.to_owned() })
     }
 
-    /// Whether every reader sees code here: a deep fence may be the next line of a paragraph, unless it stands in an item of a list.
+    /// Whether every reader sees code here, after the lines `above` of a paragraph, of which a deep fence may be the next line, unless
+    /// it stands in an item of a list.
     fn interrupts(&self, above: &[String]) -> bool {
-        let blank = |line: &String| line.trim_matches([' ', '\t']).is_empty();
-        if self.indent < 4 || above.last().is_none_or(blank) {
-            return true;
-        }
-        let begin = above.iter().rposition(blank).map_or(0, |blank| blank + 1);
+        let Some((first, others)) = above.split_first().filter(|_| self.indent >= 4) else { return true };
         let depth = |line: &str| line.len() - line.trim_start_matches(' ').len();
-        item_offset(&above[begin]).is_some_and(|offset| {
-            (offset..offset + 4).contains(&self.indent)
-                && above[begin + 1..].iter().all(|line| depth(line) >= offset)
+        item_offset(first).is_some_and(|offset| {
+            (offset..offset + 4).contains(&self.indent) && others.iter().all(|line| depth(line) >= offset)
         })
     }
 

@@ -76,7 +76,7 @@ pub fn report_to_wire(report: Report) -> v1::VerifyExportResponse {
         stripped,
         predecessors,
         covered: Some(covered_to_wire(covered)),
-        bundles: bundles.into_iter().map(part_to_wire).collect(),
+        bundles: bundles.into_iter().take(MAX_FINDINGS).map(part_to_wire).collect(),
     }
 }
 

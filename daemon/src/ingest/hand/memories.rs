@@ -55,7 +55,8 @@ impl Act<'_> {
         let id = memory_id(&item);
         self.name(&id);
         let stored = self.store.memory(&id, None)?;
-        if stored.as_ref().is_some_and(|record| !record.withdrawn) {
+        let own = lineage::stranger_of(self.store, &id)?.is_none();
+        if own && stored.as_ref().is_some_and(|record| !record.withdrawn) {
             self.done.existed = true;
             return Ok(id);
         }

@@ -128,6 +128,12 @@ impl Act<'_> {
         for change in gone(self.store, before, &after)? {
             self.change(change);
         }
+        let foreign = before.foreign.keys().chain(after.foreign.keys());
+        for id in foreign.filter(|id| before.foreign.get(*id) != after.foreign.get(*id)) {
+            if let Some(note) = lineage::note_stranger(self.store, id, after.foreign.get(id))? {
+                self.change(note);
+            }
+        }
         for (id, memory) in after.memories {
             if before.memories.get(&id) != Some(&memory) {
                 self.change(Change::Memory(Box::new(memory)));

@@ -93,7 +93,7 @@ impl Reading<'_, '_, '_> {
         name: &str,
     ) -> Result<Result<(Option<Document>, Vec<Issue>, Remains), String>, IngestError> {
         let bundle = self.run.bundle;
-        let size = bundle.list().iter().find(|entry| entry.path == name).map_or(0, |entry| entry.size);
+        let size = bundle.size_of(name);
         if size > LONGEST_CONVERSATION {
             return Ok(Err(format!(
                 "{name:?} is longer than the {LONGEST_CONVERSATION} bytes of a conversation that are held in memory"

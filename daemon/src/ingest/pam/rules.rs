@@ -15,13 +15,10 @@ use super::{Run, standing::Right, store::Looked};
 use crate::{
     exported::{self, ExportRecord, Format},
     ingest::IngestError,
-    manifest::{MANIFEST, Manifest, Selected, VectorName},
+    manifest::{LONGEST_MANIFEST, MANIFEST, Manifest, Selected, VectorName},
     plan::evidence::Exported,
     rotation::{self, Rotation},
 };
-
-/// Longest manifest that is read, in bytes: one line for each file of a bundle.
-const LONGEST_MANIFEST: u64 = 256 << 20;
 
 /// What a manifest says beside PAM.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use crate::{
     ingest::{Apply, receipt::Standing},
     manifest::{MANIFEST, SIGNATURE},
     plan::evidence::UNSIGNED,
-    verify::{self, Judged},
+    verify,
 };
 
 /// The keys that this data directory knows, multibase.
@@ -26,6 +26,10 @@ pub(super) struct Right {
     pub(super) signer: Option<PublicKey>,
     /// What of them does not hold.
     pub(super) problem: Option<String>,
+    /// The signer's key and those that it follows, multibase.
+    keys: Vec<String>,
+    /// Some of them is covered by no signature.
+    open: bool,
 }
 
 impl Right {
@@ -33,7 +37,7 @@ impl Right {
     pub(super) fn of_nobody(apply: Option<&Apply>) -> Self {
         let forced = apply.is_some_and(|apply| apply.force);
         let standing = if forced { Standing::Forced } else { Standing::Stranger };
-        Self { standing, signer: None, problem: None }
+        Self { standing, signer: None, problem: None, keys: Vec::new(), open: false }
     }
 
     /// The stranger whose documents they are; none: they are merged.
@@ -67,8 +71,11 @@ impl Run<'_> {
             return self.wanted_signer(Right::of_nobody(self.apply));
         }
         let signer = judged.signer().cloned();
-        let right = Right { problem: judged.problem(), signer, ..Right::of_nobody(self.apply) };
-        if let Some(standing) = self.known(&judged).filter(|_| !self.watched) {
+        let keys = signer.iter().chain(judged.predecessors().iter().filter(|_| signer.is_some()));
+        let keys = keys.map(PublicKey::multibase).collect();
+        let (problem, open) = (judged.problem(), !judged.covered().whole());
+        let right = Right { problem, signer, keys, open, ..Right::of_nobody(self.apply) };
+        if let Some(standing) = self.known(&right).filter(|_| !self.watched) {
             return self.wanted_signer(Right { standing, ..right });
         }
         self.wanted_signer(right)
@@ -83,31 +90,34 @@ impl Run<'_> {
             || looked.frame.header.exported_by.is_some()
     }
 
-    /// Whose they are, if it is somebody whose documents are merged.
-    fn known(&self, judged: &Judged) -> Option<Standing> {
-        let signer = judged.signer()?;
-        let all = || judged.predecessors().iter().chain([signer]).map(PublicKey::multibase);
-        if all().any(|key| self.keys.own.contains(&key)) {
+    /// Whose they are, if it is somebody whose documents are merged. What no signature covers may be anybody's.
+    fn known(&self, right: &Right) -> Option<Standing> {
+        if right.open {
+            return None;
+        }
+        if right.keys.iter().any(|key| self.keys.own.contains(key)) {
             return Some(Standing::Own);
         }
         let named = self.apply.and_then(|apply| apply.trust.as_ref()).map(PublicKey::multibase);
-        let trusted = all().any(|key| self.keys.trusted.contains(&key) || named.as_ref() == Some(&key));
-        trusted.then_some(Standing::Trusted)
+        let trusted = |key: &String| self.keys.trusted.contains(key) || named.as_ref() == Some(key);
+        right.keys.iter().any(trusted).then_some(Standing::Trusted)
     }
 
     /// Whether it is the signer's whom the person named.
-    fn wanted_signer(&self, right: Right) -> Result<Right, String> {
+    pub(super) fn wanted_signer(&self, right: Right) -> Result<Right, String> {
         let Some(named) = self.apply.and_then(|apply| apply.trust.as_ref()) else { return Ok(right) };
-        match (&right.standing, &right.signer, &right.problem) {
-            (Standing::Trusted, ..) => Ok(right),
-            (Standing::Own, Some(key), _) if key == named => Ok(right),
-            (_, _, Some(problem)) => Err(format!("{problem}; `satchel verify` says more")),
-            (_, Some(key), None) => Err(format!(
-                "it is signed by {}, not by {}, which --trust names",
-                key.multibase(),
-                named.multibase()
-            )),
-            (_, None, None) => Err(format!("nobody signed it, and --trust names {}", named.multibase())),
+        let named = named.multibase();
+        match (&right.signer, &right.problem) {
+            (_, Some(problem)) => Err(format!("{problem}; `satchel verify` says more")),
+            (None, None) => Err(format!("nobody signed it, and --trust names {named}")),
+            (Some(_), None) if right.keys.contains(&named) && right.standing == Standing::Stranger => {
+                Err("its signature does not cover all of it, so the rest may be anybody's; `satchel verify` says more"
+                    .to_owned())
+            }
+            (Some(_), None) if right.keys.contains(&named) => Ok(right),
+            (Some(key), None) => {
+                Err(format!("it is signed by {}, not by {named}, which --trust names", key.multibase()))
+            }
         }
     }
 }

@@ -82,7 +82,7 @@ pub(crate) fn open_to_read(
     let last = Mutex::new(None);
     let closing = Closing { disk: Arc::clone(&disk), house, path, store, boot: options.boot_id, last };
     let (engine, reader) = (applier.engine(), Reader::new(disk, segments.home));
-    let writer = WriteSide::new(journal, applier);
+    let writer = WriteSide::to_read(journal, applier);
     Ok(Inner::new(dir.to_owned(), health, writer, engine, reader, closing, (lock, headroom)))
 }
 

@@ -61,7 +61,7 @@ impl Inner {
         Ok(revisions)
     }
 
-    /// What the one is told whose commit failed, of which nothing is in the journal.
+    /// The error for a commit that failed with nothing of it in the journal. On a full disk an engine in memory takes over.
     fn refuse(&self, error: StoreError, writer: &mut WriteSide) -> StoreError {
         let lacking = matches!(&error, StoreError::Engine { problem } if passes(problem));
         let ready = writer.journal.stopped().is_none() && !writer.standing_in;

@@ -50,7 +50,8 @@ impl Identifiers {
             self.lengths.insert(text.len());
             self.opaque.insert(text.clone());
         }
-        if !text.is_ascii() && letters > 1 {
+        // Scripts that part their words have lower case, but for few.
+        if !text.is_ascii() && letters > 1 && !text.chars().any(char::is_lowercase) {
             self.unparted.insert(text);
         }
         self.longest = self.longest.max(words.len());
