@@ -127,6 +127,33 @@ fn a_changed_byte_in_an_archive_is_found_by_its_checksum() -> Result<()> {
     Ok(())
 }
 
+/// Readers that hold a file whole ask for its size first: it has to be true.
+#[test]
+fn an_entry_that_is_longer_than_its_archive_says_ends_there() -> Result<()> {
+    let bench = Bench::new()?;
+    let path = bench.path("longer.zip");
+    let mut message = serde_json::json!({
+        "schema": "portable-ai-memory-conversation", "schema_version": "1.0", "id": "long", "provider": {"name": "x"},
+        "temporal": {"created_at": "2026-01-01T00:00:00Z"}, "messages": []
+    });
+    message["title"] = "x".repeat(4 << 20).into();
+    let json = message.to_string();
+    zip(&path, &[("talk.json", json.as_bytes())])?;
+    let mut bytes = fs::read(&path)?;
+    let length = u32::try_from(json.len())?.to_le_bytes();
+    let ends: Vec<usize> = (0..bytes.len() - 4).filter(|at| bytes[*at..*at + 4] == length).collect();
+    ensure!(!ends.is_empty(), "the archive says how long the entry is");
+    for at in ends {
+        bytes[at..at + 4].copy_from_slice(&100_u32.to_le_bytes());
+    }
+    fs::write(&path, bytes)?;
+    let import = bench.import("longer.zip")?;
+    ensure!(import.conversations.new == 0, "{import:?}");
+    let told = format!("{import:?}");
+    ensure!(told.contains("holds more than the 100 bytes that the archive says"), "{told}");
+    Ok(())
+}
+
 #[test]
 fn two_entries_of_one_name_are_refused() -> Result<()> {
     let bench = Bench::new()?;

@@ -91,6 +91,8 @@ impl Run<'_> {
         let mut reading = Reading::new(self, writer, record, progress, Later::default())?;
         let ended = reading.all();
         let Reading { tail, taken, exported, done, .. } = reading;
+        // Only embeddings name records once more, and settling needs the memory.
+        let taken = if self.files.embeddings.is_empty() { Taken::default() } else { taken };
         let later = Later { taken, exported, stranger: tail.stranger.clone(), done };
         if let Ok(_) | Err(IngestError::Cancelled) = &ended {
             // What was counted is stored, also of what was cancelled.
@@ -231,7 +233,8 @@ impl Reading<'_, '_, '_> {
     fn tell(&mut self, name: &str, issues: &[Issue], left_out: &BTreeSet<String>, broken: bool) {
         for issue in issues {
             let end = issue.path.find(']').map_or(0, |end| end + 1);
-            if !left_out.contains(&issue.path[..end]) && !(broken && issue.path == "$") {
+            let told = left_out.contains(&issue.path[..end]) || broken && issue.path == "$";
+            if !told {
                 self.warn(format!("{name}:{}", issue.path), issue.message.clone());
             }
         }

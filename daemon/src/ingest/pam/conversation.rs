@@ -27,6 +27,9 @@ use crate::{
     },
 };
 
+/// A document, what is wrong with it, and what of it could not be read.
+type Read = (Option<Document>, Vec<Issue>, Remains);
+
 /// Name of a tool call that has none, which PAM does not allow.
 const UNNAMED: &str = "unknown";
 
@@ -88,10 +91,7 @@ impl Reading<'_, '_, '_> {
     }
 
     /// The document; why not, for people.
-    fn document(
-        &mut self,
-        name: &str,
-    ) -> Result<Result<(Option<Document>, Vec<Issue>, Remains), String>, IngestError> {
+    fn document(&mut self, name: &str) -> Result<Result<Read, String>, IngestError> {
         let bundle = self.run.bundle;
         let size = bundle.size_of(name);
         if size > LONGEST_CONVERSATION {

@@ -74,7 +74,7 @@ impl Run<'_> {
         let keys = signer.iter().chain(judged.predecessors().iter().filter(|_| signer.is_some()));
         let keys = keys.map(PublicKey::multibase).collect();
         let (problem, open) = (judged.problem(), !judged.covered().whole());
-        let right = Right { problem, signer, keys, open, ..Right::of_nobody(self.apply) };
+        let right = Right { signer, problem, keys, open, ..Right::of_nobody(self.apply) };
         if let Some(standing) = self.known(&right).filter(|_| !self.watched) {
             return self.wanted_signer(Right { standing, ..right });
         }

@@ -59,7 +59,7 @@ mod tests {
         for (block, start) in blocks.iter().zip(&starts).rev() {
             assert_eq!(&scratch.read(*start, block.len()).unwrap(), block);
         }
-        let mut raw = vec![0; scratch.end as usize];
+        let mut raw = vec![0; usize::try_from(scratch.end).unwrap()];
         scratch.file.read_exact_at(&mut raw, 0).unwrap();
         assert!(!raw.windows(64).any(|bytes| bytes.iter().all(|byte| *byte == bytes[0])));
     }

@@ -25,6 +25,8 @@ use crate::{
 };
 
 const LISTS: &[&str] = &["messages"];
+/// Messages that may be unreadable: what is wrong with each is held, and a document of many more is none that any program wrote.
+const MOST_UNREADABLE: usize = 100_000;
 
 #[derive(Default)]
 struct Document {
@@ -44,6 +46,8 @@ struct Document {
     /// Required fields that stood there, readable or not.
     present: Vec<&'static str>,
     remains: Remains,
+    /// Too much of it is unreadable.
+    hopeless: bool,
 }
 
 pub(super) fn read(
@@ -98,6 +102,11 @@ impl Document {
                         self.field(&key, &node, sink);
                     }
                 }
+            }
+            if self.remains.left_out.len() > MOST_UNREADABLE {
+                self.hopeless = true;
+                sink.error("R-25.1", &list, format!("more than {MOST_UNREADABLE} messages cannot be read"));
+                break;
             }
         }
         Ok(())
@@ -154,7 +163,7 @@ impl Document {
             }),
             _ => None,
         };
-        let whole = version != Version::Foreign && !ambiguous;
+        let whole = version != Version::Foreign && !ambiguous && !self.hopeless;
         let document = header.filter(|_| whole).zip(self.messages).map(|(header, messages)| Conversation {
             schema_version: self.heading.schema_version.unwrap_or_default(),
             header,
