@@ -22,7 +22,7 @@ use satchel_pam::{
 
 use crate::{
     envelope::Keys,
-    intake::{Bundle, IntakeError, Limits, Source, pam::LONGEST_CONVERSATION},
+    intake::{Bundle, IntakeError, Limits, Source, Unread, pam::LONGEST_CONVERSATION},
     listed,
     manifest::Selected,
 };
@@ -221,11 +221,17 @@ fn check(path: &Path, keys: Option<&Keys>) -> Result<Vec<Judged>, VerifyError> {
         return Err(VerifyError::NoBundle { path: path.to_owned(), seen: seen(&bundle) });
     }
     let mut all = sets.iter().map(|files| judge(&bundle, files)).collect::<Result<Vec<_>, _>>()?;
-    let unread = bundle.unread().iter().map(|unread| {
-        Issue::error("files", unread.name.clone(), format!("cannot be checked: {}", unread.reason))
-    });
-    all[0].report.issues.extend(unread);
+    let roots: Vec<&str> =
+        sets.iter().filter(|files| files.store.is_some()).map(|files| files.root.as_str()).collect();
+    let elsewhere = |unread: &&Unread| !roots.iter().any(|root| unread.name.starts_with(*root));
+    let elsewhere: Vec<Issue> = bundle.never_read().filter(elsewhere).map(unchecked).collect();
+    all[0].report.issues.extend(elsewhere);
     Ok(all)
+}
+
+/// A file that could not be taken in may be anything.
+fn unchecked(unread: &Unread) -> Issue {
+    Issue::error("files", unread.name.clone(), format!("cannot be checked: {}", unread.reason))
 }
 
 fn key(text: &str) -> Result<PublicKey, VerifyError> {

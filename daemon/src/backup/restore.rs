@@ -18,7 +18,10 @@ use super::{
     COPY_BYTES, Progress, Report,
     manifest::{self, Entry, FORMAT, MANIFEST, MAX_MANIFEST_BYTES, Manifest},
 };
-use crate::vault::{self, Unlock, VaultError};
+use crate::{
+    plain_file,
+    vault::{self, Unlock, VaultError},
+};
 
 /// Why nothing was restored.
 #[derive(Debug, thiserror::Error)]
@@ -117,7 +120,8 @@ pub fn restore(
 /// # Errors
 /// A file that does not read, or is no backup.
 pub fn encrypted(path: &Path) -> Result<bool, RestoreError> {
-    let file = File::open(path).map_err(|source| RestoreError::Read { path: path.to_owned(), source })?;
+    let file = plain_file::open_given(path)
+        .map_err(|source| RestoreError::Read { path: path.to_owned(), source })?;
     let zip = ZipArchive::new(BufReader::new(file));
     let mut zip =
         zip.map_err(|error| RestoreError::NotABackup { path: path.to_owned(), problem: error.to_string() })?;
@@ -148,7 +152,7 @@ impl<'a> Reading<'a> {
     fn open(path: &Path, report: Report<'a>) -> Result<Self, RestoreError> {
         let refused = |source| RestoreError::Read { path: path.to_owned(), source };
         let not = |problem: String| RestoreError::NotABackup { path: path.to_owned(), problem };
-        let file = File::open(path).map_err(refused)?;
+        let file = plain_file::open_given(path).map_err(refused)?;
         let length = file.metadata().map_err(refused)?.len();
         let mut zip = ZipArchive::new(BufReader::new(file)).map_err(|error| not(error.to_string()))?;
         let manifest = read_manifest(&mut zip, path)?;

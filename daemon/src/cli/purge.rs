@@ -31,7 +31,7 @@ use crate::{
         IngestError,
         purge::{self, Plan, Target},
     },
-    leftovers, vault,
+    leftovers, reading, vault,
 };
 
 /// Longest line that is read as an answer.
@@ -75,7 +75,8 @@ pub(super) async fn run(context: &mut Context, kind: Kind, args: &PurgeArgs) -> 
     }
     let (store, seal, plan) = off_thread({
         let config = config.clone();
-        move || look(&config, kind, &given)
+        let dry_run = args.dry_run;
+        move || look(&config, kind, &given, dry_run)
     })
     .await?;
     render::plan(context, kind.word(), &Outlook::from(&plan), args.dry_run)?;
@@ -167,13 +168,24 @@ async fn erase(
 }
 
 /// Opens the data directory and finds out what goes.
-fn look(config: &Config, kind: Kind, given: &str) -> Result<(Store, Option<Seal>, Plan), CliError> {
+fn look(
+    config: &Config,
+    kind: Kind,
+    given: &str,
+    dry_run: bool,
+) -> Result<(Store, Option<Seal>, Plan), CliError> {
     let dir = &config.data_dir;
     let open =
         |source: Box<dyn std::error::Error + Send + Sync>| CliError::Store { dir: dir.clone(), source };
     let options = vault::open_options(config).map_err(|error| open(error.into()))?;
     let seal = options.seal.clone();
-    let mut opened = || Store::open(dir, options.clone(), &mut |_| {});
+    let mut opened = || {
+        if dry_run {
+            // Also where nothing can be written.
+            return reading::open(dir, options.clone(), &mut |_| {}).map(|(store, _)| store);
+        }
+        Store::open(dir, options.clone(), &mut |_| {})
+    };
     let store = opened().map_err(|error| match error {
         StoreError::Locked { pid, .. } => CliError::Declined(format!(
             "process {pid} has the data directory {}; everything in it is written anew, so stop the daemon first \

@@ -19,10 +19,20 @@ use super::{
     handles::Handles,
     inner::Spill,
 };
-use crate::{chain, watch::shown};
+use crate::{chain, manifest::MANIFEST, watch::shown};
 
 /// The first bytes of a ZIP with entries, and of an empty one.
 const ZIP_MAGIC: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
+/// Bytes of a file that show what it is.
+const HEAD: u64 = 64;
+/// Where the name of the first entry stands in a ZIP.
+const FIRST_NAME: usize = 30;
+/// How the name of the first entry begins in Office Open XML, and in open documents and EPUB, which want it there.
+const DOCUMENTS: [&[u8]; 2] = [b"[Content_Types].xml", b"mimetype"];
+/// The folder of a PAM bundle's attachments.
+const ATTACHMENTS: &str = "attachments";
+/// Its memory store.
+const STORE: &str = "memory-store.json";
 /// ZIPs inside a ZIP that providers make: one for each category of data.
 const NESTED: [&str; 7] =
     ["conversations", "projects", "memories", "light_metadata", "design_chats", "frames", "feedback"];
@@ -56,6 +66,8 @@ pub(super) struct Builder {
     pub(super) base: PathBuf,
     pub(super) places: BTreeMap<String, (u64, Place)>,
     pub(super) unread: Vec<Unread>,
+    /// Those that are told by themselves by now.
+    told: Vec<Unread>,
     /// Whether downloads that have not ended are left alone.
     pub(super) waits: bool,
     spill: Spill,
@@ -71,6 +83,7 @@ impl Builder {
             base: source.base.clone(),
             places: BTreeMap::new(),
             unread: Vec::new(),
+            told: Vec::new(),
             waits: source.waits,
             spill: Spill::default(),
             handles: Handles::default(),
@@ -90,6 +103,7 @@ impl Builder {
             base: bundle.base.as_ref().clone(),
             places: places.collect(),
             unread: bundle.unread.clone(),
+            told: bundle.told.clone(),
             waits: false,
             spill: bundle.spill.clone(),
             handles: Handles::default(),
@@ -125,9 +139,9 @@ impl Builder {
     pub(super) fn file(&mut self, name: String, path: PathBuf, limits: &Limits) -> Result<(), IntakeError> {
         let opened = below::file(&self.base, &path).and_then(|mut file| {
             let mut head = Vec::new();
-            (&mut file).take(4).read_to_end(&mut head)?;
+            (&mut file).take(HEAD).read_to_end(&mut head)?;
             let stat = rustix::fs::fstat(&file)?;
-            Ok((zipped(&head), SourceStamp::of(&stat)))
+            Ok((zipped(&head[..head.len().min(4)]) && !is_document(&head), SourceStamp::of(&stat)))
         });
         let (zipped, stamp) = match opened {
             Ok(opened) => opened,
@@ -138,7 +152,7 @@ impl Builder {
                 return Ok(());
             }
         };
-        if !zipped {
+        if !zipped || self.is_attachment(&path) {
             return self.add(name, stamp.length(), Place::Plain(path, stamp), limits);
         }
         let unit = Arc::new(Unit { name: name.as_str().into(), nesting: 1 });
@@ -154,6 +168,15 @@ impl Builder {
             Ok(()) => {}
         }
         Ok(())
+    }
+
+    /// Whether a file lies among the attachments of a PAM bundle: what it is made of is nobody's business, and a document of an office
+    /// program is a ZIP.
+    fn is_attachment(&self, path: &Path) -> bool {
+        let beside = |root: &Path, name: &str| below::stat(&self.base, &root.join(name)).is_ok();
+        let of_bundle = |root: &Path| beside(root, STORE) || beside(root, MANIFEST);
+        let mut folders = path.ancestors().skip(1).filter(|folder| folder.ends_with(ATTACHMENTS));
+        folders.any(|folder| folder.parent().is_some_and(of_bundle))
     }
 
     /// Adds the files of the archive `unit` under `prefix`, and those of archives in it that a provider makes.
@@ -224,6 +247,7 @@ impl Builder {
             entries,
             places: Arc::new(places),
             unread: self.unread,
+            told: self.told,
             base: Arc::new(self.base),
             limits: limits.clone(),
             unpacked: Unpacked::default(),
@@ -246,6 +270,11 @@ fn unspilled(name: &str, error: &io::Error) -> IntakeError {
 /// Whether these are the first bytes of a ZIP.
 pub(super) fn zipped(head: &[u8]) -> bool {
     ZIP_MAGIC.contains(&head)
+}
+
+/// Whether these are the first bytes of a document that is packed as a ZIP: those of office programs, and books.
+fn is_document(head: &[u8]) -> bool {
+    head.get(FIRST_NAME..).is_some_and(|name| DOCUMENTS.iter().any(|first| name.starts_with(first)))
 }
 
 /// Whether a ZIP inside a ZIP is one that a provider makes: `conversations-000.zip`, `Conversations__1.zip`.

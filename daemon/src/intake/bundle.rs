@@ -47,6 +47,8 @@ pub struct Bundle {
     pub(super) entries: Vec<Entry>,
     pub(super) places: Arc<BTreeMap<String, Place>>,
     pub(super) unread: Vec<Unread>,
+    /// Those that were told by themselves.
+    pub(super) told: Vec<Unread>,
     /// The folder that no link may lead out of.
     pub(super) base: Arc<PathBuf>,
     pub(super) limits: Limits,
@@ -89,7 +91,8 @@ impl Bundle {
         let wanted: std::collections::BTreeSet<&str> = names.iter().map(String::as_str).collect();
         let entries =
             self.entries.iter().filter(|entry| wanted.contains(entry.path.as_str())).cloned().collect();
-        Self { entries, unpacked: Unpacked::default(), unread: Vec::new(), ..self.clone() }
+        let told = self.told.iter().chain(&self.unread).cloned().collect();
+        Self { entries, unpacked: Unpacked::default(), unread: Vec::new(), told, ..self.clone() }
     }
 
     /// Whether nobody wants it any more.
@@ -100,6 +103,11 @@ impl Bundle {
     /// What could not be taken in.
     pub fn unread(&self) -> &[Unread] {
         &self.unread
+    }
+
+    /// What could not be taken in, whether or not it was told by itself.
+    pub fn never_read(&self) -> impl Iterator<Item = &Unread> {
+        self.told.iter().chain(&self.unread)
     }
 
     /// The files that did not read to their ends since this was last asked.
@@ -131,7 +139,7 @@ impl Bundle {
     /// What was told of by itself is not told again; a file that could not be read is told with the others.
     #[must_use]
     pub fn having_told(mut self, told: impl Fn(&Unread) -> bool, more: Vec<Unread>) -> Self {
-        self.unread.retain(|unread| !told(unread));
+        self.told.extend(self.unread.extract_if(.., |unread| told(unread)));
         self.unread.extend(more);
         self
     }

@@ -10,7 +10,7 @@ use satchel_pam::{
     validate::{self, BundleCheck, Counts},
 };
 
-use super::{Coverage, Covered, Signed, VerifyError, is_store, manifest, unreadable, within};
+use super::{Coverage, Covered, Signed, VerifyError, is_store, manifest, unchecked, unreadable, within};
 use crate::{
     intake::{
         Bundle, Document,
@@ -68,6 +68,12 @@ impl Judged {
             SignatureCheck::Valid { key } if self.problem().is_none() => Some(key),
             _ => None,
         }
+    }
+
+    /// Whether its files are listed in no manifest.
+    #[must_use]
+    pub fn is_bare(&self) -> bool {
+        self.manifest == Signed::Absent
     }
 
     /// What of it signatures cover.
@@ -130,6 +136,8 @@ pub fn judge(bundle: &Bundle, files: &PamFiles) -> Result<Judged, VerifyError> {
     let mut report = check_documents(bundle, files, store)?;
     let manifest::Looked { state, issues, manifest } = manifest::check(bundle, &files.root, &report)?;
     report.issues.extend(issues);
+    let within = bundle.never_read().filter(|unread| unread.name.starts_with(&files.root));
+    report.issues.extend(within.map(unchecked));
     let ours = report.store.as_ref().is_some_and(|store| is_satchels(&store.header));
     let claimed = ours || state != Signed::Absent || report.signature != SignatureCheck::Absent;
     if state == Signed::Absent && ours {

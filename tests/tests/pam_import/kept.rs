@@ -172,6 +172,26 @@ fn parents_by_the_providers_ids_are_followed_and_lost_ones_give_the_line() -> Re
 }
 
 #[test]
+fn a_line_whose_times_contradict_its_order_is_read_as_it_stands_and_told() -> Result<()> {
+    let place = Place::new()?;
+    let mut messages: Vec<Value> =
+        (0..3).map(|at| message(&format!("m{at}"), &format!("Line {at}"))).collect();
+    for (message, hour) in messages.iter_mut().zip([9, 11, 10]) {
+        message["created_at"] = format!("2026-02-01T{hour:02}:00:00Z").into();
+    }
+    let import = place.import(&place.write("talk.json", &conversation("talk", &messages))?)?;
+    assert!(warned(&import, "talk.json", "another order than their times"), "{:?}", import.warnings);
+    let talk = place.archive.store.conversation("talk", None)?.context("the conversation")?;
+    let parents: Vec<Option<&str>> = talk.heads.iter().map(|head| head.parent.as_deref()).collect();
+    assert_eq!(parents, [None, Some("m0"), Some("m1")]);
+    // Our own export of it says that it is a line: it was told once.
+    place.archive.export(&place.path("out"))?;
+    let there = Place::new()?;
+    assert_eq!(there.import(&place.path("out"))?.warnings_found, 0);
+    Ok(())
+}
+
+#[test]
 fn a_line_stays_without_parents_and_what_we_add_stands_under_our_key() -> Result<()> {
     let place = Place::new()?;
     let mut talk = conversation("talk", &[message("a", "One"), message("b", "Two"), message("c", "Three")]);

@@ -1,6 +1,10 @@
 //! One judgement: `verify`, `apply` and `import` see the same files, and what one refuses is the signer's for none.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    io::{Cursor, Write as _},
+    path::Path,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::{
@@ -13,9 +17,11 @@ use satchel_daemon::{
 };
 use satchel_store::MemoryQuery;
 use satchel_tests::{
-    archive::{Archive, demo, whole},
+    archive::{Archive, demo, only, whole},
+    exports::{age, pack},
     generate::Dice,
 };
+use zip::{ZipWriter, write::SimpleFileOptions};
 
 use super::{copy, files, filled};
 
@@ -34,7 +40,8 @@ fn law(there: &Archive, bundle: &Path, what: &str) -> Result<bool> {
         let applied = apply.is_some();
         for import in run(there, bundle, apply)? {
             let merged = import.standing.is_some_and(|standing| standing != Standing::Stranger);
-            let failed = import.status == ImportStatus::Failed;
+            // A file that was written this moment waits, and is told by itself.
+            let failed = matches!(import.status, ImportStatus::Failed | ImportStatus::Waiting);
             if let Some(report) = report.as_ref().ok().filter(|report| report.valid) {
                 ensure!(
                     import.signer == report.signer && merged == report.signer.is_some(),
@@ -85,7 +92,7 @@ fn what_verify_refuses_is_the_signers_for_neither_apply_nor_import() -> Result<(
     let there = Archive::open(&folder.path().join("there"))?;
     there.trust(&made.signer)?;
     ensure!(law(&there, &bundle, "as it was made")?, "our own bundle does not hold");
-    let changes: [(&str, Change); 9] = [
+    let changes: [(&str, Change); 11] = [
         ("rewritten messages", rewrite),
         ("a forged conversation", |to| {
             let first = files(&to.join("conversations"))?.remove(0);
@@ -107,6 +114,12 @@ fn what_verify_refuses_is_the_signers_for_neither_apply_nor_import() -> Result<(
         ("a removed conversation", |to| Ok(fs::remove_file(files(&to.join("conversations"))?.remove(0))?)),
         ("no manifest", without_manifest),
         ("no signature of the manifest", |to| Ok(fs::remove_file(to.join("satchel-manifest.sig"))?)),
+        ("a file that cannot be taken in", |to| {
+            Ok(std::os::unix::fs::symlink("/etc/hostname", to.join("conversations/link.json"))?)
+        }),
+        ("an archive that does not open", |to| {
+            Ok(fs::write(to.join("more.zip"), b"PK\x03\x04 and no more")?)
+        }),
         ("a document below it", |to| {
             fs::create_dir(to.join("more"))?;
             let first = files(&to.join("conversations"))?.remove(0);
@@ -232,6 +245,55 @@ fn every_kind_of_bundle_that_we_write_is_covered_whole() -> Result<()> {
     Ok(())
 }
 
+/// What an attachment is made of is nobody's business: documents of office programs are ZIPs.
+#[test]
+fn a_bundle_with_packed_attachments_is_whole() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let document = packed(&["[Content_Types].xml", "word/document.xml"])?;
+    let photos = packed(&["one.png", "two.png"])?;
+    for (name, bytes, as_zip) in [("notes.docx", &document, false), ("photos.zip", &photos, true)] {
+        let export = folder.path().join(format!("{name}-export"));
+        copy(&demo().join("chatgpt-export"), &export)?;
+        fs::remove_file(export.join("file_hivephoto01-frame 7.png"))?;
+        fs::write(export.join(format!("file_hivephoto01-{name}")), bytes)?;
+        age(&export)?;
+        let path = if as_zip { folder.path().join("export.zip") } else { export.clone() };
+        if as_zip {
+            pack(&export, &path)?;
+        }
+        let here = Archive::open(&folder.path().join(format!("{name}-data")))?;
+        let import = only(here.import(&path)?)?;
+        ensure!(import.attachments == 1, "{name}: {import:?}");
+        let bundle = folder.path().join(format!("{name}-bundle"));
+        here.export_by(&ExportRequest { attachments: true, ..whole(bundle.clone()) })?;
+        let kept = files(&bundle.join("attachments"))?;
+        ensure!(kept.iter().any(|path| fs::read(path).is_ok_and(|kept| kept == *bytes)), "{name}: {kept:?}");
+        let report = verify::path(&bundle, &Options::default())?;
+        ensure!(
+            report.valid && !covered(&report).contains(&Coverage::Unsigned),
+            "{name}: {:?}",
+            report.issues
+        );
+        let there = Archive::open(&folder.path().join(format!("{name}-there")))?;
+        there.trust(report.signer.as_deref().context("a signer")?)?;
+        let applied = there.apply(&bundle)?;
+        ensure!(
+            applied.standing == Some(Standing::Trusted) && applied.attachments == 1,
+            "{name}: {applied:?}"
+        );
+    }
+    Ok(())
+}
+
+fn packed(names: &[&str]) -> Result<Vec<u8>> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for name in names {
+        zip.start_file(*name, SimpleFileOptions::default())?;
+        zip.write_all(name.as_bytes())?;
+    }
+    Ok(zip.finish()?.into_inner())
+}
+
 #[test]
 fn each_of_several_bundles_at_a_path_is_verified_and_listed() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -289,7 +351,7 @@ fn a_memory_with_a_key_twice_has_no_checksum_and_so_no_signer() -> Result<()> {
     let there = Archive::open(&folder.path().join("there"))?;
     there.trust(&signer)?;
     ensure!(!law(&there, &store, "a key twice")?);
-    let import = satchel_tests::archive::only(there.import(&store)?)?;
+    let import = only(there.import(&store)?)?;
     ensure!(import.memories.skipped == 1 && import.memories.balanced(), "{import:?}");
     ensure!(import.skipped[0].reason.contains("stands twice"), "{import:?}");
     Ok(())

@@ -96,10 +96,11 @@ fn what_no_signature_covers_is_merged_for_nobody() -> Result<()> {
     without_exported_by(&bundle)?;
     ensure!(verify::path(&bundle, &verify::Options::default())?.valid, "the memories are signed and whole");
     let before = here.state()?;
-    for import in [only(here.import(&bundle)?)?, here.apply(&bundle)?] {
-        ensure!(import.standing == Some(Standing::Stranger), "{import:?}");
-        ensure!(here.state()? == before, "somebody rewrote conversations in the person's name");
-    }
+    let import = only(here.import(&bundle)?)?;
+    ensure!(import.standing == Some(Standing::Stranger) && import.signer.is_none(), "{import:?}");
+    let refused = here.apply(&bundle)?;
+    ensure!(refused.status == ImportStatus::Failed, "{refused:?}");
+    ensure!(here.state()? == before, "somebody rewrote conversations in the person's name");
     let there = Archive::open(&folder.path().join("there"))?;
     let trust = Apply { trust: Some(signer), ..Apply::default() };
     let refused = there.apply_by(&bundle, false, trust)?;

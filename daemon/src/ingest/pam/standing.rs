@@ -72,7 +72,13 @@ impl Run<'_> {
         }
         let signer = judged.signer().cloned();
         let keys = signer.iter().chain(judged.predecessors().iter().filter(|_| signer.is_some()));
-        let keys = keys.map(PublicKey::multibase).collect();
+        let keys: Vec<String> = keys.map(PublicKey::multibase).collect();
+        let own = keys.iter().any(|key| self.keys.own.contains(key));
+        if own && judged.is_bare() {
+            // As `verify` says: what is signed here has a manifest.
+            let problem = format!("{MANIFEST} is missing, so relations and conversations are not signed");
+            return self.wanted_signer(Right { problem: Some(problem), ..Right::of_nobody(self.apply) });
+        }
         let (problem, open) = (judged.problem(), !judged.covered().whole());
         let right = Right { signer, problem, keys, open, ..Right::of_nobody(self.apply) };
         if let Some(standing) = self.known(&right).filter(|_| !self.watched) {

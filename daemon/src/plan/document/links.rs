@@ -25,6 +25,8 @@ pub(super) fn of(messages: &[Message], line: bool) -> Links {
     let by_children = by_children(messages, &names);
     let named = |message: &Message| message.parent_id.as_deref().is_some_and(|id| !id.is_empty());
     let unlinked = by_children.is_empty() && !messages.iter().any(named);
+    // Of ours it was told when they were imported.
+    let ours = line;
     let line = unlinked && (line || messages.iter().all(unplaced));
     let (mut by_provider, mut lost) = (0_usize, 0_usize);
     let parents = messages.iter().enumerate().map(|(at, message)| {
@@ -55,6 +57,12 @@ pub(super) fn of(messages: &[Message], line: bool) -> Links {
         notes.push(format!(
             "parent_id of {lost} of its messages names no message that is here; each follows the one before it"
         ));
+    }
+    if line && !ours && !messages.is_sorted_by_key(|message| message.created_at.micros()) {
+        notes.push(
+            "the document lists its messages in another order than their times; they are read in the order of the document"
+                .to_owned(),
+        );
     }
     Links { parents, line, notes }
 }
