@@ -377,7 +377,8 @@ fn check(core: &Core, request: v1::VerifyExportRequest) -> Result<v1::VerifyExpo
     Ok(v1::VerifyExportResponse { header: Some(core.header()), ..report_to_wire(report) })
 }
 
-/// Sends the rest of `file` until its end, or until nobody listens; false: nobody took a piece for too long. No thread waits with it for a slow reader.
+/// Sends the rest of `file` until its end, or until nobody listens; false: nobody took a piece for too long. No thread waits with it
+/// for a slow reader.
 async fn send(
     file: File,
     mut offset: u64,

@@ -197,11 +197,7 @@ impl Reading<'_, '_, '_> {
                 })
             },
             |(_, entry)| weight(entry),
-            |reading, (at, entry)| {
-                take(reading, at, entry)?;
-                reading.show_progress();
-                Ok(())
-            },
+            |reading, (at, entry)| take(reading, at, entry),
         )?;
         Ok(scanned.map(|_| ()))
     }

@@ -42,7 +42,10 @@ impl Reading<'_, '_, '_> {
             });
             let taken = loop {
                 let next = match receiver.recv_within(IDLE) {
-                    Next::Item(entry) => self.writer.wanted().and_then(|()| take(self, entry)),
+                    Next::Item(entry) => {
+                        let taken = self.writer.wanted().and_then(|()| take(self, entry));
+                        taken.map(|()| self.show_progress())
+                    }
                     Next::Idle => self.idle(),
                     Next::End => break Ok(()),
                 };

@@ -113,11 +113,7 @@ impl Reading<'_, '_, '_> {
                 parse::scan_embeddings(input, how, &mut |at, entry| wanted.set(push((at, entry))))
             },
             |(_, entry)| weight(entry),
-            |reading, (at, entry)| {
-                take(reading, at, entry)?;
-                reading.show_progress();
-                Ok(())
-            },
+            |reading, (at, entry)| take(reading, at, entry),
         )?;
         // None was wanted any more: then the import was cancelled, which is told already.
         Ok(scanned.map(Option::unwrap_or_default))
