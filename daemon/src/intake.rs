@@ -24,7 +24,7 @@ pub use builder::{Unread, Why};
 pub use bundle::Bundle;
 pub use fault::Fault;
 pub use glimpse::{Glimpse, HEAD_BYTES};
-pub use inner::lies_in;
+pub use inner::Opened;
 pub use pulse::Pulse;
 pub use source::{Source, SourceStamp};
 pub use text::Document;

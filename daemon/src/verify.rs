@@ -22,7 +22,10 @@ use satchel_pam::{
 
 use crate::{
     envelope::Keys,
-    intake::{Bundle, IntakeError, Limits, Source, Unread, pam::LONGEST_CONVERSATION},
+    intake::{
+        Bundle, IntakeError, Limits, Opened, Source, Unread,
+        pam::{LONGEST_CONVERSATION, PamFiles},
+    },
     listed,
     manifest::Selected,
 };
@@ -199,8 +202,8 @@ pub fn path(path: &Path, options: &Options) -> Result<Report, VerifyError> {
 
 /// The memory store at `path`, which holds no other bundle: to compare it with another, it is held whole.
 fn content(path: &Path, options: &Options) -> Result<Option<MemoryStore>, VerifyError> {
-    let bundle = Source::at(path)?.with_keys(options.keys.clone()).open(&Limits::default())?;
-    let store = judge::sets(&bundle).into_iter().find_map(|files| files.store);
+    let (bundle, sets) = open(path, options.keys.as_ref())?;
+    let store = sets.into_iter().find_map(|files| files.store);
     let bytes = store.map(|name| read(&bundle, &name, MAX_DOCUMENT)).transpose()?;
     Ok(bytes.and_then(|bytes| parse::memory_store(&bytes).0))
 }
@@ -213,13 +216,29 @@ fn only(path: &Path, checked: Vec<Judged>) -> Result<Judged, VerifyError> {
     }
 }
 
-fn check(path: &Path, keys: Option<&Keys>) -> Result<Vec<Judged>, VerifyError> {
-    let source = Source::at(path)?.with_keys(keys.cloned());
-    let bundle = source.open(&Limits::default())?;
-    let sets = judge::sets(&bundle);
-    if sets.is_empty() {
-        return Err(VerifyError::NoBundle { path: path.to_owned(), seen: seen(&bundle) });
+/// What lies at `path`, with archives inside archives opened as an import opens them, and the documents that belong together in it.
+fn open(path: &Path, keys: Option<&Keys>) -> Result<(Bundle, Vec<PamFiles>), VerifyError> {
+    let mut bundle = Source::at(path)?.with_keys(keys.cloned()).open(&Limits::default())?;
+    let mut opened = Opened::default();
+    loop {
+        let sets = judge::sets(&bundle);
+        let files: Vec<String> = sets.iter().flat_map(PamFiles::files).collect();
+        let claimed = files.iter().map(String::as_str).collect();
+        let inner = opened.left(&bundle, &claimed);
+        if inner.is_empty() {
+            bundle = opened.without_barren(bundle, &claimed);
+            if sets.is_empty() {
+                return Err(VerifyError::NoBundle { path: path.to_owned(), seen: seen(&bundle) });
+            }
+            return Ok((bundle, sets));
+        }
+        let after = bundle.opening(&inner)?;
+        opened.add(std::mem::replace(&mut bundle, after), inner);
     }
+}
+
+fn check(path: &Path, keys: Option<&Keys>) -> Result<Vec<Judged>, VerifyError> {
+    let (bundle, sets) = open(path, keys)?;
     let mut all = sets.iter().map(|files| judge(&bundle, files)).collect::<Result<Vec<_>, _>>()?;
     let roots: Vec<&str> =
         sets.iter().filter(|files| files.store.is_some()).map(|files| files.root.as_str()).collect();

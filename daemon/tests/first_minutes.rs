@@ -52,6 +52,19 @@ fn untimed(home: &Home) -> String {
     home.path().join("untimed").to_str().unwrap().to_owned()
 }
 
+/// A ChatGPT export that writes a memory and has no times.
+const REMEMBERED: &str = r#"[{"title": "Hives", "conversation_id": "c", "current_node": "r", "mapping": {
+  "q": {"id": "q", "parent": null, "children": ["b"], "message": {"id": "q", "author": {"role": "user"},
+    "create_time": null, "content": {"content_type": "text", "parts": ["Remember that I keep bees."]},
+    "metadata": {}, "recipient": "all"}},
+  "b": {"id": "b", "parent": "q", "children": ["r"], "message": {"id": "b", "author": {"role": "assistant"},
+    "create_time": null, "content": {"content_type": "text", "parts": ["Keeps bees."]},
+    "metadata": {}, "recipient": "bio"}},
+  "r": {"id": "r", "parent": "b", "children": [], "message": {"id": "r", "author": {"role": "tool", "name": "bio"},
+    "create_time": null, "content": {"content_type": "text", "parts": ["Model set context updated."]},
+    "metadata": {}, "recipient": "assistant"}}
+}}]"#;
+
 /// A daemon on the home's data directory, that answers.
 fn daemon(home: &Home) -> Child {
     let mut child = home.command(&["serve"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -143,6 +156,40 @@ fn an_error_is_json_with_its_reason_where_json_was_asked_for() {
     let refused = home.run(&["export", "--output", &out, "--encrypt-to", "nobody", "--json"]);
     assert_eq!(reason(&refused), "FIELD_INVALID");
     assert!(!stderr(&refused).contains("age_recipients") && stderr(&refused).contains("--encrypt-to"));
+}
+
+#[test]
+fn a_memory_of_unknown_time_is_never_shown_as_of_1970() {
+    let home = Home::new();
+    home.file("untimed/conversations.json", REMEMBERED);
+    ok(&home.run(&["import", home.path().join("untimed").to_str().unwrap()]));
+    let rows = json(&home.run(&["memories", "list", "--json"]));
+    let row = &rows["memories"][0];
+    assert_eq!(row["content"], "Keeps bees.", "{rows}");
+    let id = row["id"].as_str().unwrap();
+    let shown = ok(&home.run(&["memories", "show", id]));
+    assert!(shown.contains("time unknown"), "{shown}");
+    let listed = ok(&home.run(&["memories", "list"]));
+    let mut all = [listed, shown, ok(&home.run(&["memories", "history", id]))].concat();
+    let notes = home.path().join("notes");
+    ok(&home.run(&["export", "--format", "markdown", "--output", notes.to_str().unwrap()]));
+    for entry in fs::read_dir(notes.join("memories")).unwrap() {
+        let path = entry.unwrap().path();
+        all.push_str(path.to_str().unwrap());
+        all.push_str(&fs::read_to_string(path).unwrap());
+    }
+    assert!(!all.contains("1970"), "{all}");
+    // PAM requires one time, in `--json` as in an export, and it is said that nobody knows it.
+    let bundle = home.path().join("bundle");
+    ok(&home.run(&["export", "--output", bundle.to_str().unwrap()]));
+    let store: Value = serde_json::from_slice(&fs::read(bundle.join("memory-store.json")).unwrap()).unwrap();
+    let memory = &store["memories"][0];
+    assert_eq!(memory["temporal"], row["temporal"], "{row}");
+    assert_eq!(memory["temporal"]["created_at"], "1970-01-01T00:00:00Z");
+    assert_eq!(memory["metadata"]["satchel"]["created_at_source"], "unknown");
+    assert!(memory["provenance"]["extracted_at"].is_null(), "{memory}");
+    assert_eq!(memory.to_string().matches("1970").count(), 1, "{memory}");
+    ok(&home.run(&["verify", bundle.to_str().unwrap()]));
 }
 
 #[test]

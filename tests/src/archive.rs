@@ -235,10 +235,16 @@ impl Archive {
     /// # Errors
     /// When the last bytes cannot be written.
     pub fn close(self) -> Result<()> {
+        Ok(self.into_store()?.close()?)
+    }
+
+    /// The store, which nothing else holds any more.
+    ///
+    /// # Errors
+    /// When an import does not stop.
+    pub fn into_store(self) -> Result<Store> {
         ensure!(self.imports.stop(STOP), "an import does not stop");
-        let Self { store, imports, exports } = self;
-        drop((imports, exports));
-        Ok(store.close()?)
+        Ok(self.store)
     }
 }
 

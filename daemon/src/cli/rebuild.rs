@@ -90,6 +90,9 @@ pub(crate) async fn run(context: &mut Context, args: RebuildArgs) -> Result<Exit
         context.out.json(&rebuilt)?;
     } else {
         context.out.print(&render(&rebuilt, context.out.look))?;
+        if rebuilt.kept.is_some() {
+            context.out.note("`satchel rebuild --put-back` puts back the database that was kept");
+        }
     }
     Ok(if rebuilt.lost.is_some() { Exit::CheckFailed } else { Exit::Done })
 }
@@ -191,7 +194,7 @@ fn render(rebuilt: &Rebuilt, look: Look) -> String {
         facts.add("lacks", &lost.lacking());
     }
     if let Some(kept) = kept {
-        facts.add("kept", &format!("{}; `satchel rebuild --put-back` puts it back", kept.display()));
+        facts.add("kept", &kept.display().to_string());
     }
     let head = match lost {
         None => format!("{} the database is built again", look.paint(Paint::Good, "✓")),

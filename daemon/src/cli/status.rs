@@ -29,6 +29,9 @@ pub(crate) async fn run(context: &mut Context, link: &Link) -> Result<Exit, CliE
     } else {
         let text = render(&status, &stored, link.is_daemon(), &context.calendar, context.out.look);
         context.out.print(&text)?;
+        if !link.is_daemon() {
+            context.out.note("`satchel serve` starts the daemon");
+        }
     }
     Ok(Exit::Done)
 }
@@ -45,7 +48,7 @@ fn render(
     facts.add("data", &status.data_dir);
     let since = calendar.minute(status.started_at.as_ref());
     let running = format!("process {}, since {since}", status.pid);
-    facts.add("daemon", if daemon { &running } else { "none runs; `satchel serve` starts one" });
+    facts.add("daemon", if daemon { &running } else { "none runs" });
     if status.running_jobs > 0 {
         facts.add("at work", &text::count(u64::from(status.running_jobs), "import", "imports"));
     }
@@ -144,7 +147,7 @@ mod tests {
         let expected = "\
 satchel        0.1.0
 data           /home/ana/.local/share/satchel
-daemon         none runs; `satchel serve` starts one
+daemon         none runs
 memories       12 (10 active, 2 superseded; 12 chatgpt)
 types          12 fact
 conversations  1,204

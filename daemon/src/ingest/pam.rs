@@ -194,6 +194,7 @@ impl Reading<'_, '_, '_> {
         self.tail.stranger = right.stranger();
         self.record.standing = Some(right.standing);
         self.record.signer = right.signer.as_ref().map(PublicKey::multibase);
+        self.record.partly_signed = right.signer.is_some() && right.open;
     }
 
     /// Tells of the conversations that were taken back there and are shown here. They stay: what is shown follows from all that

@@ -239,6 +239,9 @@ pub struct ImportRecord {
     /// The key that proves to have signed it, multibase; of PAM documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signer: Option<String>,
+    /// `signer` signed only some of it: the rest may be anybody's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partly_signed: bool,
     /// What a stranger's document would have changed.
     #[serde(default, skip_serializing_if = "HeldBack::none")]
     pub would_change: HeldBack,
@@ -311,6 +314,7 @@ impl ImportRecord {
         self.accounts.clone_from(&record.accounts);
         (self.standing, self.would_change) = (record.standing, record.would_change.clone());
         self.signer.clone_from(&record.signer);
+        self.partly_signed = record.partly_signed;
         self.forced.clone_from(&record.forced);
     }
 

@@ -1,6 +1,7 @@
 //! Archives inside archives: unpacked to the disk, for their directories stand at their ends, within one budget for all of a source.
 
 use std::{
+    collections::BTreeSet,
     fs::File,
     io::{self, Read as _, Seek, SeekFrom},
     path::Path,
@@ -57,7 +58,7 @@ impl Spill {
 
 impl Bundle {
     /// The ZIPs inside archives that `claimed` leaves, which are whatever somebody packed; only those that may be opened.
-    pub fn inner_archives(&self, claimed: impl Fn(&str) -> bool) -> Vec<String> {
+    fn inner_archives(&self, claimed: impl Fn(&str) -> bool) -> Vec<String> {
         let names = self.entries.iter().map(|entry| &entry.path);
         names.filter(|name| !claimed(name) && self.opens(name)).cloned().collect()
     }
@@ -76,8 +77,7 @@ impl Bundle {
     }
 
     /// The same with the archives `names` closed again, as they were `before`: nobody knows what they hold.
-    #[must_use]
-    pub fn closing(&self, before: &Self, names: &[String]) -> Self {
+    fn closing(&self, before: &Self, names: &[String]) -> Self {
         let inside = |path: &str| names.iter().any(|name| lies_in(path, name));
         let mut entries: Vec<Entry> =
             self.entries.iter().filter(|entry| !inside(&entry.path)).cloned().collect();
@@ -116,11 +116,39 @@ impl Bundle {
     }
 }
 
+/// Archives inside archives that were opened to see what they hold, and the bundle as it was before each round.
+#[derive(Default)]
+pub struct Opened(Vec<(Bundle, Vec<String>)>);
+
+impl Opened {
+    /// The archives of `bundle` that nobody claims and that were not opened yet.
+    pub fn left(&self, bundle: &Bundle, claimed: &BTreeSet<&str>) -> Vec<String> {
+        let known = |name: &str| self.0.iter().any(|(_, names)| names.iter().any(|other| other == name));
+        bundle.inner_archives(|name| claimed.contains(name) || known(name))
+    }
+
+    /// Notes that `names` were opened in the bundle `before`.
+    pub fn add(&mut self, before: Bundle, names: Vec<String>) {
+        self.0.push((before, names));
+    }
+
+    /// Closes those in which nothing is claimed: people know them as files.
+    #[must_use]
+    pub fn without_barren(&self, mut bundle: Bundle, claimed: &BTreeSet<&str>) -> Bundle {
+        for (before, names) in self.0.iter().rev() {
+            let barren = names.iter().filter(|name| !claimed.iter().any(|file| lies_in(file, name)));
+            let barren: Vec<String> = barren.cloned().collect();
+            bundle = bundle.closing(before, &barren);
+        }
+        bundle
+    }
+}
+
 fn zip_named(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("zip"))
 }
 
 /// Whether a file lies in the opened archive `name`.
-pub fn lies_in(path: &str, name: &str) -> bool {
+fn lies_in(path: &str, name: &str) -> bool {
     path.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
 }

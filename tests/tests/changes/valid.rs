@@ -6,7 +6,7 @@ use satchel_tests::histories::{History, Made};
 
 /// Histories, and what happens in each.
 const HISTORIES: u64 = 4;
-const STEPS: usize = 20;
+const STEPS: usize = 16;
 
 /// How findings end that the official program refuses in every document; an incremental one has no base there.
 const LEADS_OUT: [&str; 5] = [
@@ -18,7 +18,7 @@ const LEADS_OUT: [&str; 5] = [
 ];
 
 fn check(made: &Made) -> Result<()> {
-    let options = Options { base: made.base.clone(), ..Options::default() };
+    let options = Options { base: made.base.clone(), keys: made.keys.clone(), ..Options::default() };
     let report = verify::path(&made.path, &options)?;
     ensure!(report.valid && report.signature == Signed::Valid, "{:?} after {}", report.issues, made.told);
     let leads_out = |issue: &&verify::Finding| LEADS_OUT.iter().any(|words| issue.message.ends_with(words));

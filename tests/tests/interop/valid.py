@@ -1,17 +1,22 @@
-"""Validates bundles by the official SDK, as `pam validate` does, and their embeddings too; one folder a line on the input."""
+"""Validates bundles by the official SDK, as `pam validate` does, and their embeddings too; one folder or ZIP a line on the input."""
 
 import json
 import pathlib
 import sys
+import zipfile
 
 from portable_ai_memory.core.io import load_dict
 from portable_ai_memory.core.validator import validate, validate_embeddings
 
 
-def errors(folder):
+def errors(path):
     """What the SDK refuses in a bundle."""
     found = []
-    files = [folder / "memory-store.json", *sorted((folder / "conversations").glob("*.json"))]
+    folder = path if path.is_dir() else zipfile.Path(path)
+    conversations = folder / "conversations"
+    files = [folder / "memory-store.json"]
+    if conversations.exists():
+        files += sorted(conversations.iterdir(), key=lambda file: file.name)
     documents = []
     for file in files:
         try:

@@ -29,7 +29,7 @@ fn the_official_sdk_accepts_every_bundle_of_every_history() -> Result<()> {
     for seed in 0..HISTORIES {
         let place = folder.path().join(seed.to_string());
         let made = History::new(&place, 100 + seed)?.run(STEPS)?;
-        told.extend(made.into_iter().map(|made| (made.path.display().to_string(), made.told)));
+        told.extend(made.into_iter().map(|made| (made.plain.display().to_string(), made.told)));
     }
     validate(&python, &told)?;
     ensure!(told.len() >= 2 * STEPS, "{told:?}");

@@ -6,19 +6,25 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::{
-    Apply, Phase, WatchedImport,
-    receipt::{ImportRecord, Standing},
-    undo::{Turn, TurnRequest},
+use satchel_daemon::{
+    backup::{create, restore},
+    ingest::{
+        Apply, Phase, WatchedImport,
+        hand::Draft,
+        receipt::{ImportRecord, Standing},
+        undo::{Turn, TurnRequest},
+    },
+    vault::Unlock,
 };
 use satchel_host::CancelToken;
 use satchel_pam::{
     hash::ContentHash,
-    memory::Status,
+    memory::{Confidence, Status},
     relation::{Relation, RelationType},
     sign::{PublicKey, SigningKey},
     time::Timestamp,
 };
+use satchel_store::MemoryQuery;
 use satchel_tests::{
     archive::{Archive, State, demo, only},
     exports::age,
@@ -65,7 +71,8 @@ fn hostile(archive: &Archive, folder: &Path, key: Option<&SigningKey>) -> Result
     for (at, memory) in store.memories.iter_mut().enumerate() {
         memory.temporal.updated_at = Some(later);
         memory.tags = vec!["theirs".to_owned()];
-        memory.confidence = None;
+        memory.confidence =
+            Some(Confidence { initial: Some(0.01), current: Some(0.01), ..Confidence::default() });
         if at % 2 == 0 {
             memory.status = Status::Retracted;
         } else {
@@ -139,10 +146,7 @@ fn a_strangers_document_adds_and_changes_nothing_whatever_is_here() -> Result<()
             let archive = filled(&dir.join("data"))?;
             // Records of a bundle of a friend whom the person trusts, beside those of providers and by hand.
             let friend = Archive::open(&dir.join("friend"))?;
-            let draft = satchel_daemon::ingest::hand::Draft {
-                content: Some("A friend keeps bees".into()),
-                ..Default::default()
-            };
+            let draft = Draft { content: Some("A friend keeps bees".into()), ..Default::default() };
             friend.imports.add_memory(&super::owner(), &draft)?;
             archive.trust(&friend.export(&dir.join("friends"))?.signer)?;
             archive.import(&dir.join("friends"))?;
@@ -284,8 +288,7 @@ fn what_the_person_adds_that_a_stranger_said_is_the_persons() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let here = Archive::open(&folder.path().join("here"))?;
     let there = Archive::open(&folder.path().join("there"))?;
-    let draft =
-        satchel_daemon::ingest::hand::Draft { content: Some("Keeps bees".into()), ..Default::default() };
+    let draft = Draft { content: Some("Keeps bees".into()), ..Default::default() };
     there.imports.add_memory(&super::owner(), &draft)?;
     there.export(&folder.path().join("theirs"))?;
     let import = only(here.import(&folder.path().join("theirs"))?)?;
@@ -303,5 +306,52 @@ fn what_the_person_adds_that_a_stranger_said_is_the_persons() -> Result<()> {
         ids(&here)? == [id.clone()] && stranger()?.is_none(),
         "the person's word went with the stranger's"
     );
+    Ok(())
+}
+
+/// Another data directory whose bundles are merged here, and whose they are: the person's own, or those of somebody who is trusted.
+fn relied_on(here: &Archive, dir: &Path, own: bool) -> Result<(Archive, Standing)> {
+    let (data, first) = (dir.join("there"), dir.join("first"));
+    let draft = Draft { content: Some("Will be retracted".into()), ..Draft::default() };
+    if own {
+        here.imports.add_memory(&super::owner(), &draft)?;
+        here.export(&first)?;
+        create::create(&here.store, here.store.dir(), &dir.join("backup"), 1, &mut |_| true)?;
+        restore::restore(&dir.join("backup"), &data, false, &Unlock::default(), &mut |_| true)?;
+        return Ok((Archive::open(&data)?, Standing::Own));
+    }
+    let there = Archive::open(&data)?;
+    there.imports.add_memory(&super::owner(), &draft)?;
+    here.trust(&there.export(&first)?.signer)?;
+    here.import(&first)?;
+    Ok((there, Standing::Trusted))
+}
+
+#[test]
+fn a_watched_folder_merges_nothing_even_of_own_and_trusted_keys() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for own in [true, false] {
+        let dir = folder.path().join(own.to_string());
+        let here = filled(&dir.join("here"))?;
+        let (there, standing) = relied_on(&here, &dir, own)?;
+        let rows = there.store.memories(&MemoryQuery::default(), None, 500, there.store.revision())?.items;
+        let retracted = rows.iter().find(|row| row.memory.content == "Will be retracted");
+        let id = &retracted.context("the memory")?.memory.id;
+        there.imports.set_memory_status(&super::owner(), id, "", Status::Retracted)?;
+        let bundle = dir.join("watched/bundle");
+        there.export(&bundle)?;
+        age(&bundle)?;
+        let before = here.state()?;
+        let watched = bring(&here, Way::Watched, &bundle)?;
+        ensure!(
+            watched.standing == Some(Standing::Stranger) && watched.would_change.memories == 1,
+            "{watched:?}"
+        );
+        ensure!(here.state()? == before, "a file in a watched folder changed what is here");
+        let merged = only(here.import_again(&bundle)?)?;
+        ensure!(merged.standing == Some(standing), "{merged:?}");
+        let status = here.store.memory(id, None)?.context("the memory")?.memory.status;
+        ensure!(status == Status::Retracted, "own {own}: {status:?}");
+    }
     Ok(())
 }

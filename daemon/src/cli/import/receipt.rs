@@ -66,7 +66,7 @@ fn standing(import: &Import) -> Vec<String> {
         ];
         let counts = counts.into_iter().filter(|(count, ..)| **count > 0);
         let counts: Vec<String> = counts.map(|(count, one, many)| text::count(*count, one, many)).collect();
-        let how = if import.signer.is_empty() {
+        let how = if import.signer.is_empty() || import.partly_signed {
             "--force".to_owned()
         } else {
             format!("--trust {}", import.signer)
@@ -342,7 +342,12 @@ mod tests {
             words(&shown),
             "would change 8 memories, 1 conversation: `satchel apply --trust z6MkTheirs /tmp/theirs.zip`"
         );
-        shown.signer.clear();
+        shown.partly_signed = true;
+        assert!(
+            words(&shown).ends_with("`satchel apply --force /tmp/theirs.zip`"),
+            "its key does not vouch for all"
+        );
+        (shown.partly_signed, shown.signer) = (false, String::new());
         assert!(words(&shown).ends_with("`satchel apply --force /tmp/theirs.zip`"));
         shown.forced = vec!["nobody signed it".to_owned()];
         assert!(words(&shown).starts_with("merged by --force, although nobody signed it\n"));

@@ -71,6 +71,8 @@ pub(crate) struct Import<'a> {
     pub standing: Option<String>,
     /// Of PAM documents: the key that signed them; null: nobody, or they do not hold.
     pub signer: Option<&'a str>,
+    /// The rest of it may be anybody's.
+    pub partly_signed: bool,
     /// What a stranger's documents would have changed and did not; null: nothing.
     pub would_change: Option<HeldBack<'a>>,
     /// What was wrong with documents that were merged by `--force`.
@@ -174,6 +176,7 @@ impl<'a> Import<'a> {
             accounts: import.accounts.iter().map(Account::new).collect(),
             standing: (import.standing != 0).then(|| words::document_standing(import.standing)),
             signer: filled(&import.signer),
+            partly_signed: import.partly_signed,
             would_change: import.would_change.as_ref().map(HeldBack::new),
             forced: &import.forced,
         }

@@ -87,6 +87,7 @@ fn an_import_has_the_keys_of_its_contract() {
             "accounts",
             "standing",
             "signer",
+            "partly_signed",
             "would_change",
             "forced",
         ]

@@ -236,6 +236,7 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         accounts,
         standing,
         signer,
+        partly_signed,
         would_change,
         forced,
     } = record;
@@ -272,6 +273,7 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         files_total: files_found,
         standing: standing.map(standing_to_wire).unwrap_or_default(),
         signer: signer.unwrap_or_default(),
+        partly_signed,
         would_change: (!would_change.none()).then(|| held_back_to_wire(would_change)),
         forced: forced.into_iter().map(|problem| cut(problem, MAX_TEXT_BYTES)).collect(),
     }
@@ -316,6 +318,7 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         files_total,
         standing,
         signer,
+        partly_signed,
         would_change,
         forced,
     } = wire;
@@ -354,6 +357,7 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         accounts: accounts.into_iter().map(account_from_wire).collect(),
         standing: (standing != 0).then(|| standing_from_wire("standing", standing)).transpose()?,
         signer: given(signer),
+        partly_signed,
         would_change: would_change.map(held_back_from_wire).unwrap_or_default(),
         forced,
     })

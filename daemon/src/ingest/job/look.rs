@@ -11,17 +11,11 @@ use crate::{
         detect::{Detected, Found, detect},
         receipt::{ImportRecord, ImportStatus},
     },
-    intake::{Bundle, Fault, Unread, Why, lies_in},
+    intake::{Bundle, Fault, Opened, Unread, Why},
 };
 
 /// Damaged parts that a reason names.
 const NAMED: usize = 3;
-
-/// Archives that were opened to see what they hold, and the bundle as it was before.
-struct Opened {
-    before: Bundle,
-    names: Vec<String>,
-}
 
 impl Task {
     /// Gives archives that do not open, backups and downloads on their way receipts of their own.
@@ -41,7 +35,7 @@ impl Task {
 
     /// Finds the exports in `bundle`, which loses what is damaged and gets the files of archives inside archives.
     pub(super) fn look(&self, bundle: &mut Bundle) -> Result<(Vec<Found>, Vec<Warning>), IngestError> {
-        let mut opened: Vec<Opened> = Vec::new();
+        let mut opened = Opened::default();
         loop {
             let detected = detect(&self.inner.plugins, bundle, &self.platforms())?;
             if self.cancel.cancelled() {
@@ -61,11 +55,11 @@ impl Task {
                 }
             };
             let claimed = claimed(&found);
-            let inner = self.inner_archives(bundle, &claimed, &opened);
+            let inner = opened.left(bundle, &claimed);
+            drop(bundle.take_faults());
             if inner.is_empty() {
                 let deep = bundle.too_deep(|name| claimed.contains(name));
-                close_barren(bundle, &opened, &claimed);
-                *bundle = bundle.clone().having_told(|_| false, deep);
+                *bundle = opened.without_barren(bundle.clone(), &claimed).having_told(|_| false, deep);
                 return Ok((found, notes));
             }
             let (before, after) = (bundle.clone(), bundle.opening(&inner)?);
@@ -73,20 +67,8 @@ impl Task {
             let whole = |name: &String| after.unread().iter().all(|unread| unread.name != *name);
             let names = inner.into_iter().filter(whole).collect();
             *bundle = self.end_apart(after);
-            opened.push(Opened { before, names });
+            opened.add(before, names);
         }
-    }
-
-    /// The archives inside archives that nobody claims and that were not opened yet.
-    fn inner_archives(&self, bundle: &Bundle, claimed: &BTreeSet<&str>, opened: &[Opened]) -> Vec<String> {
-        if self.request.apply.is_some() {
-            // Who applies a bundle has checked the one that they named.
-            return Vec::new();
-        }
-        let known = |name: &str| opened.iter().any(|one| one.names.iter().any(|other| other == name));
-        let inner = bundle.inner_archives(|name| claimed.contains(name) || known(name));
-        drop(bundle.take_faults());
-        inner
     }
 
     /// Ends the archives that are damaged, unless something of them is claimed all the same, and leaves out the files.
@@ -121,15 +103,6 @@ impl Task {
 
 fn claimed(found: &[Found]) -> BTreeSet<&str> {
     found.iter().flat_map(|found| found.files.iter().map(String::as_str)).collect()
-}
-
-/// Closes the archives that were opened in vain: people know them as files.
-fn close_barren(bundle: &mut Bundle, opened: &[Opened], claimed: &BTreeSet<&str>) {
-    for Opened { before, names } in opened.iter().rev() {
-        let barren = names.iter().filter(|name| !claimed.iter().any(|file| lies_in(file, name)));
-        let barren: Vec<String> = barren.cloned().collect();
-        *bundle = bundle.closing(before, &barren);
-    }
 }
 
 /// The files of an export that broke off at `faults` which lie in no damaged archive; none if it did not break off.

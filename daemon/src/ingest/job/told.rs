@@ -118,6 +118,7 @@ impl Task {
             accounts: Vec::new(),
             standing: None,
             signer: None,
+            partly_signed: false,
             would_change: HeldBack::default(),
             forced: Vec::new(),
         }

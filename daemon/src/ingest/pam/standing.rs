@@ -29,7 +29,7 @@ pub(super) struct Right {
     /// The signer's key and those that it follows, multibase.
     keys: Vec<String>,
     /// Some of them is covered by no signature.
-    open: bool,
+    pub(super) open: bool,
 }
 
 impl Right {

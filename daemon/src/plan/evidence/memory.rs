@@ -124,7 +124,7 @@ fn provenance(witness: &Witness) -> Provenance {
         conversation_ref: witness.conversation.clone(),
         message_ref: witness.message.clone(),
         extraction_method: Some(witness.method),
-        extracted_at: Some(Timestamp::saturating(witness.at)),
+        extracted_at: (witness.at != UNDATED).then(|| Timestamp::saturating(witness.at)),
         extractor: Some(witness.extractor.clone()),
     }
 }
@@ -139,7 +139,7 @@ fn confidence(group: &[Said<'_>], last_seen: i64) -> Confidence {
         initial: Some(initial),
         current: Some(((1.0 - doubt) * 10_000.0).round() / 10_000.0),
         decay_model: given.and_then(|given| given.decay_model),
-        last_reinforced: (times > 0).then(|| Timestamp::saturating(last_seen)),
+        last_reinforced: (times > 0 && last_seen != UNDATED).then(|| Timestamp::saturating(last_seen)),
     }
 }
 

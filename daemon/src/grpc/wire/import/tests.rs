@@ -105,6 +105,7 @@ fn record() -> impl Strategy<Value = ImportRecord> {
                 accounts: accounts(warnings_found),
                 standing: (warnings_found % 2 == 1).then_some(Standing::Stranger),
                 signer: (warnings_found % 3 == 1).then(|| "z6Mk".to_owned()),
+                partly_signed: warnings_found % 4 == 1,
                 would_change: HeldBack {
                     memories: warnings_found,
                     listed: if warnings_found == 0 { Vec::new() } else { vec!["m".to_owned()] },
@@ -174,6 +175,7 @@ fn long_receipt() -> ImportRecord {
         accounts: Vec::new(),
         standing: None,
         signer: None,
+        partly_signed: false,
         would_change: HeldBack { listed: vec!["m".repeat(4_000); 100], ..HeldBack::default() },
         forced: Vec::new(),
     }
