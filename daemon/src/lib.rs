@@ -13,6 +13,7 @@ pub mod clock;
 pub mod config;
 pub mod connect;
 pub mod data_dir;
+mod directory;
 pub mod envelope;
 pub mod examine;
 pub mod export;

@@ -4,6 +4,7 @@ mod chain;
 mod covered;
 mod judge;
 mod manifest;
+mod verdict;
 
 use std::{
     collections::BTreeSet,
@@ -14,10 +15,7 @@ use std::{
 use satchel_host::Files;
 use satchel_pam::{
     issue::{Issue, Severity},
-    parse,
-    sign::{PublicKey, SignatureCheck},
-    store::MemoryStore,
-    validate,
+    sign::PublicKey,
 };
 
 use crate::{
@@ -26,18 +24,19 @@ use crate::{
         Bundle, IntakeError, Limits, Opened, Source, Unread,
         pam::{LONGEST_CONVERSATION, PamFiles},
     },
+    lineage::LineageError,
     listed,
     manifest::Selected,
 };
 
+use chain::Content;
 pub use chain::Merged;
 pub use covered::{Coverage, Covered};
 pub use judge::{Judged, judge};
+use verdict::{conclude, judged, part};
 
 /// The file that every bundle has.
 const STORE: &str = "memory-store.json";
-/// Longest memory store, in bytes, that is compared with a base: both are held in memory.
-const MAX_DOCUMENT: u64 = 2 << 30;
 /// Unreadable files that a refusal names.
 const MAX_UNREAD: usize = 8;
 /// Issues that are reported one by one.
@@ -164,6 +163,9 @@ pub enum VerifyError {
     /// A file larger than any real one.
     #[error("{name:?} has more than {limit} bytes")]
     TooLarge { name: String, limit: u64 },
+    /// The disk.
+    #[error("the temporary file for what does not fit into memory cannot be used")]
+    Temporary(#[from] LineageError),
     /// The key that was asked for.
     #[error("{text:?} is not a public key; give the z6Mk… that `satchel verify` shows, or a did:key")]
     BadSigner { text: String },
@@ -184,13 +186,13 @@ pub fn path(path: &Path, options: &Options) -> Result<Report, VerifyError> {
         let mut checked = only(path, all)?;
         findings = judged(&mut base, options, &wanted);
         findings.iter_mut().for_each(|finding| finding.path.insert_str(0, "base: "));
-        let stores = (content(base_path, options)?, content(path, options)?);
+        let (whole, changes) = (content(base_path, options)?, content(path, options)?);
         let (made, issues) = chain::check(
             (&base.report, &checked.report),
-            stores,
+            (&whole, &changes),
             base.selection.as_ref(),
             &checked.predecessors,
-        );
+        )?;
         merged = made;
         checked.report.issues.extend(issues);
         all = vec![checked];
@@ -200,12 +202,11 @@ pub fn path(path: &Path, options: &Options) -> Result<Report, VerifyError> {
     Ok(conclude(parts, findings, merged, options.strict))
 }
 
-/// The memory store at `path`, which holds no other bundle: to compare it with another, it is held whole.
-fn content(path: &Path, options: &Options) -> Result<Option<MemoryStore>, VerifyError> {
+/// The memory store at `path`, which holds no other bundle.
+fn content(path: &Path, options: &Options) -> Result<Content, VerifyError> {
     let (bundle, sets) = open(path, options.keys.as_ref())?;
     let store = sets.into_iter().find_map(|files| files.store);
-    let bytes = store.map(|name| read(&bundle, &name, MAX_DOCUMENT)).transpose()?;
-    Ok(bytes.and_then(|bytes| parse::memory_store(&bytes).0))
+    Ok(Content { bundle, store })
 }
 
 fn only(path: &Path, checked: Vec<Judged>) -> Result<Judged, VerifyError> {
@@ -295,152 +296,6 @@ fn read(bundle: &Bundle, name: &str, limit: u64) -> Result<Vec<u8>, VerifyError>
 
 fn unreadable(name: &str) -> impl Fn(io::Error) -> VerifyError + '_ {
     |source| VerifyError::Read { name: name.to_owned(), source }
-}
-
-/// Everything that is wrong with a bundle, by its rules and by what was asked of it.
-fn judged(checked: &mut Judged, options: &Options, wanted: &[PublicKey]) -> Vec<Finding> {
-    let signature = &checked.report.signature;
-    let mut findings: Vec<Finding> = checked.report.issues.drain(..).map(finding).collect();
-    findings.extend(missing(signature, options.strict));
-    findings.extend(wrong_signer(signature, &checked.predecessors, wanted));
-    let own = signer(signature).is_some_and(|signer| options.own_keys.contains(&signer));
-    if checked.manifest == Signed::Absent && (!wanted.is_empty() || own) {
-        findings.push(error(
-            "manifest",
-            "satchel-manifest.json",
-            "is missing, so relations and conversations are not signed",
-        ));
-    }
-    findings
-}
-
-fn signer(signature: &SignatureCheck) -> Option<String> {
-    match signature {
-        SignatureCheck::Valid { key } => Some(key.multibase()),
-        SignatureCheck::Invalid(_) | SignatureCheck::Absent | SignatureCheck::Unsupported(_) => None,
-    }
-}
-
-/// What was found about one of several.
-fn part(
-    mut checked: Judged,
-    several: bool,
-    options: &Options,
-    wanted: &[PublicKey],
-) -> (Part, Vec<Finding>, Option<Selected>) {
-    let mut findings = judged(&mut checked, options, wanted);
-    let Judged { place, report, manifest, conversations, selection, predecessors, covered, claimed: _ } =
-        checked;
-    if options.strict {
-        findings.extend(covered.open());
-    }
-    if several {
-        findings.iter_mut().for_each(|finding| finding.path.insert_str(0, &format!("{place}: ")));
-    }
-    let validate::Report { counts, signature, .. } = report;
-    let part = Part {
-        path: if several { place } else { String::new() },
-        valid: holds(&findings, options.strict),
-        signature: state(&signature),
-        manifest,
-        signer: signer(&signature),
-        predecessors: predecessors.iter().map(PublicKey::multibase).collect(),
-        covered,
-        memories: counts.memories,
-        conversations,
-    };
-    (part, findings, selection)
-}
-
-fn holds(findings: &[Finding], strict: bool) -> bool {
-    !findings.iter().any(|finding| finding.severity == Severity::Error || strict)
-}
-
-fn conclude(
-    all: Vec<(Part, Vec<Finding>, Option<Selected>)>,
-    of_base: Vec<Finding>,
-    merged: Option<Merged>,
-    strict: bool,
-) -> Report {
-    let mut findings = of_base;
-    let (mut parts, mut selection) = (Vec::with_capacity(all.len()), None);
-    for (part, found, selected) in all {
-        findings.extend(found);
-        selection = selection.or(selected);
-        parts.push(part);
-    }
-    let valid = holds(&findings, strict);
-    let issues_found = findings.len();
-    findings.sort_by_key(|finding| finding.severity);
-    findings.truncate(MAX_ISSUES);
-    let first = parts.first();
-    let same = |part: &Part| Some(&part.signer) == first.map(|first| &first.signer);
-    let signer = first.filter(|_| parts.iter().all(same)).and_then(|first| first.signer.clone());
-    let predecessors = first.filter(|_| parts.len() == 1).map(|first| first.predecessors.clone());
-    Report {
-        valid,
-        signature: Signed::of_all(parts.iter().map(|part| part.signature)),
-        manifest: Signed::of_all(parts.iter().map(|part| part.manifest)),
-        signer,
-        predecessors: predecessors.unwrap_or_default(),
-        issues: findings,
-        issues_found,
-        memories: parts.iter().map(|part| part.memories).sum(),
-        conversations: parts.iter().map(|part| part.conversations).sum(),
-        merged,
-        selection,
-        covered: Covered::of_all(&parts),
-        bundles: parts,
-    }
-}
-
-fn finding(issue: Issue) -> Finding {
-    let Issue { severity, rule, path, message } = issue;
-    Finding { severity, check: rule.to_owned(), path, message }
-}
-
-fn error(check: &str, path: &str, message: &str) -> Finding {
-    Finding { severity: Severity::Error, check: check.into(), path: path.into(), message: message.into() }
-}
-
-/// A signature that is not there or cannot be checked is no fault of the bundle, but worth a word.
-fn missing(signature: &SignatureCheck, strict: bool) -> Option<Finding> {
-    let severity = if strict { Severity::Error } else { Severity::Warning };
-    let message = match signature {
-        SignatureCheck::Absent => "is absent: nobody vouches for the content".to_owned(),
-        SignatureCheck::Unsupported(reason) => format!("cannot be checked: {reason}"),
-        SignatureCheck::Valid { .. } | SignatureCheck::Invalid(_) => return None,
-    };
-    Some(Finding { severity, check: "R-18.1".into(), path: "$.signature".into(), message })
-}
-
-fn wrong_signer(
-    signature: &SignatureCheck,
-    predecessors: &[PublicKey],
-    wanted: &[PublicKey],
-) -> Option<Finding> {
-    if wanted.is_empty() {
-        return None;
-    }
-    match signature {
-        SignatureCheck::Valid { key } if wanted.contains(key) => None,
-        SignatureCheck::Valid { .. } if predecessors.iter().any(|key| wanted.contains(key)) => None,
-        SignatureCheck::Valid { key } => {
-            let wanted: Vec<String> = wanted.iter().map(PublicKey::multibase).collect();
-            let message = format!("is of {}, not of {}", key.multibase(), wanted.join(" or "));
-            Some(error("signer", "$.signature", &message))
-        }
-        _ => Some(error("signer", "$.signature", "is not there to tell who signed")),
-    }
-}
-
-fn state(signature: &SignatureCheck) -> Signed {
-    match signature {
-        SignatureCheck::Valid { .. } => Signed::Valid,
-        SignatureCheck::Invalid(_) => Signed::Invalid,
-        SignatureCheck::Absent => Signed::Absent,
-        SignatureCheck::Unsupported(_) => Signed::Unsupported,
-    }
 }
 
 fn refs(texts: &[String]) -> Vec<&str> {

@@ -92,3 +92,37 @@ fn a_conversation_of_empty_messages_takes_no_more_than_the_bound() {
         )
     });
 }
+
+/// An archive whose directory names so many empty files, of which none is there.
+fn archive_of_names(files: u32) -> Vec<u8> {
+    // The header of a file, by which an archive is known.
+    let mut bytes = [b"PK\x03\x04".as_slice(), &[0; 22], &[8, 0, 0, 0], b"00000000"].concat();
+    let begin = bytes.len() as u64;
+    let mut put = |numbers: &[(u64, usize)]| {
+        for (number, width) in numbers {
+            bytes.extend_from_slice(&number.to_le_bytes()[..*width]);
+        }
+    };
+    for name in 0..files {
+        let name = u64::from_le_bytes(*format!("{name:08x}").as_bytes().first_chunk().unwrap());
+        put(&[(0x0201_4b50, 4), (0, 8), (0, 8), (0, 8), (8, 2), (0, 8), (0, 8), (name, 8)]);
+    }
+    let (files, length) = (u64::from(files), u64::from(files) * 54);
+    put(&[(0x0606_4b50, 4), (44, 8), (45, 2), (45, 2), (0, 8)]);
+    put(&[(files, 8), (files, 8), (length, 8), (begin, 8)]);
+    put(&[(0x0706_4b50, 4), (0, 4), (begin + length, 8), (1, 4)]);
+    put(&[(0x0605_4b50, 4), (0, 4), (0xffff, 2), (0xffff, 2), (0xffff_ffff, 4), (0xffff_ffff, 4), (0, 2)]);
+    bytes
+}
+
+#[test]
+fn an_archive_of_a_million_names_is_refused_within_the_bound() {
+    let home = Home::new();
+    let many = home.file("many.zip", archive_of_names(1_500_000));
+    for command in ["verify", "import"] {
+        let done = within(&home, BOUND, &[command, &many]);
+        let said = format!("{}{}", String::from_utf8_lossy(&done.stdout), stderr(&done));
+        assert!(code(&done).is_some_and(|code| code > 0), "{command}: {said}");
+        assert!(said.contains("more than 100000 files"), "{command}: {said}");
+    }
+}

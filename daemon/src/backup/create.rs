@@ -13,7 +13,7 @@ use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use super::{
     COPY_BYTES, Progress, Report,
-    manifest::{Entry, FORMAT, MANIFEST, Manifest, plain},
+    manifest::{Entry, FORMAT, MANIFEST, MOST_FILES, Manifest, plain},
     partial::{self, Partial},
 };
 use crate::data_dir::{self, DataDirError};
@@ -40,6 +40,11 @@ pub enum BackupError {
     /// The file system refused.
     #[error("cannot write a backup to {path:?}")]
     Write { path: PathBuf, source: io::Error },
+    /// Nothing is written that [`super::restore`] would refuse.
+    #[error(
+        "cannot write a backup to {path:?}: it holds {MOST_FILES} files, and there are more; copy the data directory while no daemon runs"
+    )]
+    TooMany { path: PathBuf },
     /// Whoever wanted it went away.
     #[error("the backup was cancelled")]
     Cancelled,
@@ -148,6 +153,9 @@ impl Copy<'_> {
     fn file(&mut self, name: &str, mut source: impl Read) -> Result<(), BackupError> {
         let failed = BackupError::write(self.output);
         self.begin(name)?;
+        if self.entries.len() == MOST_FILES {
+            return Err(BackupError::TooMany { path: self.output.to_owned() });
+        }
         let (mut hasher, mut bytes) = (Sha256::new(), 0_u64);
         let mut buffer = vec![0; COPY_BYTES];
         loop {

@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 pub(crate) const MANIFEST: &str = "satchel-backup.json";
 /// The format that this program writes; newer ones are refused.
 pub(super) const FORMAT: u32 = 1;
-/// Longest manifest that is read, in bytes: some 400,000 attachments.
-pub(super) const MAX_MANIFEST_BYTES: u64 = 64 << 20;
+/// Files that a backup may hold.
+pub(super) const MOST_FILES: usize = 400_000;
+/// Longest manifest that is read, in bytes; one of [`MOST_FILES`] is shorter.
+pub(super) const MAX_MANIFEST_BYTES: u64 = 96 << 20;
 /// Longest name of a key or plugin file, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 

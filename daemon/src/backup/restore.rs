@@ -16,9 +16,10 @@ use zip::{CompressionMethod, ZipArchive};
 
 use super::{
     COPY_BYTES, Progress, Report,
-    manifest::{self, Entry, FORMAT, MANIFEST, MAX_MANIFEST_BYTES, Manifest},
+    manifest::{self, Entry, FORMAT, MANIFEST, MAX_MANIFEST_BYTES, MOST_FILES, Manifest},
 };
 use crate::{
+    directory::{self, Bounded},
     plain_file,
     vault::{self, Unlock, VaultError},
 };
@@ -122,7 +123,7 @@ pub fn restore(
 pub fn encrypted(path: &Path) -> Result<bool, RestoreError> {
     let file = plain_file::open_given(path)
         .map_err(|source| RestoreError::Read { path: path.to_owned(), source })?;
-    let zip = ZipArchive::new(BufReader::new(file));
+    let zip = directory::open(BufReader::new(file), MOST_FILES);
     let mut zip =
         zip.map_err(|error| RestoreError::NotABackup { path: path.to_owned(), problem: error.to_string() })?;
     Ok(read_manifest(&mut zip, path)?.encrypted())
@@ -140,7 +141,7 @@ fn vacant(dir: &Path) -> io::Result<bool> {
 /// A backup that is being read.
 struct Reading<'a> {
     path: PathBuf,
-    zip: ZipArchive<BufReader<File>>,
+    zip: ZipArchive<Bounded<BufReader<File>>>,
     manifest: Manifest,
     progress: Progress,
     report: Report<'a>,
@@ -154,7 +155,8 @@ impl<'a> Reading<'a> {
         let not = |problem: String| RestoreError::NotABackup { path: path.to_owned(), problem };
         let file = plain_file::open_given(path).map_err(refused)?;
         let length = file.metadata().map_err(refused)?.len();
-        let mut zip = ZipArchive::new(BufReader::new(file)).map_err(|error| not(error.to_string()))?;
+        let zip = directory::open(BufReader::new(file), MOST_FILES);
+        let mut zip = zip.map_err(|error| not(error.to_string()))?;
         let manifest = read_manifest(&mut zip, path)?;
         let mut listed: BTreeMap<&str, u64> =
             manifest.files.iter().map(|entry| (entry.name.as_str(), entry.bytes)).collect();
@@ -261,7 +263,10 @@ impl<'a> Reading<'a> {
     }
 }
 
-fn read_manifest(zip: &mut ZipArchive<BufReader<File>>, path: &Path) -> Result<Manifest, RestoreError> {
+fn read_manifest(
+    zip: &mut ZipArchive<Bounded<BufReader<File>>>,
+    path: &Path,
+) -> Result<Manifest, RestoreError> {
     let not = |problem: String| RestoreError::NotABackup { path: path.to_owned(), problem };
     let mut bytes = Vec::new();
     {

@@ -13,7 +13,7 @@ use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use super::{
     create::{self, Backup, BackupError},
-    manifest::{MANIFEST, known},
+    manifest::{Entry, FORMAT, MANIFEST, MAX_MANIFEST_BYTES, MOST_FILES, Manifest, known},
     restore::{self, RestoreError, Restored},
 };
 use crate::vault::Unlock;
@@ -221,6 +221,25 @@ fn forge(
     zip.start_file(MANIFEST, plain).unwrap();
     zip.write_all(manifest.to_string().as_bytes()).unwrap();
     zip.finish().unwrap();
+}
+
+#[test]
+fn a_manifest_of_as_many_files_as_a_backup_may_hold_is_read() {
+    let (name, sha256) = (format!("blobs/ab/{}", "0".repeat(62)), "0".repeat(64));
+    let one = Entry { name, bytes: u64::from(u32::MAX), sha256 };
+    let manifest = |files| Manifest {
+        format: FORMAT,
+        program: "satchel 0.1.0".to_owned(),
+        store_id: "0".repeat(36),
+        revision: u64::MAX,
+        digest: "0".repeat(80),
+        made_at_micros: i64::MAX,
+        files,
+    };
+    let bytes =
+        |count: usize| serde_json::to_vec_pretty(&manifest(vec![one.clone(); count])).unwrap().len() as u64;
+    let each = bytes(101) - bytes(100);
+    assert!(bytes(0) + each * MOST_FILES as u64 <= MAX_MANIFEST_BYTES, "{each} bytes each");
 }
 
 #[test]

@@ -32,6 +32,10 @@ pub(super) use evidence::document_report;
 use evidence::{Evidence, Shown, edge_report, witness_report};
 use settling::{Joined, Settling};
 
+/// So many pieces of evidence are stored in the order of their keys: to unpack each by itself costs less than to write leaves of the
+/// database again and again.
+const MANY: usize = 16_000;
+
 /// Derives memories anew and commits what differs. Counts those that the import speaks of, and those that it changed.
 pub(super) fn settle(
     store: &Store,
@@ -70,7 +74,12 @@ pub(super) fn settle(
     let again = std::mem::take(&mut writer.again).into_iter();
     settling.say(reports.keys().chain(own.keys()).copied().chain(again), writer, record)?;
     own.into_iter().try_for_each(|(key, json)| settling.store(key, &json, writer, record))?;
-    reports.each(|key, json| settling.store(key, json, writer, record))?;
+    let mut store_one = |key, json: &[u8]| settling.store(key, json, writer, record);
+    if reports.len() < MANY {
+        reports.each(&mut store_one)?;
+    } else {
+        reports.each_by_key(&mut store_one)?;
+    }
     let reports = settling.let_go(reports, writer, record)?;
     settling.put(found.into_iter().map(Change::Evidence), writer, record)?;
     let loose = settling.slices(sifted, &reports, writer, record)?;

@@ -9,10 +9,10 @@ use std::{
 };
 
 use age::stream::StreamReader;
-use zip::{CompressionMethod, ZipArchive, result::ZipError};
+use zip::{CompressionMethod, result::ZipError};
 
 use super::{IntakeError, Limits, handles::Reopened, tree::litter};
-use crate::{backup::MANIFEST as BACKUP, envelope::OpenError};
+use crate::{backup::MANIFEST as BACKUP, directory, envelope::OpenError};
 
 /// An opened file, or a part of one, that many readers share, each with its own position.
 #[derive(Clone)]
@@ -160,10 +160,12 @@ pub(super) fn list(
     let damaged = |error: ZipError| unlisted(path, error);
     let hostile =
         |problem: &str| IntakeError::HostileArchive { path: path.to_owned(), problem: problem.to_owned() };
-    let mut archive = ZipArchive::new(reader).map_err(damaged)?;
-    if archive.len() > limits.entries {
-        return Err(IntakeError::TooManyFiles { path: path.to_owned(), limit: limits.entries });
-    }
+    let mut archive = match directory::open(reader, limits.entries) {
+        Err(error) if directory::too_long(&error) => {
+            return Err(IntakeError::TooManyFiles { path: path.to_owned(), limit: limits.entries });
+        }
+        opened => opened.map_err(damaged)?,
+    };
     if archive.offset() != 0 {
         return Err(hostile("other data stands before the archive"));
     }

@@ -95,9 +95,35 @@ impl Packed {
         self.places.get(key).map(|place| self.read(*place, <[u8]>::to_vec)).transpose()
     }
 
+    /// Whether there is a piece under `key`.
+    pub fn holds(&self, key: &Key) -> bool {
+        self.places.contains_key(key)
+    }
+
     /// All keys, in order.
     pub fn keys(&self) -> impl Iterator<Item = &Key> {
         self.places.keys()
+    }
+
+    /// How many pieces there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// All pieces, in the order of their keys; a block is unpacked for each of them.
+    ///
+    /// # Errors
+    /// As [`Packed::get`], and those of `each`.
+    pub fn each_by_key<E: From<LineageError>>(
+        &self,
+        mut each: impl FnMut(Key, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.places.iter().try_for_each(|(key, place)| self.read(*place, |json| each(*key, json))?)
     }
 
     /// All pieces, in the order in which they lie.
@@ -178,6 +204,14 @@ mod tests {
             Ok::<_, LineageError>(())
         };
         pieces.each(&mut note).unwrap();
+        let mut keys = Vec::new();
+        let by_key = pieces.each_by_key(|key, json| {
+            assert_eq!(seen.get(&key).map(Vec::as_slice), Some(json));
+            keys.push(key);
+            Ok::<_, LineageError>(())
+        });
+        by_key.unwrap();
+        assert!(keys.iter().eq(pieces.keys()) && pieces.len() == 600);
         assert!(seen.iter().all(|(key, json)| pieces.get(key).unwrap().as_ref() == Some(json)));
         assert!(seen.keys().eq(pieces.keys()));
     }

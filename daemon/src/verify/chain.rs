@@ -1,17 +1,20 @@
 //! An incremental bundle on its base: whether the two belong together, and what they make.
 
-use std::collections::BTreeSet;
+mod content;
 
 use satchel_pam::{
     hash::Sha256Digest,
-    issue::Issue,
-    merge::State,
+    issue::{Issue, Severity},
     sign::{PublicKey, SignatureCheck},
-    store::{ExportType, MemoryStore},
+    store::{ExportType, StoreHeader},
     validate,
 };
 
+use super::VerifyError;
 use crate::manifest::Selected;
+
+use content::Changes;
+pub(super) use content::Content;
 
 /// What the check is called in findings.
 const CHECK: &str = "base";
@@ -25,33 +28,36 @@ pub struct Merged {
     pub checksum: Option<Sha256Digest>,
 }
 
-/// Compares `delta` with `base`, and merges them if both can be read.
+/// Compares the store `delta` with `base`, and merges them if both can be read.
 pub(super) fn check(
     (of_base, of_delta): (&validate::Report, &validate::Report),
-    stores: (Option<MemoryStore>, Option<MemoryStore>),
+    (base, delta): (&Content, &Content),
     selection: Option<&Selected>,
     predecessors: &[PublicKey],
-) -> (Option<Merged>, Vec<Issue>) {
+) -> Result<(Option<Merged>, Vec<Issue>), VerifyError> {
     let mut issues = Vec::new();
     signers(&of_base.signature, &of_delta.signature, predecessors, &mut issues);
-    let (Some(base), Some(delta)) = stores else {
+    let (changed, changes) = Changes::of(delta)?;
+    let (whole, known, merged) = base.merged(&changes)?;
+    let (Some(whole), Some(changed)) = (whole, changed) else {
         issues.push(wrong("$", "cannot be compared, as one of the two memory stores cannot be read"));
-        return (None, issues);
+        return Ok((None, issues));
     };
     if let Some(selection) = selection {
         let message = format!("the base is {}: nothing builds on it", selection.words());
         issues.push(wrong("$", &message));
     }
-    headers(&base, &delta, &mut issues);
-    if !issues.iter().all(|issue| issue.severity == satchel_pam::issue::Severity::Warning) {
-        return (None, issues);
+    headers(&whole, &changed, &mut issues);
+    if !issues.iter().all(|issue| issue.severity == Severity::Warning) {
+        return Ok((None, issues));
     }
-    references(&base, &delta, &mut issues);
-    (Some(merge(base, &delta, &mut issues)), issues)
+    issues.extend(delta.references(&known.with(&changes))?);
+    let (merged, conflicts) = merged;
+    issues.extend(conflicts);
+    Ok((Some(merged), issues))
 }
 
-fn headers(base: &MemoryStore, delta: &MemoryStore, issues: &mut Vec<Issue>) {
-    let (base, delta) = (&base.header, &delta.header);
+fn headers(base: &StoreHeader, delta: &StoreHeader, issues: &mut Vec<Issue>) {
     if delta.export_type != ExportType::Incremental {
         issues.push(wrong("$.export_type", "is full: the bundle needs no base"));
         return;
@@ -98,50 +104,6 @@ fn key(signature: &SignatureCheck) -> Option<&PublicKey> {
         SignatureCheck::Valid { key } => Some(key),
         SignatureCheck::Invalid(_) | SignatureCheck::Absent | SignatureCheck::Unsupported(_) => None,
     }
-}
-
-/// What the delta names is in it or in its base.
-fn references(base: &MemoryStore, delta: &MemoryStore, issues: &mut Vec<Issue>) {
-    let both = || [base, delta].into_iter();
-    let memories: BTreeSet<&str> =
-        both().flat_map(|store| &store.memories).map(|memory| memory.id.as_str()).collect();
-    let conversations: BTreeSet<&str> =
-        both().flat_map(|store| &store.conversations_index).map(|entry| entry.id.as_str()).collect();
-    let mut check = |known: &BTreeSet<&str>, id: &str, path: String| {
-        if !known.contains(id) {
-            issues.push(wrong(&path, &format!("{id:?} is neither in this document nor in its base")));
-        }
-    };
-    for (index, relation) in delta.relations.iter().enumerate() {
-        check(&memories, &relation.from, format!("$.relations[{index}].from"));
-        check(&memories, &relation.to, format!("$.relations[{index}].to"));
-    }
-    for (index, memory) in delta.memories.iter().enumerate() {
-        if let Some(id) = &memory.temporal.superseded_by {
-            check(&memories, id, format!("$.memories[{index}].temporal.superseded_by"));
-        }
-        // Where there is no index at all, none can be missed in it.
-        if let Some(id) = memory.provenance.conversation_ref.as_ref().filter(|_| !conversations.is_empty()) {
-            check(&conversations, id, format!("$.memories[{index}].provenance.conversation_ref"));
-        }
-    }
-    for (index, entry) in delta.conversations_index.iter().enumerate() {
-        for (at, id) in entry.derived_memories.iter().enumerate() {
-            check(&memories, id, format!("$.conversations_index[{index}].derived_memories[{at}]"));
-        }
-    }
-}
-
-fn merge(base: MemoryStore, delta: &MemoryStore, issues: &mut Vec<Issue>) -> Merged {
-    let mut state = State::default();
-    state.memories.extend(base.memories.into_iter().map(|memory| (memory.id.clone(), memory)));
-    let changes = MemoryStore { relations: Vec::new(), conversations_index: Vec::new(), ..delta.clone() };
-    let plan = state.merge(&changes);
-    for (id, verdict) in plan.memories.iter().filter(|(_, verdict)| verdict.conflict()) {
-        let message = format!("memory {id:?} stays as the base has it ({})", verdict.reason);
-        issues.push(Issue::warning(CHECK, "$.memories", message));
-    }
-    Merged { memories: state.memories.len() as u64, checksum: state.checksum().ok() }
 }
 
 fn wrong(path: &str, problem: &str) -> Issue {

@@ -55,6 +55,29 @@ fn nothing_changed_gives_a_valid_export_of_nothing() -> Result<()> {
 }
 
 #[test]
+fn a_base_in_any_order_merges_to_the_same() -> Result<()> {
+    let mut history = History::new(12)?;
+    for id in ["a", "b", "c", "d", "e"] {
+        history.put(&memory(id, &format!("Says {id}"), T))?;
+    }
+    let (base, whole) = history.full("full")?;
+    for id in ["0", "b", "cc", "f"] {
+        history.put(&memory(id, &format!("Says {id} anew"), T + DAY))?;
+    }
+    let (_, changes) = history.changes(&base.export_id, "delta")?;
+    let options = Options { base: Some(whole.clone()), ..Options::default() };
+    let merged = verify::path(&changes, &options)?.merged.context("merged")?;
+    let (now, _) = history.full("now")?;
+    assert_eq!((merged.memories, merged.checksum.map(|sum| sum.to_string())), (8, Some(now.checksum)));
+    let mut shuffled = store(&whole)?;
+    shuffled["memories"].as_array_mut().context("memories")?.rotate_left(2);
+    fs::write(whole.join("memory-store.json"), shuffled.to_string())?;
+    let again = verify::path(&changes, &options)?.merged.context("merged")?;
+    assert_eq!(again, merged);
+    Ok(())
+}
+
+#[test]
 fn changes_of_every_status_travel_with_what_belongs_to_them() -> Result<()> {
     let mut history = History::new(2)?;
     for id in ["kept", "edited", "gone"] {

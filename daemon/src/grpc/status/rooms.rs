@@ -65,6 +65,7 @@ impl Fault {
             | VerifyError::NoBundle { .. }
             | VerifyError::Several { .. }
             | VerifyError::Read { .. }
+            | VerifyError::Temporary(_)
             | VerifyError::TooLarge { .. } => {
                 Self::BundleUnreadable { path: path.to_owned(), problem: crate::chain(error) }
             }
@@ -86,6 +87,10 @@ impl From<BackupError> for Fault {
             }
             BackupError::Write { path, source } => {
                 Self::OutputRefused { path: path.to_string_lossy().into_owned(), problem: source.to_string() }
+            }
+            BackupError::TooMany { path } => {
+                let problem = "there are more files in the data directory than a backup holds";
+                Self::OutputRefused { path: path.to_string_lossy().into_owned(), problem: problem.to_owned() }
             }
             BackupError::Cancelled => Self::ShuttingDown,
         }

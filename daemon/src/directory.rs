@@ -1,0 +1,110 @@
+//! Opens a ZIP without reading more of the directory at its end than that of any export: each entry of it takes memory.
+
+use std::{
+    io::{self, Read, Seek, SeekFrom},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use zip::{ZipArchive, read::Config, result::ZipError, unstable::read::ZipIterable};
+
+/// Bytes for each file: 46, its name, and what programs add.
+const EACH: u64 = 256;
+/// Bytes that are read to find the directory.
+const SEARCH: u64 = 1 << 20;
+
+/// A reader that may give so many bytes and no more, until the directory is read.
+pub(crate) struct Bounded<R> {
+    inner: R,
+    left: Arc<AtomicU64>,
+}
+
+/// Opens an archive of at most so many files.
+///
+/// # Errors
+/// [`too_long`] of a directory that is longer than theirs; what is wrong with it otherwise.
+pub(crate) fn open<R: Read + Seek>(reader: R, files: usize) -> Result<ZipArchive<Bounded<R>>, ZipError> {
+    let left = Arc::new(AtomicU64::new((files as u64).saturating_mul(EACH).saturating_add(SEARCH)));
+    let mut reader = Bounded { inner: reader, left: Arc::clone(&left) };
+    // Room for so many as it says there are is set aside before any is read.
+    if ZipIterable::try_new(&mut reader, Config::default())?.len() > files {
+        return Err(io::Error::from(io::ErrorKind::FileTooLarge).into());
+    }
+    let archive = ZipArchive::new(reader)?;
+    left.store(u64::MAX, Ordering::Relaxed);
+    Ok(archive)
+}
+
+/// Whether the directory is longer than that of so many files.
+pub(crate) fn too_long(error: &ZipError) -> bool {
+    matches!(error, ZipError::Io(error) if error.kind() == io::ErrorKind::FileTooLarge)
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.left.load(Ordering::Relaxed);
+        if left == 0 {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        let read = self.inner.read(&mut buffer[..most])?;
+        if left != u64::MAX {
+            self.left.store(left - read as u64, Ordering::Relaxed);
+        }
+        Ok(read)
+    }
+}
+
+impl<R: Seek> Seek for Bounded<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.inner.seek(to)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::io::Cursor;
+
+    use zip::{ZipWriter, write::SimpleFileOptions};
+
+    use super::*;
+
+    fn packed(files: usize) -> Cursor<Vec<u8>> {
+        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+        for n in 0..files {
+            zip.start_file(n.to_string(), SimpleFileOptions::default()).unwrap();
+        }
+        zip.finish().unwrap()
+    }
+
+    #[test]
+    fn a_directory_that_is_longer_than_allowed_is_not_read() {
+        assert_eq!(open(packed(1_000), 1_000).unwrap().len(), 1_000);
+        let error = open(packed(1_000), 999).err().unwrap();
+        assert!(too_long(&error), "{error}");
+        // Names may be long.
+        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+        for n in 0..30 {
+            zip.start_file(format!("{n}{}", "x".repeat(60_000)), SimpleFileOptions::default()).unwrap();
+        }
+        let error = open(zip.finish().unwrap(), 30).err().unwrap();
+        assert!(too_long(&error), "{error}");
+        assert!(!too_long(&open(Cursor::new(b"no archive".to_vec()), 10).err().unwrap()));
+    }
+
+    #[test]
+    fn what_follows_the_directory_is_read_to_its_end() {
+        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+        let stored = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+        zip.start_file("long", stored).unwrap();
+        let long = vec![7; 3 << 20];
+        io::Write::write_all(&mut zip, &long).unwrap();
+        let mut archive = open(zip.finish().unwrap(), 1).unwrap();
+        let mut read = Vec::new();
+        archive.by_index(0).unwrap().read_to_end(&mut read).unwrap();
+        assert_eq!(read, long);
+    }
+}

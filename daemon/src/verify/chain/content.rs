@@ -1,0 +1,268 @@
+//! The entries of two memory stores, read one after the other: both together may be longer than memory.
+
+use std::{cmp::Ordering, collections::BTreeSet, io};
+
+use satchel_pam::{
+    checksum::{Builder, ChecksumError},
+    issue::Issue,
+    memory::Memory,
+    merge::{self, Action},
+    parse::{self, How, StoreEntry},
+    store::{IndexEntry, StoreHeader},
+};
+use satchel_store::key_of;
+
+use super::{CHECK, Merged, wrong};
+use crate::{
+    intake::{Bundle, Document},
+    lineage::{Key, LineageError, Packed},
+    verify::VerifyError,
+};
+
+/// The memory store of a bundle.
+pub(in crate::verify) struct Content {
+    pub(in crate::verify) bundle: Bundle,
+    /// None: the bundle has no memory store.
+    pub(in crate::verify) store: Option<String>,
+}
+
+/// Memories that an incremental export brings, by id; of several with one id the first.
+#[derive(Default)]
+pub(super) struct Changes {
+    ids: Vec<String>,
+    memories: Packed,
+    conversations: BTreeSet<Key>,
+}
+
+/// What there is to refer to.
+#[derive(Default)]
+pub(super) struct Known {
+    memories: BTreeSet<Key>,
+    conversations: BTreeSet<Key>,
+}
+
+/// What was merged, and which memories stay as the base has them.
+type Outcome = (Merged, Vec<Issue>);
+
+impl Content {
+    /// Reads all entries in their order; none if it is no memory store that can be read.
+    fn scan(
+        &self,
+        take: &mut dyn FnMut(usize, StoreEntry) -> Result<(), LineageError>,
+    ) -> Result<Option<StoreHeader>, VerifyError> {
+        let Some(name) = &self.store else { return Ok(None) };
+        let mut failed = None;
+        let wanted = || true;
+        let how = How { salvage: false, wanted: &wanted };
+        let scan = parse::scan_store(&Document::new(&self.bundle, name), how, &mut |at, entry| {
+            if failed.is_none() {
+                failed = take(at, entry).err();
+            }
+        });
+        let unreadable = |source: io::Error| VerifyError::Read { name: name.clone(), source };
+        let scan = scan.map_err(unreadable)?;
+        failed.map_or(Ok(()), Err)?;
+        Ok(scan.and_then(|scan| scan.frame).map(|frame| frame.header))
+    }
+
+    /// Reads a base, and merges `changes` into it.
+    pub(super) fn merged(
+        &self,
+        changes: &Changes,
+    ) -> Result<(Option<StoreHeader>, Known, Outcome), VerifyError> {
+        let mut known = Known::default();
+        let mut merging = Merging::new(changes);
+        let header = self.scan(&mut |_, entry| match entry {
+            StoreEntry::Memory(memory) => {
+                known.memories.insert(key_of(&memory.id));
+                merging.take(*memory)
+            }
+            StoreEntry::Conversation(entry) => {
+                known.conversations.insert(key_of(&entry.id));
+                Ok(())
+            }
+            StoreEntry::Relation(_) | StoreEntry::LeftOut(_) => Ok(()),
+        })?;
+        let outcome = if merging.unordered { self.merged_in_order(changes)? } else { merging.end()? };
+        Ok((header, known, outcome))
+    }
+
+    /// The same of a base whose memories do not stand in the order of their ids.
+    fn merged_in_order(&self, changes: &Changes) -> Result<Outcome, VerifyError> {
+        let mut base = Changes::default();
+        self.scan(&mut |_, entry| match entry {
+            StoreEntry::Memory(memory) => base.insert(&memory),
+            _ => Ok(()),
+        })?;
+        base.ids.sort_unstable();
+        let mut merging = Merging::new(changes);
+        for id in &base.ids {
+            merging.take(base.memory(id)?)?;
+        }
+        Ok(merging.end()?)
+    }
+
+    /// What of it names something that is not `known`.
+    pub(super) fn references(&self, known: &Known) -> Result<Vec<Issue>, VerifyError> {
+        let mut issues = Vec::new();
+        let mut check = |all: &BTreeSet<Key>, id: &str, path: String| {
+            if !all.contains(&key_of(id)) {
+                issues.push(wrong(&path, &format!("{id:?} is neither in this document nor in its base")));
+            }
+        };
+        self.scan(&mut |at, entry| {
+            match entry {
+                StoreEntry::Relation(relation) => {
+                    check(&known.memories, &relation.from, format!("$.relations[{at}].from"));
+                    check(&known.memories, &relation.to, format!("$.relations[{at}].to"));
+                }
+                StoreEntry::Memory(memory) => {
+                    if let Some(id) = &memory.temporal.superseded_by {
+                        check(&known.memories, id, format!("$.memories[{at}].temporal.superseded_by"));
+                    }
+                    // Where there is no index at all, none can be missed in it.
+                    let conversation = memory.provenance.conversation_ref.as_ref();
+                    if let Some(id) = conversation.filter(|_| !known.conversations.is_empty()) {
+                        let path = format!("$.memories[{at}].provenance.conversation_ref");
+                        check(&known.conversations, id, path);
+                    }
+                }
+                StoreEntry::Conversation(IndexEntry { derived_memories, .. }) => {
+                    for (place, id) in derived_memories.iter().enumerate() {
+                        let path = format!("$.conversations_index[{at}].derived_memories[{place}]");
+                        check(&known.memories, id, path);
+                    }
+                }
+                StoreEntry::LeftOut(_) => {}
+            }
+            Ok(())
+        })?;
+        Ok(issues)
+    }
+}
+
+impl Changes {
+    /// What an incremental export holds, and what it says of itself.
+    pub(super) fn of(delta: &Content) -> Result<(Option<StoreHeader>, Self), VerifyError> {
+        let mut changes = Self::default();
+        let header = delta.scan(&mut |_, entry| match entry {
+            StoreEntry::Memory(memory) => changes.insert(&memory),
+            StoreEntry::Conversation(entry) => {
+                changes.conversations.insert(key_of(&entry.id));
+                Ok(())
+            }
+            StoreEntry::Relation(_) | StoreEntry::LeftOut(_) => Ok(()),
+        })?;
+        changes.ids.sort_unstable();
+        Ok((header, changes))
+    }
+
+    fn insert(&mut self, memory: &Memory) -> Result<(), LineageError> {
+        let key = key_of(&memory.id);
+        if self.memories.holds(&key) {
+            return Ok(());
+        }
+        self.ids.push(memory.id.clone());
+        let json = serde_json::to_vec(memory).map_err(|_| unreadable())?;
+        self.memories.insert(key, &json)
+    }
+
+    fn memory(&self, id: &str) -> Result<Memory, LineageError> {
+        let json = self.memories.get(&key_of(id))?.ok_or_else(unreadable)?;
+        serde_json::from_slice(&json).map_err(|_| unreadable())
+    }
+}
+
+impl Known {
+    pub(super) fn with(mut self, changes: &Changes) -> Self {
+        self.memories.extend(changes.memories.keys());
+        self.conversations.extend(&changes.conversations);
+        self
+    }
+}
+
+/// A base on its way, in the order of ids, with changes put in their places.
+struct Merging<'c> {
+    changes: &'c Changes,
+    /// How many of them are done.
+    done: usize,
+    /// The memory before.
+    previous: Option<String>,
+    /// The base is not in order, so that nothing of this counts.
+    unordered: bool,
+    count: u64,
+    checksum: Result<Builder, ChecksumError>,
+    conflicts: Vec<Issue>,
+}
+
+impl<'c> Merging<'c> {
+    fn new(changes: &'c Changes) -> Self {
+        Self {
+            changes,
+            done: 0,
+            previous: None,
+            unordered: false,
+            count: 0,
+            checksum: Ok(Builder::new()),
+            conflicts: Vec::new(),
+        }
+    }
+
+    /// Takes the next memory of the base.
+    fn take(&mut self, held: Memory) -> Result<(), LineageError> {
+        self.unordered |= self.previous.as_ref().is_some_and(|previous| *previous >= held.id);
+        if self.unordered {
+            return Ok(());
+        }
+        self.previous = Some(held.id.clone());
+        while let Some(id) = self.changes.ids.get(self.done) {
+            match id.cmp(&held.id) {
+                Ordering::Less => {
+                    self.push(&self.changes.memory(id)?);
+                    self.done += 1;
+                }
+                Ordering::Equal => {
+                    self.done += 1;
+                    return self.decide(&held, id);
+                }
+                Ordering::Greater => break,
+            }
+        }
+        self.push(&held);
+        Ok(())
+    }
+
+    /// Takes a memory of which both have a version.
+    fn decide(&mut self, held: &Memory, id: &str) -> Result<(), LineageError> {
+        let came = self.changes.memory(id)?;
+        let verdict = merge::memory(Some(held), &came);
+        if verdict.conflict() {
+            let message = format!("memory {id:?} stays as the base has it ({})", verdict.reason);
+            self.conflicts.push(Issue::warning(CHECK, "$.memories", message));
+        }
+        self.push(if verdict.action() == Action::Replace { &came } else { held });
+        Ok(())
+    }
+
+    fn push(&mut self, memory: &Memory) {
+        self.count += 1;
+        if let Ok(builder) = &mut self.checksum
+            && let Err(error) = builder.push(memory)
+        {
+            self.checksum = Err(error);
+        }
+    }
+
+    fn end(mut self) -> Result<Outcome, LineageError> {
+        for id in self.changes.ids.iter().skip(self.done) {
+            let memory = self.changes.memory(id)?;
+            self.push(&memory);
+        }
+        let checksum = self.checksum.ok().map(Builder::finish);
+        Ok((Merged { memories: self.count, checksum }, self.conflicts))
+    }
+}
+
+fn unreadable() -> LineageError {
+    LineageError::Unreadable { what: "a memory that was put aside" }
+}

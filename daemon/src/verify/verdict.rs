@@ -1,0 +1,156 @@
+//! What a check comes to, by what was found and by what was asked for.
+
+use satchel_pam::{
+    issue::{Issue, Severity},
+    sign::{PublicKey, SignatureCheck},
+    validate,
+};
+
+use super::{Covered, Finding, Judged, MAX_ISSUES, Merged, Options, Part, Report, Signed};
+use crate::manifest::Selected;
+
+/// Everything that is wrong with a bundle, by its rules and by what was asked of it.
+pub(super) fn judged(checked: &mut Judged, options: &Options, wanted: &[PublicKey]) -> Vec<Finding> {
+    let signature = &checked.report.signature;
+    let mut findings: Vec<Finding> = checked.report.issues.drain(..).map(finding).collect();
+    findings.extend(missing(signature, options.strict));
+    findings.extend(wrong_signer(signature, &checked.predecessors, wanted));
+    let own = signer(signature).is_some_and(|signer| options.own_keys.contains(&signer));
+    if checked.manifest == Signed::Absent && (!wanted.is_empty() || own) {
+        findings.push(error(
+            "manifest",
+            "satchel-manifest.json",
+            "is missing, so relations and conversations are not signed",
+        ));
+    }
+    findings
+}
+
+fn signer(signature: &SignatureCheck) -> Option<String> {
+    match signature {
+        SignatureCheck::Valid { key } => Some(key.multibase()),
+        SignatureCheck::Invalid(_) | SignatureCheck::Absent | SignatureCheck::Unsupported(_) => None,
+    }
+}
+
+/// What was found about one of several.
+pub(super) fn part(
+    mut checked: Judged,
+    several: bool,
+    options: &Options,
+    wanted: &[PublicKey],
+) -> (Part, Vec<Finding>, Option<Selected>) {
+    let mut findings = judged(&mut checked, options, wanted);
+    let Judged { place, report, manifest, conversations, selection, predecessors, covered, claimed: _ } =
+        checked;
+    if options.strict {
+        findings.extend(covered.open());
+    }
+    if several {
+        findings.iter_mut().for_each(|finding| finding.path.insert_str(0, &format!("{place}: ")));
+    }
+    let validate::Report { counts, signature, .. } = report;
+    let part = Part {
+        path: if several { place } else { String::new() },
+        valid: holds(&findings, options.strict),
+        signature: state(&signature),
+        manifest,
+        signer: signer(&signature),
+        predecessors: predecessors.iter().map(PublicKey::multibase).collect(),
+        covered,
+        memories: counts.memories,
+        conversations,
+    };
+    (part, findings, selection)
+}
+
+fn holds(findings: &[Finding], strict: bool) -> bool {
+    !findings.iter().any(|finding| finding.severity == Severity::Error || strict)
+}
+
+pub(super) fn conclude(
+    all: Vec<(Part, Vec<Finding>, Option<Selected>)>,
+    of_base: Vec<Finding>,
+    merged: Option<Merged>,
+    strict: bool,
+) -> Report {
+    let mut findings = of_base;
+    let (mut parts, mut selection) = (Vec::with_capacity(all.len()), None);
+    for (part, found, selected) in all {
+        findings.extend(found);
+        selection = selection.or(selected);
+        parts.push(part);
+    }
+    let valid = holds(&findings, strict);
+    let issues_found = findings.len();
+    findings.sort_by_key(|finding| finding.severity);
+    findings.truncate(MAX_ISSUES);
+    let first = parts.first();
+    let same = |part: &Part| Some(&part.signer) == first.map(|first| &first.signer);
+    let signer = first.filter(|_| parts.iter().all(same)).and_then(|first| first.signer.clone());
+    let predecessors = first.filter(|_| parts.len() == 1).map(|first| first.predecessors.clone());
+    Report {
+        valid,
+        signature: Signed::of_all(parts.iter().map(|part| part.signature)),
+        manifest: Signed::of_all(parts.iter().map(|part| part.manifest)),
+        signer,
+        predecessors: predecessors.unwrap_or_default(),
+        issues: findings,
+        issues_found,
+        memories: parts.iter().map(|part| part.memories).sum(),
+        conversations: parts.iter().map(|part| part.conversations).sum(),
+        merged,
+        selection,
+        covered: Covered::of_all(&parts),
+        bundles: parts,
+    }
+}
+
+fn finding(issue: Issue) -> Finding {
+    let Issue { severity, rule, path, message } = issue;
+    Finding { severity, check: rule.to_owned(), path, message }
+}
+
+fn error(check: &str, path: &str, message: &str) -> Finding {
+    Finding { severity: Severity::Error, check: check.into(), path: path.into(), message: message.into() }
+}
+
+/// A signature that is not there or cannot be checked is no fault of the bundle, but worth a word.
+fn missing(signature: &SignatureCheck, strict: bool) -> Option<Finding> {
+    let severity = if strict { Severity::Error } else { Severity::Warning };
+    let message = match signature {
+        SignatureCheck::Absent => "is absent: nobody vouches for the content".to_owned(),
+        SignatureCheck::Unsupported(reason) => format!("cannot be checked: {reason}"),
+        SignatureCheck::Valid { .. } | SignatureCheck::Invalid(_) => return None,
+    };
+    Some(Finding { severity, check: "R-18.1".into(), path: "$.signature".into(), message })
+}
+
+fn wrong_signer(
+    signature: &SignatureCheck,
+    predecessors: &[PublicKey],
+    wanted: &[PublicKey],
+) -> Option<Finding> {
+    if wanted.is_empty() {
+        return None;
+    }
+    match signature {
+        SignatureCheck::Valid { key } if wanted.contains(key) => None,
+        SignatureCheck::Valid { .. } if predecessors.iter().any(|key| wanted.contains(key)) => None,
+        SignatureCheck::Valid { key } => {
+            let wanted: Vec<String> = wanted.iter().map(PublicKey::multibase).collect();
+            let message = format!("is of {}, not of {}", key.multibase(), wanted.join(" or "));
+            Some(error("signer", "$.signature", &message))
+        }
+        _ => Some(error("signer", "$.signature", "is not there to tell who signed")),
+    }
+}
+
+fn state(signature: &SignatureCheck) -> Signed {
+    match signature {
+        SignatureCheck::Valid { .. } => Signed::Valid,
+        SignatureCheck::Invalid(_) => Signed::Invalid,
+        SignatureCheck::Absent => Signed::Absent,
+        SignatureCheck::Unsupported(_) => Signed::Unsupported,
+    }
+}
