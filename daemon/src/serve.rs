@@ -19,6 +19,8 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 use satchel_pam::hash::Sha256Digest;
 use tokio::net::UnixListener;
 
+use crate::plain_file;
+
 const SOCKET: &str = "satchel.sock";
 const POINTER: &str = "satchel.sock.path";
 /// Longest socket path, in bytes: an address holds 107, and the socket is made under a longer name first.
@@ -172,7 +174,8 @@ pub fn socket_path(data_dir: &Path) -> Result<Option<PathBuf>, SocketError> {
     let pointer = data_dir.join(POINTER);
     let read = || -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        io::Read::read_to_end(&mut io::Read::take(fs::File::open(&pointer)?, MAX_POINTER_BYTES), &mut bytes)?;
+        let file = plain_file::open(&pointer)?;
+        io::Read::read_to_end(&mut io::Read::take(file, MAX_POINTER_BYTES), &mut bytes)?;
         Ok(bytes)
     };
     match read() {

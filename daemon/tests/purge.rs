@@ -120,10 +120,12 @@ fn what_stands_in_the_way_is_told_before_anything_is_erased() {
     let (journal, there) = (home.path().join(".local/share/satchel/journal"), home.path().join("large disk"));
     fs::rename(&journal, &there).unwrap();
     std::os::unix::fs::symlink(&there, &journal).unwrap();
-    for last in [&["--dry-run"][..], &["--confirm", &id]] {
-        let refused = home.run(&[&["memories", "purge", &id][..], last].concat());
-        let told = stderr(&refused);
-        assert!(code(&refused) != Some(0) && told.contains("nothing was erased"), "{told}");
+    let refused = home.run(&["memories", "purge", &id, "--confirm", &id]);
+    let told = stderr(&refused);
+    assert!(code(&refused) != Some(0) && told.contains("nothing was erased"), "{told}");
+    let planned = home.run(&["memories", "purge", &id, "--dry-run"]);
+    assert!(ok(&planned).contains(&id) && stderr(&planned).contains("before it is done"), "{planned:?}");
+    for told in [told, stderr(&planned)] {
         assert!(told.contains("satchel/journal") && told.contains("it is a link"), "{told}");
     }
     let shown = ok(&home.run(&["memories", "show", &id]));

@@ -83,8 +83,10 @@ pub(super) async fn run(context: &mut Context, kind: Kind, args: &PurgeArgs) -> 
     let beside = nothing_beside(&config.data_dir, "erased");
     if args.dry_run {
         store.close().map_err(failed)?;
-        if let Err(in_the_way) = beside {
-            context.out.note(&format!("before it is done: {}", crate::chain(&in_the_way)));
+        let ready = purge::ready(&config.data_dir, seal.as_ref(), std::slice::from_ref(&plan.record));
+        let beside = beside.err().map(|error| crate::chain(&error));
+        for in_the_way in beside.into_iter().chain(ready.err().map(|error| crate::chain(&error))) {
+            context.out.note(&format!("before it is done: {in_the_way}"));
         }
         return Ok(Exit::Done);
     }
@@ -194,14 +196,19 @@ fn look(
         )),
         error => open(error.into()),
     })?;
-    let store =
-        purge::complete(dir, store, seal.as_ref(), &mut opened).map_err(|error| open(error.into()))?;
+    let store = if dry_run {
+        store
+    } else {
+        purge::complete(dir, store, seal.as_ref(), &mut opened).map_err(|error| open(error.into()))?
+    };
     let id = resolve(&store, kind, given)?;
     let plan = purge::planned(&store, &kind.target(id.clone()), SystemClock.now_micros());
     let Some(plan) = plan.map_err(|error| open(error.into()))? else {
         return Err(CliError::Declined(format!("{} {id} has nothing left to erase", kind.word())));
     };
-    purge::ready(dir, seal.as_ref(), std::slice::from_ref(&plan.record)).map_err(failed)?;
+    if !dry_run {
+        purge::ready(dir, seal.as_ref(), std::slice::from_ref(&plan.record)).map_err(failed)?;
+    }
     Ok((store, seal, plan))
 }
 

@@ -1,16 +1,12 @@
 //! `ExportService`: makes, lists and hands out exports, and checks bundles.
 
+mod download;
+
 use std::{
     cell::Cell,
     fs::File,
-    io,
-    os::unix::fs::FileExt as _,
     path::Path,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -20,9 +16,10 @@ use satchel_proto::v1::{
 };
 use satchel_store::MemoryQuery;
 use tokio::sync::{Semaphore, mpsc};
-use tokio_stream::{Stream, StreamExt as _, wrappers::ReceiverStream};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
-use tracing::Instrument as _;
+
+use download::{Download, STALLED, streamed};
 
 use super::{
     Core,
@@ -41,16 +38,8 @@ use crate::{
     trust, verify,
 };
 
-/// Bytes of one piece of a download.
-const CHUNK_BYTES: u64 = 1 << 20;
-/// Pieces that wait for a slow reader.
-const CHUNKS_AHEAD: usize = 1;
 /// Downloads at once, of all clients.
 const DOWNLOADS: usize = 16;
-/// A reader that takes no piece for so long has gone, or holds a place that others wait for.
-const STALLED: Duration = Duration::from_mins(5);
-/// How a download ends that stalled.
-const NOT_READ: &str = "the download was not read for 5 minutes; go on from the offset that you have come to";
 /// Messages of progress that wait for a slow reader; more are left out.
 const TOLD_AHEAD: usize = 4;
 /// Between two messages of progress.
@@ -66,7 +55,6 @@ impl Bundles {
     }
 }
 
-type Download = Pin<Box<dyn Stream<Item = Result<v1::DownloadExportResponse, Status>> + Send>>;
 type Making = ReceiverStream<Result<v1::MakeExportResponse, Status>>;
 
 #[tonic::async_trait]
@@ -120,23 +108,7 @@ impl ExportService for Bundles {
         let busy = format!("{DOWNLOADS} downloads are on their way; ask again when one of them has ended");
         let place = Arc::clone(&self.1).try_acquire_owned().map_err(|_| Fault::Busy(busy))?;
         let (file, size) = self.0.blocking(move |core| open(core, &id, offset)).await?;
-        let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
-        let header = Some(self.0.header());
-        let span = tracing::Span::current();
-        let stalled = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stalled);
-        let sending = async move {
-            if !send(file, offset, size, header, &sender).await {
-                told.store(true, Ordering::Release);
-            }
-            drop((place, sender));
-        };
-        tokio::spawn(sending.instrument(span));
-        // The channel is full of pieces that nobody read: the reason comes behind them.
-        let end = std::iter::from_fn(move || {
-            stalled.swap(false, Ordering::AcqRel).then(|| Err(Fault::Busy(NOT_READ.to_owned()).into()))
-        });
-        Ok(Response::new(Box::pin(ReceiverStream::new(receiver).chain(tokio_stream::iter(end)))))
+        Ok(Response::new(streamed(file, (offset, size), self.0.header(), place, STALLED)))
     }
 
     async fn verify_export(
@@ -375,45 +347,4 @@ fn check(core: &Core, request: v1::VerifyExportRequest) -> Result<v1::VerifyExpo
     let report =
         verify::path(Path::new(&path), &options).map_err(|error| Fault::unverified(&path, &error))?;
     Ok(v1::VerifyExportResponse { header: Some(core.header()), ..report_to_wire(report) })
-}
-
-/// Sends the rest of `file` until its end, or until nobody listens; false: nobody took a piece for too long. No thread waits with it
-/// for a slow reader.
-async fn send(
-    file: File,
-    mut offset: u64,
-    size: u64,
-    mut header: Option<v1::StoreHeader>,
-    sender: &mpsc::Sender<Result<v1::DownloadExportResponse, Status>>,
-) -> bool {
-    let file = Arc::new(file);
-    loop {
-        // The size that was told binds: a file that grows meanwhile is not sent further.
-        let room = CHUNK_BYTES.min(size - offset);
-        let bytes = Arc::clone(&file);
-        let read = tokio::task::spawn_blocking(move || piece(&bytes, offset, room)).await;
-        let read = read.unwrap_or_else(|broken| Err(Fault::internal(broken)));
-        let answer = read.map(|data| {
-            let chunk = v1::Chunk { offset, crc32c: crc32c::crc32c(&data), data };
-            v1::DownloadExportResponse { chunk: Some(chunk), total_size: size, header: header.take() }
-        });
-        offset += room;
-        let last = answer.is_err() || offset == size;
-        // Nobody to tell is no matter.
-        match tokio::time::timeout(STALLED, sender.send(answer.map_err(Status::from))).await {
-            Err(_) => return false,
-            Ok(sent) if last || sent.is_err() => return true,
-            Ok(_) => {}
-        }
-    }
-}
-
-/// The `room` bytes from `offset` on.
-fn piece(file: &File, offset: u64, room: u64) -> Result<Vec<u8>, Fault> {
-    let mut data = vec![0; usize::try_from(room).map_err(Fault::internal)?];
-    file.read_exact_at(&mut data, offset).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => Fault::internal("the bundle became shorter while it was read"),
-        _ => Fault::internal(error),
-    })?;
-    Ok(data)
 }
