@@ -5,13 +5,14 @@ use std::{
     fs::{self, File},
     io::{Cursor, Write as _},
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use satchel_proto::v1::{
     self, admin_service_client::AdminServiceClient, conversation_service_client::ConversationServiceClient,
-    export_service_client::ExportServiceClient,
+    export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
 };
 use satchel_tests::daemon::Daemon;
 use tempfile::TempDir;
@@ -19,6 +20,8 @@ use zip::{ZipWriter, write::SimpleFileOptions};
 
 const FILES: u64 = 256;
 const ZIPS: usize = 600;
+/// How long a watched folder may take.
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// An export of one conversation, packed.
 fn packed(number: usize) -> Result<Vec<u8>> {
@@ -80,6 +83,49 @@ async fn export(daemon: &Daemon, name: &str) -> Result<v1::Export> {
     made.export.context("an export")
 }
 
+/// Checks, downloads and applies an export, undoes that, and makes a backup.
+async fn everything_else(daemon: &Daemon, made: &v1::Export) -> Result<()> {
+    let mut exports = ExportServiceClient::new(daemon.channel.clone());
+    let bundle = Some(v1::verify_export_request::Bundle::Id(made.id.clone()));
+    let request = v1::VerifyExportRequest { bundle, ..v1::VerifyExportRequest::default() };
+    let verdict = exports.verify_export(request).await?.into_inner();
+    ensure!(verdict.valid && verdict.conversations == made.conversations, "{verdict:?}");
+    let request = v1::DownloadExportRequest { id: made.id.clone(), offset: 0 };
+    let mut pieces = exports.download_export(request).await?.into_inner();
+    while pieces.message().await?.is_some() {}
+
+    let job = daemon.import_by(Path::new(&made.path), Some(v1::ApplyRules::default())).await?;
+    let applied = job.imports.first().context("an import")?;
+    ensure!(applied.status() == v1::ImportStatus::Completed, "{applied:?}");
+    let request = v1::UndoImportRequest { id: applied.id.clone(), dry_run: false, expected_records: None };
+    ImportServiceClient::new(daemon.channel.clone()).undo_import(request).await?;
+
+    let output = daemon.folder.path().join("backup").to_str().context("UTF-8")?.to_owned();
+    let request = v1::CreateBackupRequest { output };
+    let mut told = AdminServiceClient::new(daemon.channel.clone()).create_backup(request).await?.into_inner();
+    while told.message().await?.is_some() {}
+    Ok(())
+}
+
+/// Watches a folder of archives until all of them are imported.
+async fn watch(daemon: &Daemon, folder: &Path) -> Result<()> {
+    let path = folder.to_str().context("UTF-8")?.to_owned();
+    let mut client = ImportServiceClient::new(daemon.channel.clone());
+    client.add_source(v1::AddSourceRequest { path }).await?;
+    let wanted = reads_conversations(daemon).await? + ZIPS as u64;
+    let begun = Instant::now();
+    while reads_conversations(daemon).await? < wanted {
+        ensure!(begun.elapsed() < PATIENCE, "not all archives are imported");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
+}
+
+async fn reads_conversations(daemon: &Daemon) -> Result<u64> {
+    let mut client = AdminServiceClient::new(daemon.channel.clone());
+    Ok(client.get_stats(v1::GetStatsRequest {}).await?.into_inner().conversations)
+}
+
 /// Takes all files that may still be open.
 fn take_the_rest() -> Vec<File> {
     let mut all = Vec::new();
@@ -93,12 +139,13 @@ fn take_the_rest() -> Vec<File> {
 async fn everything_works_with_few_files_and_comes_back_when_there_were_none() -> Result<()> {
     setrlimit(Resource::Nofile, Rlimit { current: Some(FILES), maximum: Some(FILES) })?;
     let ground = TempDir::new()?;
-    let (folder, zip, late) = (
+    let (folder, zip, late, watched) = (
         folder_of_zips(&ground.path().join("folder"), 0)?,
         zip_of_zips(&ground.path().join("zips.zip"), ZIPS)?,
         folder_of_zips(&ground.path().join("late"), 2 * ZIPS)?,
+        folder_of_zips(&ground.path().join("watched"), 3 * ZIPS)?,
     );
-    let daemon = Daemon::start().await?;
+    let daemon = Daemon::start_with(TempDir::new()?, |config| config.watching.active = true).await?;
     // The daemon has taken the connection: it has a file of its own.
     reads(&daemon).await?;
 
@@ -118,14 +165,17 @@ async fn everything_works_with_few_files_and_comes_back_when_there_were_none() -
 
     ensure!(brought(&daemon.import(&folder).await?)? == ZIPS as u64, "a folder of archives");
     ensure!(brought(&daemon.import(&zip).await?)? == ZIPS as u64, "an archive of archives");
-    ensure!(export(&daemon, "all.zip").await?.conversations == 3 * ZIPS as u64);
+    let made = export(&daemon, "all.zip").await?;
+    ensure!(made.conversations == 3 * ZIPS as u64);
+    everything_else(&daemon, &made).await?;
+    watch(&daemon, &watched).await?;
 
     // Once more with everything in use.
     let revision = reads(&daemon).await?;
     let held = take_the_rest();
     ensure!(reads(&daemon).await? == revision);
     drop(held);
-    ensure!(export(&daemon, "again.zip").await?.conversations == 3 * ZIPS as u64);
+    ensure!(export(&daemon, "again.zip").await?.conversations == 4 * ZIPS as u64);
     daemon.stop().await?;
     Ok(())
 }

@@ -73,19 +73,31 @@ fn examine(home: &Home, file: &Path, bit: usize, expected: &[String], key: &str)
 
 #[test]
 fn a_flipped_bit_in_the_data_directory_changes_no_answer_and_no_identity() {
+    flip_all(&imported());
+}
+
+#[test]
+fn nor_does_one_in_an_encrypted_data_directory() {
     let home = imported();
+    let key_file = home.path().join("data.key");
+    ok(&home.run(&["keys", "encrypt", "--key-file", key_file.to_str().unwrap()]));
+    flip_all(&home);
+}
+
+/// Flips bits of every file in the data directory of `home`, one at a time.
+fn flip_all(home: &Home) {
     let bundle = home.path().join("first");
     ok(&home.run(&["export", "--output", bundle.to_str().unwrap()]));
-    let (expected, key) = (answers(&home), signer(&bundle));
+    let (expected, key) = (answers(home), signer(&bundle));
     assert!(!key.is_empty());
-    let places: Vec<_> = files(&data(&home))
+    let places: Vec<_> = files(&data(home))
         .into_iter()
         .flat_map(|path| places(&path).into_iter().map(move |bit| (path.clone(), bit)))
         .collect();
     assert!(places.iter().any(|(path, _)| path.ends_with("keys/signing.json")));
     thread::scope(|scope| {
         for half in places.chunks(places.len().div_ceil(2)) {
-            let (home, expected, key) = (&home, &expected, &key);
+            let (expected, key) = (&expected, &key);
             scope.spawn(move || half.iter().for_each(|(path, bit)| examine(home, path, *bit, expected, key)));
         }
     });

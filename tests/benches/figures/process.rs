@@ -58,13 +58,14 @@ pub(crate) fn run_with<S: AsRef<OsStr>>(
 ) -> Result<Cost> {
     let start = Instant::now();
     let mut command = Command::new(program);
-    command.args(arguments).envs(variables.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.args(arguments).envs(variables.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn()?;
     let memory = Memory::of(child.id());
     let output = child.wait_with_output()?;
     let seconds = start.elapsed().as_secs_f64();
     let private_mib = memory.peak()?;
-    ensure!(output.status.success(), "{program:?} ended with {}", output.status);
+    let told = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{program:?} ended with {}: {told}", output.status);
     Ok(Cost { seconds, private_mib, output: output.stdout })
 }
 

@@ -32,8 +32,6 @@ fn once(folder: &Path, data: &Path, key: Option<&Path>) -> Result<(f64, u64)> {
     if let Some(key) = key {
         run(&program, &of_data(&[&"keys", &"encrypt", &"--key-file", &key]))?;
     }
-    // Compiles the importers.
-    run(&program, &of_data(&[&"plugins", &"list"]))?;
     let cost = run(&program, &of_data(&[&"import", &folder]))?;
     std::fs::remove_dir_all(data)?;
     Ok((cost.seconds, cost.private_mib))
@@ -43,6 +41,8 @@ fn once(folder: &Path, data: &Path, key: Option<&Path>) -> Result<(f64, u64)> {
 fn import(label: &str, folder: &Path, scratch: &Path) -> Result<()> {
     let (key, data) = (scratch.join("bench.key"), scratch.join("sealed"));
     let (mut plain, mut sealed, mut ratios, mut memory) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    // Compiles the importer.
+    once(folder, &data, None)?;
     for _ in 0..RUNS {
         let (without, _) = once(folder, &data, None)?;
         let (with, most) = once(folder, &data, Some(&key))?;

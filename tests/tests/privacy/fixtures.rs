@@ -5,13 +5,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
     fs,
     path::Path,
 };
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::{
-    export::{ExportRequest, Selection},
+    export::{ExportRequest, Format, Selection},
     verify,
 };
 use satchel_tests::{
@@ -186,7 +187,12 @@ fn without_words(value: &mut Value, everywhere: bool) {
 /// All that a file of a bundle says: of documents without what was said, and without what memories say.
 fn texts(path: &Path) -> Result<[Vec<u8>; 2]> {
     let bytes = fs::read(path)?;
-    if path.extension().is_none_or(|ending| ending != "json") {
+    let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    if ending == "md" {
+        let text = String::from_utf8(bytes)?.to_lowercase();
+        return Ok([unquoted(&text).into_bytes(), text.into_bytes()]);
+    }
+    if ending != "json" {
         return Ok([bytes.clone(), bytes]);
     }
     let value: Value = serde_json::from_slice(&bytes)?;
@@ -196,6 +202,24 @@ fn texts(path: &Path) -> Result<[Vec<u8>; 2]> {
         value.to_string().to_lowercase().into_bytes()
     };
     Ok([without(true), without(false)])
+}
+
+/// A Markdown document without quotes, blocks of code and links to memories, in which stands what was said.
+fn unquoted(text: &str) -> String {
+    let mut fence = None;
+    let own = text.lines().filter(|line| {
+        let line = line.trim_start();
+        let marks = line.len() - line.trim_start_matches('`').len();
+        if let Some(open) = fence {
+            if marks >= open && line.len() == marks {
+                fence = None;
+            }
+            return false;
+        }
+        fence = (marks >= 3).then_some(marks);
+        fence.is_none() && !line.starts_with('>') && !line.contains(".md#mem-")
+    });
+    own.collect::<Vec<_>>().join("\n")
 }
 
 /// The ways in which a text may be written.
@@ -299,6 +323,9 @@ fn nothing_that_an_export_says_of_its_people_leaves_with_a_stripped_one() -> Res
         archive.export_by(&request).with_context(|| built_in.name.to_owned())?;
         let one = format!("{}: ", built_in.name);
         left.extend(found(&out, &canaries)?.into_iter().map(|fault| format!("{one}{fault}")));
+        let notes = folder.path().join("notes");
+        archive.export_by(&ExportRequest { output: notes.clone(), format: Format::Markdown, ..request })?;
+        left.extend(found(&notes, &canaries)?.into_iter().map(|fault| format!("{one}{fault}")));
         let report = verify::path(&out, &verify::Options::default())?;
         ensure!(report.valid, "{one}{:?}", report.issues);
     }
