@@ -13,7 +13,6 @@ pub mod clock;
 pub mod config;
 pub mod connect;
 pub mod data_dir;
-mod directory;
 pub mod envelope;
 pub mod examine;
 pub mod export;
@@ -41,6 +40,7 @@ pub mod trust;
 pub mod vault;
 pub mod verify;
 pub mod watch;
+mod zip_directory;
 
 pub use run::{DRAIN, Outside, Ready, RunError, run, run_under};
 

@@ -19,9 +19,9 @@ use super::{
     manifest::{self, Entry, FORMAT, MANIFEST, MAX_MANIFEST_BYTES, MOST_FILES, Manifest},
 };
 use crate::{
-    directory::{self, Bounded},
     plain_file,
     vault::{self, Unlock, VaultError},
+    zip_directory::{self, Bounded},
 };
 
 /// Why nothing was restored.
@@ -123,7 +123,7 @@ pub fn restore(
 pub fn encrypted(path: &Path) -> Result<bool, RestoreError> {
     let file = plain_file::open_given(path)
         .map_err(|source| RestoreError::Read { path: path.to_owned(), source })?;
-    let zip = directory::open(BufReader::new(file), MOST_FILES);
+    let zip = zip_directory::open(BufReader::new(file), MOST_FILES + 1);
     let mut zip =
         zip.map_err(|error| RestoreError::NotABackup { path: path.to_owned(), problem: error.to_string() })?;
     Ok(read_manifest(&mut zip, path)?.encrypted())
@@ -155,7 +155,7 @@ impl<'a> Reading<'a> {
         let not = |problem: String| RestoreError::NotABackup { path: path.to_owned(), problem };
         let file = plain_file::open_given(path).map_err(refused)?;
         let length = file.metadata().map_err(refused)?.len();
-        let zip = directory::open(BufReader::new(file), MOST_FILES);
+        let zip = zip_directory::open(BufReader::new(file), MOST_FILES + 1);
         let mut zip = zip.map_err(|error| not(error.to_string()))?;
         let manifest = read_manifest(&mut zip, path)?;
         let mut listed: BTreeMap<&str, u64> =

@@ -12,7 +12,7 @@ use age::stream::StreamReader;
 use zip::{CompressionMethod, result::ZipError};
 
 use super::{IntakeError, Limits, handles::Reopened, tree::litter};
-use crate::{backup::MANIFEST as BACKUP, directory, envelope::OpenError};
+use crate::{backup::MANIFEST as BACKUP, envelope::OpenError, zip_directory};
 
 /// An opened file, or a part of one, that many readers share, each with its own position.
 #[derive(Clone)]
@@ -160,8 +160,8 @@ pub(super) fn list(
     let damaged = |error: ZipError| unlisted(path, error);
     let hostile =
         |problem: &str| IntakeError::HostileArchive { path: path.to_owned(), problem: problem.to_owned() };
-    let mut archive = match directory::open(reader, limits.entries) {
-        Err(error) if directory::too_long(&error) => {
+    let mut archive = match zip_directory::open(reader, limits.entries) {
+        Err(error) if zip_directory::too_long(&error) => {
             return Err(IntakeError::TooManyFiles { path: path.to_owned(), limit: limits.entries });
         }
         opened => opened.map_err(damaged)?,

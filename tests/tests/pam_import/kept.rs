@@ -265,11 +265,18 @@ fn a_strangers_changed_text_drops_the_vector_of_the_old_one() -> Result<()> {
     let mut changed = memory("m", "Keeps wasps");
     changed["embedding_ref"] = "e1".into();
     changed["temporal"]["updated_at"] = "2026-03-02T03:04:05Z".into();
-    for old_first in [true, false] {
+    let mut whole = store(&[told.clone()]);
+    whole["export_id"] = "0b5e1a52-0000-4000-8000-000000000001".into();
+    let full = store(&[changed.clone()]);
+    let mut delta = full.clone();
+    delta["export_type"] = "incremental".into();
+    delta["base_export_id"] = whole["export_id"].clone();
+    delta["since"] = "2026-02-02T03:04:05Z".into();
+    for (old_first, new) in [(true, &full), (false, &full), (true, &delta)] {
         let place = Place::new()?;
-        place.write("old/memory-store.json", &store(&[told.clone()]))?;
+        place.write("old/memory-store.json", &whole)?;
         place.write("old/embeddings.json", &vectors)?;
-        place.write("new/memory-store.json", &store(&[changed.clone()]))?;
+        place.write("new/memory-store.json", new)?;
         let mut order = ["old", "new"];
         if !old_first {
             order.reverse();

@@ -71,7 +71,7 @@ pub(crate) struct Import<'a> {
     pub standing: Option<String>,
     /// Of PAM documents: the key that signed them; null: nobody, or they do not hold.
     pub signer: Option<&'a str>,
-    /// The rest of it may be anybody's.
+    /// Of PAM documents: `signer` signed only some of them.
     pub partly_signed: bool,
     /// What a stranger's documents would have changed and did not; null: nothing.
     pub would_change: Option<HeldBack<'a>>,

@@ -9,7 +9,7 @@ use rustix::{
 };
 
 use super::{Ground, MAX_DEPTH, each, open_folder, stat_at};
-use crate::{directory, intake::Limits, watch::names};
+use crate::{intake::Limits, watch::names, zip_directory};
 
 /// Bytes at either end that are looked at.
 const END: usize = 4_096;
@@ -35,10 +35,10 @@ pub(crate) fn missing(file: File, name: &OsStr) -> io::Result<Option<String>> {
     let ending = name.as_encoded_bytes().rsplit(|byte| *byte == b'.').next().unwrap_or_default();
     let zipped = ending.eq_ignore_ascii_case(b"zip") || head.starts_with(b"PK\x03\x04");
     if zipped {
-        return Ok(match directory::open(io::BufReader::new(file), Limits::default().entries) {
+        return Ok(match zip_directory::open(io::BufReader::new(file), Limits::default().entries) {
             Ok(_) => None,
             // It is there, and the import refuses it.
-            Err(error) if directory::too_long(&error) => None,
+            Err(error) if zip_directory::too_long(&error) => None,
             Err(zip::result::ZipError::Io(error)) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 return Err(error);
             }
