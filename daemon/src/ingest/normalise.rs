@@ -115,9 +115,7 @@ impl Reader {
         for message in record.messages {
             let id = node(&message.id);
             let parent = message.parent.as_deref().map(node);
-            let body = body(message, keep);
-            let (bytes, digest) = body.encode()?;
-            nodes.push(ReportedNode { id, parent, body, bytes, digest });
+            nodes.push(ReportedNode::of(id, parent, &body(message, keep))?);
         }
         let platform = self.platform.clone();
         let id = if grouped {
@@ -169,7 +167,7 @@ impl Reader {
     }
 }
 
-/// Bytes that nodes hold in memory, roughly.
+/// Bytes that nodes hold in memory until they are stored, roughly.
 pub(super) fn weight(nodes: &[ReportedNode]) -> usize {
     nodes.iter().map(|node| node.bytes.len() * 2 + 256).sum()
 }

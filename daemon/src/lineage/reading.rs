@@ -11,7 +11,7 @@ use super::{
 };
 use crate::plan::{
     assemble,
-    body::{Body, digest},
+    body::Body,
     conversation::{Known, KnownNode, Report, ReportedNode},
     groups::{Outline, Row},
 };
@@ -151,8 +151,7 @@ fn whole(store: &Store, record: &ConversationRecord) -> Result<(Report, Vec<Repo
 }
 
 fn node(id: String, parent: Option<String>, bytes: Vec<u8>) -> Result<ReportedNode, LineageError> {
-    let (body, digest) = (decoded(&bytes)?, digest(&bytes));
-    Ok(ReportedNode { id, parent, body, bytes, digest })
+    ReportedNode::read(id, parent, bytes).map_err(|_| LineageError::Unreadable { what: "a stored message" })
 }
 
 fn decoded(bytes: &[u8]) -> Result<Body, LineageError> {

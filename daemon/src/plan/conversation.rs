@@ -14,7 +14,7 @@ use satchel_pam::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    body::{Body, Digest16, earlier, richer, union_of_raw},
+    body::{self, Body, Digest16, earlier, richer, union_of_raw},
     tree::TimeSource,
 };
 
@@ -52,19 +52,52 @@ pub struct Report {
     pub raw_metadata: Option<RawObject>,
 }
 
-/// One node as an export reports it.
+/// One node as an export reports it. What is said is held encoded only: a conversation may take most of the memory that there is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportedNode {
     /// Message id.
     pub id: String,
     /// Message id of the parent.
     pub parent: Option<String>,
-    /// What is said.
-    pub body: Body,
-    /// `body` encoded.
+    /// Its own time, if the export has one, in microseconds.
+    pub time: Option<i64>,
+    pub role: Role,
+    pub hidden: bool,
+    pub thought: bool,
+    /// What is said, a [`Body`] encoded.
     pub bytes: Vec<u8>,
     /// The digest of `bytes`.
     pub digest: Digest16,
+}
+
+impl ReportedNode {
+    /// A node that says `body`.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub fn of(id: String, parent: Option<String>, body: &Body) -> serde_json::Result<Self> {
+        let (bytes, digest) = body.encode()?;
+        Ok(Self::encoded(id, parent, body, (bytes, digest)))
+    }
+
+    /// A node of which `bytes` say what it says.
+    ///
+    /// # Errors
+    /// When they are not a body.
+    pub fn read(id: String, parent: Option<String>, bytes: Vec<u8>) -> serde_json::Result<Self> {
+        let (body, digest) = (Body::decode(&bytes)?, body::digest(&bytes));
+        Ok(Self::encoded(id, parent, &body, (bytes, digest)))
+    }
+
+    fn encoded(
+        id: String,
+        parent: Option<String>,
+        body: &Body,
+        (bytes, digest): (Vec<u8>, Digest16),
+    ) -> Self {
+        let (time, role, hidden, thought) = (body.created_at, body.role, body.hidden(), body.is_thought);
+        Self { id, parent, time, role, hidden, thought, bytes, digest }
+    }
 }
 
 /// What the store holds of a conversation.

@@ -18,7 +18,7 @@ use serde_json::Value;
 use self::links::Links;
 use super::{
     body::Body,
-    conversation::Report,
+    conversation::{Report, ReportedNode},
     notes::{self, Check},
 };
 
@@ -49,32 +49,24 @@ pub struct Mapped {
     pub import: Option<ImportMetadata>,
     /// The header.
     pub report: Report,
-    /// The messages, in the order of the document.
-    pub nodes: Vec<MappedNode>,
+    /// The messages, in the order of the document. A parent need not be there.
+    pub nodes: Vec<ReportedNode>,
     /// What was read otherwise than it stands, for people.
     pub notes: Vec<String>,
 }
 
-/// A message of it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MappedNode {
-    /// As in the document.
-    pub id: String,
-    /// Of another message; it need not be there.
-    pub parent: Option<String>,
-    /// The rest.
-    pub body: Body,
-}
-
 /// Maps a document; no two of its messages have the same id.
-pub fn conversation(document: Conversation) -> Mapped {
+///
+/// # Errors
+/// When a message cannot be written as JSON.
+pub fn conversation(document: Conversation) -> serde_json::Result<Mapped> {
     let Conversation { schema_version: _, header, messages, unknown } = document;
     let line = notes::get(header.raw_metadata.as_ref(), LINE) == Some(Value::Bool(true));
     let Links { parents, line, notes: told } = links::of(&messages, line);
     let mut active = None;
     let mut nodes = Vec::with_capacity(messages.len());
     for (message, parent) in messages.into_iter().zip(parents) {
-        let (node, on_path) = node(message, parent);
+        let (node, on_path) = node(message, parent)?;
         if on_path {
             active = Some(node.id.clone());
         }
@@ -116,11 +108,11 @@ pub fn conversation(document: Conversation) -> Mapped {
         current: links::current(&nodes, if notes.unnamed { None } else { notes.current.or(active) }),
         raw_metadata: notes.rest,
     };
-    Mapped { id, platform: provider.name, import: import_metadata, report, nodes, notes: told }
+    Ok(Mapped { id, platform: provider.name, import: import_metadata, report, nodes, notes: told })
 }
 
 /// The node, and whether its document says that the person last saw its branch.
-fn node(message: Message, parent: Option<String>) -> (MappedNode, bool) {
+fn node(message: Message, parent: Option<String>) -> serde_json::Result<(ReportedNode, bool)> {
     let Message {
         id,
         provider_message_id,
@@ -153,7 +145,7 @@ fn node(message: Message, parent: Option<String>) -> (MappedNode, bool) {
         tool_calls,
         raw_metadata: filled(raw),
     };
-    (MappedNode { id, parent, body }, own.get("active_path") == Some(&Value::Bool(true)))
+    Ok((ReportedNode::of(id, parent, &body)?, own.get("active_path") == Some(&Value::Bool(true))))
 }
 
 /// What an export of ours adds to the header.

@@ -79,10 +79,10 @@ pub fn id_of(platform: &str, account: Option<&str>, nodes: &[ReportedNode]) -> S
 pub fn first(nodes: &[ReportedNode]) -> &str {
     let view: Vec<Node<'_>> = nodes
         .iter()
-        .map(|node| Node { id: &node.id, parents: node.parent.as_slice(), time: node.body.created_at })
+        .map(|node| Node { id: &node.id, parents: node.parent.as_slice(), time: node.time })
         .collect();
     let mut placed = tree::place(&view, 0).into_iter().map(|place| &nodes[place.node]);
-    let first = placed.clone().find(|node| !node.body.hidden()).or_else(|| placed.next());
+    let first = placed.clone().find(|node| !node.hidden).or_else(|| placed.next());
     first.map_or("", |node| &node.id)
 }
 
@@ -136,11 +136,11 @@ fn united<E>(
     let (mut union, mut places, mut own) = (Union::default(), Vec::with_capacity(set.len()), Vec::new());
     for at in set {
         let (report, mut nodes) = part(*at)?;
-        let stays = |node: &ReportedNode| !(node.body.hidden() && events.contains(&node.id));
+        let stays = |node: &ReportedNode| !(node.hidden && events.contains(&node.id));
         if nodes.iter().any(stays) {
             nodes.retain(stays);
         }
-        own.extend(nodes.iter().filter(|node| node.body.hidden()).map(|node| node.id.clone()));
+        own.extend(nodes.iter().filter(|node| node.hidden).map(|node| node.id.clone()));
         places.push(union.add(report, nodes, &mut |_| Ok(None))?);
     }
     events.extend(own);

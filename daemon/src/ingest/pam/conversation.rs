@@ -22,8 +22,7 @@ use crate::{
     },
     plan::{
         self,
-        conversation::ReportedNode,
-        document::{self, Mapped, MappedNode, mend},
+        document::{self, Mapped, mend},
     },
 };
 
@@ -69,12 +68,12 @@ impl Reading<'_, '_, '_> {
             return self.skip(RecordKind::Conversation, name.to_owned(), gate::REASON.to_owned());
         }
         self.attachments(name, &mut document)?;
-        let mapped = document::conversation(document);
-        for note in &mapped.notes {
-            self.warn(format!("{name}:$.messages"), note.clone());
-        }
-        match encoded(mapped) {
-            Ok(mut conversation) => {
+        match document::conversation(document) {
+            Ok(mapped) => {
+                for note in &mapped.notes {
+                    self.warn(format!("{name}:$.messages"), note.clone());
+                }
+                let mut conversation = reported(mapped);
                 conversation.stranger.clone_from(&self.tail.stranger);
                 if rows {
                     // The oldest of those that are left names it, as in every export of the provider that comes from now on.
@@ -114,24 +113,27 @@ impl Reading<'_, '_, '_> {
         for entry in &remains.left_out {
             self.skip(RecordKind::Message, format!("{name}:{}", entry.path()), entry.reason.clone())?;
         }
-        let mut seen = BTreeSet::new();
-        let mut kept = Vec::with_capacity(document.messages.len());
-        for (at, mut message) in placed(std::mem::take(&mut document.messages), remains) {
-            let locator = format!("{name}:$.messages[{at}]");
+        let left_out: BTreeSet<usize> = remains.left_out.iter().map(|entry| entry.index).collect();
+        let mut places = (0..).filter(|at| !left_out.contains(at));
+        let (mut seen, mut told) = (BTreeSet::new(), Ok(()));
+        // In place: a copy of the list would take as much memory again.
+        document.messages.retain_mut(|message| {
+            let locator = format!("{name}:$.messages[{}]", places.next().unwrap_or_default());
             let erased = self.purged.row(&message.id).then(|| gate::REASON.to_owned());
-            if let Some(reason) = erased.or_else(|| unfit(&message, &seen)) {
-                self.skip(RecordKind::Message, locator, reason)?;
-                continue;
+            if let Some(reason) = erased.or_else(|| unfit(message, &seen)) {
+                if told.is_ok() {
+                    told = self.skip(RecordKind::Message, locator, reason);
+                }
+                return false;
             }
             seen.insert(message.id.clone());
             for call in message.tool_calls.iter_mut().filter(|call| call.name.is_empty()) {
                 UNNAMED.clone_into(&mut call.name);
                 self.warn(locator.clone(), "a tool call has no name".to_owned());
             }
-            kept.push(message);
-        }
-        document.messages = kept;
-        Ok(())
+            true
+        });
+        told
     }
 
     /// Stores the files that came with the documents, and lets the messages refer to them as the store does.
@@ -158,15 +160,9 @@ impl Reading<'_, '_, '_> {
     }
 }
 
-/// The messages that were read, each with its place in the document's list.
-fn placed(messages: Vec<Message>, remains: &Remains) -> Vec<(usize, Message)> {
-    let left_out: BTreeSet<usize> = remains.left_out.iter().map(|entry| entry.index).collect();
-    (0..).filter(|at| !left_out.contains(at)).zip(messages).collect()
-}
-
 /// Whether a document is a conversation of rows, of which each is known by itself.
 fn of_rows(document: &Document) -> bool {
-    encoded(document::conversation(document.clone())).is_ok_and(|conversation| groups::are(&conversation))
+    document::conversation(document.clone()).is_ok_and(|mapped| groups::are(&reported(mapped)))
 }
 
 fn unfit(message: &Message, seen: &BTreeSet<String>) -> Option<String> {
@@ -180,16 +176,12 @@ fn unfit(message: &Message, seen: &BTreeSet<String>) -> Option<String> {
 }
 
 /// The conversation as a union takes it.
-fn encoded(mapped: Mapped) -> serde_json::Result<Conversation> {
-    let Mapped { id, platform, import, report, nodes, notes: _ } = mapped;
-    let mut reported = Vec::with_capacity(nodes.len());
-    for MappedNode { id, parent, body } in nodes {
-        let (bytes, digest) = body.encode()?;
+fn reported(mapped: Mapped) -> Conversation {
+    let Mapped { id, platform, import, report, mut nodes, notes: _ } = mapped;
+    for node in &mut nodes {
         // A parent that no store could hold is a parent that nobody has.
-        let parent = parent.filter(|parent| !satchel_store::id_too_long(parent));
-        reported.push(ReportedNode { id, parent, body, bytes, digest });
+        node.parent = node.parent.take().filter(|parent| !satchel_store::id_too_long(parent));
     }
-    let weight = weight(&reported);
-    let stranger = None;
-    Ok(Conversation { id, platform, import, foreign: true, stranger, report, nodes: reported, weight })
+    let weight = weight(&nodes);
+    Conversation { id, platform, import, foreign: true, stranger: None, report, nodes, weight }
 }

@@ -43,8 +43,7 @@ fn node(id: u8, parent: Option<u8>, text: &str, time: Option<i64>) -> ReportedNo
         tool_calls: Vec::new(),
         raw_metadata: None,
     };
-    let (bytes, digest) = body.encode().expect("a plain body");
-    ReportedNode { id: format!("n{id}"), parent: parent.map(|up| format!("n{up}")), body, bytes, digest }
+    ReportedNode::of(format!("n{id}"), parent.map(|up| format!("n{up}")), &body).expect("a plain body")
 }
 
 fn report(title: Option<&str>, updated: i64) -> Report {

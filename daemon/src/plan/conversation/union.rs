@@ -206,17 +206,9 @@ fn stamp_of(report: &Report) -> i64 {
 }
 
 fn fresh(node: ReportedNode) -> Held {
-    let ReportedNode { id, parent, body, bytes, digest } = node;
-    let known = KnownNode {
-        id,
-        parents: parent.into_iter().collect(),
-        time: body.created_at,
-        role: body.role,
-        hidden: body.hidden(),
-        thought: body.is_thought,
-        digest,
-    };
-    (known, Some(bytes))
+    let ReportedNode { id, parent, time, role, hidden, thought, bytes, digest } = node;
+    let parents = parent.into_iter().collect();
+    (KnownNode { id, parents, time, role, hidden, thought, digest }, Some(bytes))
 }
 
 fn unite_nodes<E>(
@@ -239,8 +231,8 @@ fn unite_nodes<E>(
         Some(bytes) => Body::decode(bytes).ok(),
         None => stored(&held.0.id)?,
     };
-    let Some(old) = old else { return Ok(()) };
-    let union = old.union(&node.body);
+    let (Some(old), Ok(came)) = (old, Body::decode(&node.bytes)) else { return Ok(()) };
+    let union = old.union(&came);
     if union == old {
         added.messages.unchanged += 1;
         added.spare.push((node.id, node.bytes));

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use satchel_pam::conversation::Message;
 
-use super::MappedNode;
+use super::ReportedNode;
 
 /// Who answers whom.
 pub(super) struct Links {
@@ -110,6 +110,6 @@ fn unplaced(message: &Message) -> bool {
 }
 
 /// The leaf that the person last saw, if it is among the nodes.
-pub(super) fn current(nodes: &[MappedNode], named: Option<String>) -> Option<String> {
+pub(super) fn current(nodes: &[ReportedNode], named: Option<String>) -> Option<String> {
     named.filter(|named| nodes.iter().any(|node| node.id == *named))
 }

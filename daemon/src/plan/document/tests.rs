@@ -3,6 +3,14 @@ use serde_json::{Value, json};
 
 use super::*;
 
+fn conversation(document: Conversation) -> Mapped {
+    super::conversation(document).unwrap()
+}
+
+fn said(node: &ReportedNode) -> Body {
+    Body::decode(&node.bytes).unwrap()
+}
+
 /// A document with these messages, read as an import reads it.
 fn document(messages: &Value, raw: &Value) -> Conversation {
     let text = json!({
@@ -59,7 +67,7 @@ fn notes_are_taken_off_their_own_key_and_what_stands_beside_it_is_the_providers(
     let messages = json!([message("a", &json!({"raw_metadata": noted}))]);
     let raw = json!({"current_message": "mine", "satchel": {"current_message": "a", "else": 1}});
     let mapped = conversation(document(&messages, &raw));
-    let node = &mapped.nodes[0].body;
+    let node = said(&mapped.nodes[0]);
     let text = |raw: &Option<RawObject>| raw.as_ref().map(|raw| raw.as_str().to_owned()).unwrap_or_default();
     assert_eq!(text(&node.raw_metadata), r#"{"active_path":false,"x":1}"#);
     assert_eq!(node.created_at, None);
@@ -85,9 +93,9 @@ fn what_our_exports_add_is_taken_off_again() {
     let bare: Vec<_> = mapped
         .nodes
         .iter()
-        .map(|node| (node.body.raw_metadata.as_ref().map(RawObject::as_str), node.body.created_at.is_some()))
+        .map(|node| (said(node).raw_metadata.map(|raw| raw.as_str().to_owned()), node.time.is_some()))
         .collect();
-    assert_eq!(bare, [(Some("{\"x\":1}"), true), (None, false), (None, true)]);
+    assert_eq!(bare, [(Some("{\"x\":1}".to_owned()), true), (None, false), (None, true)]);
     let report = mapped.report;
     assert_eq!(report.raw_metadata.as_ref().map(RawObject::as_str), Some("{\"y\":2}"));
     assert_eq!((report.created_at, report.updated_at), (None, Some(1_735_689_600_000_000)));
@@ -113,7 +121,7 @@ fn a_providers_own_fields_of_those_names_stay() {
         json!([message("a", &json!({"raw_metadata": {"active_path": "yes", "created_at_source": 7}}))]);
     let mapped = conversation(document(&messages, &json!({"current_message": 3})));
     assert_eq!(
-        mapped.nodes[0].body.raw_metadata.as_ref().map(RawObject::as_str),
+        said(&mapped.nodes[0]).raw_metadata.as_ref().map(RawObject::as_str),
         Some(r#"{"active_path":"yes","created_at_source":7}"#)
     );
     assert_eq!(mapped.report.raw_metadata.as_ref().map(RawObject::as_str), Some(r#"{"current_message":3}"#));

@@ -46,11 +46,7 @@ impl Outline {
     /// Of a part that is at hand.
     #[must_use]
     pub fn of_part((report, nodes): &Part) -> Self {
-        let rows = nodes.iter();
-        Self::of(
-            report,
-            rows.map(|node| Row { id: &node.id, hidden: node.body.hidden(), time: node.body.created_at }),
-        )
+        Self::of(report, nodes.iter().map(|node| Row { id: &node.id, hidden: node.hidden, time: node.time }))
     }
 
     /// When it begins, and with which message.

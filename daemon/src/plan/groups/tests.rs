@@ -24,8 +24,7 @@ fn node(minute: i64, parent: Option<i64>, event: bool) -> ReportedNode {
         tool_calls: Vec::new(),
         raw_metadata: RawObject::parse(raw.to_owned()).ok(),
     };
-    let (bytes, digest) = body.encode().unwrap();
-    ReportedNode { id: format!("m{minute}"), parent: parent.map(|at| format!("m{at}")), body, bytes, digest }
+    ReportedNode::of(format!("m{minute}"), parent.map(|at| format!("m{at}")), &body).unwrap()
 }
 
 /// A part with messages at these minutes; a negative one is an event.
@@ -38,8 +37,8 @@ fn part(minutes: &[i64]) -> Part {
     }
     let report = Report {
         title: Some(format!("from {}", minutes[0])),
-        created_at: nodes[0].body.created_at,
-        updated_at: nodes[nodes.len() - 1].body.created_at,
+        created_at: nodes[0].time,
+        updated_at: nodes[nodes.len() - 1].time,
         ..Report::default()
     };
     (report, nodes)
