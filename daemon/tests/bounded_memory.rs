@@ -6,8 +6,10 @@
 mod home;
 
 use std::{
+    fs,
     process::{Command, Output, Stdio},
     thread,
+    time::Duration,
 };
 
 use home::{Home, code, stderr};
@@ -28,6 +30,25 @@ fn within(home: &Home, bound: usize, words: &[&str]) -> Output {
     shell.args(["-c", &limited, "sh"]).arg(program.get_program()).args(program.get_args());
     shell.env_clear().envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
     shell.stdin(Stdio::null()).output().unwrap()
+}
+
+/// The program, and the most private memory in KiB that it was seen to use, looked at a hundred times a second.
+fn watched(home: &Home, words: &[&str]) -> (Output, usize) {
+    let mut command = home.command(words);
+    let mut running =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let status = format!("/proc/{}/status", running.id());
+    let private = || -> Option<usize> {
+        let status = fs::read_to_string(&status).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+        line.trim().trim_end_matches("kB").trim().parse().ok()
+    };
+    let mut peak = 0;
+    while running.try_wait().unwrap().is_none() {
+        peak = peak.max(private().unwrap_or(0));
+        thread::sleep(Duration::from_millis(10));
+    }
+    (running.wait_with_output().unwrap(), peak)
 }
 
 fn store(list: &str, entries: &str) -> String {
@@ -91,6 +112,81 @@ fn a_conversation_of_empty_messages_takes_no_more_than_the_bound() {
             "temporal":{{"created_at":"2026-01-01T00:00:00Z"}},"messages":[{braces}]}}"#
         )
     });
+}
+
+/// A conversation of so many messages that say `text`.
+fn conversation(messages: usize, text: &str) -> String {
+    let message = |at| {
+        format!(
+            r#"{{"id":"m{at}","role":"user","created_at":"2026-01-01T00:00:00Z","content":{{"type":"text","text":"{text}"}}}}"#
+        )
+    };
+    let messages: Vec<String> = (0..messages).map(message).collect();
+    format!(
+        r#"{{"schema":"portable-ai-memory-conversation","schema_version":"1.0","id":"c","provider":{{"name":"x"}},
+        "temporal":{{"created_at":"2026-01-01T00:00:00Z"}},"messages":[{}]}}"#,
+        messages.join(",")
+    )
+}
+
+/// A store of so many memories, each with `metadata` beside a text of its own.
+fn memories(count: usize, metadata: &str) -> String {
+    let memory = |at| {
+        let content = format!("Memory number {at} of a long list");
+        let hash = satchel_pam::hash::ContentHash::of(&content);
+        format!(
+            r#"{{"id":"{at:08x}-0000-4000-8000-000000000000","type":"fact","content":"{content}","content_hash":"{hash}",
+            "temporal":{{"created_at":"2026-01-01T00:00:00Z"}},"provenance":{{"platform":"elsewhere"}},
+            "metadata":{{"more":"{metadata}"}}}}"#
+        )
+    };
+    let memories: Vec<String> = (0..count).map(memory).collect();
+    store("memories", &memories.join(","))
+}
+
+/// Runs `command` on a folder with one document, within the bound; what it answers.
+fn bounded(command: &str, name: &str, text: String) -> Output {
+    let home = Home::new();
+    let path = home.file(&format!("export/{name}"), text);
+    let (done, peak) = watched(&home, &[command, "--json", path.trim_end_matches(name)]);
+    assert!(peak > 1 << 10, "{command} of {name} was not seen at work");
+    assert!(peak < BOUND, "{command} of {name} took {peak} KiB");
+    done
+}
+
+fn said(done: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&done.stdout), stderr(done))
+}
+
+#[test]
+fn conversations_as_long_as_are_taken_stay_within_the_bound() {
+    for (messages, words) in [(50_000, 400), (200_000, 6)] {
+        let text = || conversation(messages, &"word ".repeat(words));
+        let done = bounded("import", "conversation.json", text());
+        assert_eq!(code(&done), Some(0), "{}", said(&done));
+        let receipt: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert_eq!(receipt["imports"][0]["messages"]["new"], messages, "{receipt}");
+        // There is no store beside it, which is an issue, and no reason not to read it.
+        let verified = bounded("verify", "conversation.json", text());
+        assert_eq!(code(&verified), Some(0), "{}", said(&verified));
+    }
+}
+
+#[test]
+fn a_conversation_of_more_messages_is_refused_within_the_bound_and_says_so() {
+    for (command, answer) in [("verify", 4), ("import", 0)] {
+        let done = bounded(command, "conversation.json", conversation(300_000, ""));
+        assert_eq!(code(&done), Some(answer), "{command}: {}", said(&done));
+        assert!(said(&done).contains("divide it into several documents"), "{command}: {}", said(&done));
+    }
+}
+
+#[test]
+fn long_memory_stores_stay_within_the_bound() {
+    for (count, words, command) in [(12_000, 2_000, "import"), (200_000, 60, "verify")] {
+        let done = bounded(command, "memory-store.json", memories(count, &"word ".repeat(words)));
+        assert_eq!(code(&done), Some(0), "{command}: {}", said(&done));
+    }
 }
 
 /// An archive whose directory names so many empty files, of which none is there.

@@ -68,6 +68,8 @@ impl Body {
             bytes.extend_from_slice(raw.as_str().as_bytes());
             bytes.push(b'}');
         }
+        // A conversation of 200,000 messages is held whole until it is stored.
+        bytes.shrink_to_fit();
         let digest = digest(&bytes);
         Ok((bytes, digest))
     }

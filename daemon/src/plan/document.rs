@@ -64,14 +64,15 @@ pub fn conversation(document: Conversation) -> serde_json::Result<Mapped> {
     let line = notes::get(header.raw_metadata.as_ref(), LINE) == Some(Value::Bool(true));
     let Links { parents, line, notes: told } = links::of(&messages, line);
     let mut active = None;
-    let mut nodes = Vec::with_capacity(messages.len());
-    for (message, parent) in messages.into_iter().zip(parents) {
+    let nodes = messages.into_iter().zip(parents).map(|(message, parent)| {
         let (node, on_path) = node(message, parent)?;
         if on_path {
             active = Some(node.id.clone());
         }
-        nodes.push(node);
-    }
+        Ok(node)
+    });
+    // `collect` writes the nodes where the messages stood: the two lists are never in memory at once.
+    let nodes: Vec<ReportedNode> = nodes.collect::<serde_json::Result<_>>()?;
     let ConversationHeader {
         id,
         provider,

@@ -47,7 +47,7 @@ pub struct Placed {
 /// `fallback` is the time of a conversation that has no dated node.
 pub fn place(nodes: &[Node<'_>], fallback: i64) -> Vec<Placed> {
     let (order, parents) = settle_parents(nodes);
-    let children = children_of(&parents);
+    let mut children = children_of(&parents);
     let below = earliest_below(nodes, &order, &parents);
     let times = times(nodes, &order, &parents, &below, fallback);
     let mut stack = sorted(roots(&parents), nodes, &times);
@@ -56,7 +56,7 @@ pub fn place(nodes: &[Node<'_>], fallback: i64) -> Vec<Placed> {
     while let Some(node) = stack.pop() {
         let (time, source) = times[node];
         placed.push(Placed { node, parent: parents[node], time, source });
-        let mut next = sorted(children[node].clone(), nodes, &times);
+        let mut next = sorted(std::mem::take(&mut children[node]), nodes, &times);
         next.reverse();
         stack.append(&mut next);
     }

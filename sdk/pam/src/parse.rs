@@ -41,6 +41,9 @@ pub use stream::LONGEST_VALUE;
 /// Objects and arrays inside each other that a document may have; `serde_json`'s bound, so that others can read it.
 pub const MAX_DEPTH: usize = 128;
 
+/// Bytes of memory that a conversation may take, which is held whole: those of its text, and about 700 more for each message.
+pub const LARGEST_CONVERSATION: usize = 184 << 20;
+
 /// Reads a `memory-store.json`. The document is there whenever its kind and version are ours and its JSON is whole,
 /// even with errors among the issues; records that cannot be read are left out, each with an issue.
 #[must_use]
@@ -52,7 +55,7 @@ pub fn memory_store(bytes: &[u8]) -> (Option<MemoryStore>, Vec<Issue>) {
 /// Reads a conversation document; as [`memory_store`].
 #[must_use]
 pub fn conversation(bytes: &[u8]) -> (Option<Conversation>, Vec<Issue>) {
-    conversation_from(bytes).unwrap_or_default()
+    in_memory(conversation_from(bytes), |issue| (None, vec![issue]))
 }
 
 /// Reads an `embeddings.json`; as [`memory_store`].
@@ -99,13 +102,13 @@ pub fn scan_store(
 /// Reads what is whole of a conversation document; as [`salvage_store`].
 #[must_use]
 pub fn salvage_conversation(bytes: &[u8]) -> (Option<Conversation>, Vec<Issue>, Remains) {
-    conversation::read(bytes, true).unwrap_or_default()
+    in_memory(conversation::read(bytes, true), |issue| (None, vec![issue], Remains::default()))
 }
 
 /// As [`salvage_conversation`]; the text is not held beside the document.
 ///
 /// # Errors
-/// What reading the text gives.
+/// What reading the text gives; [`io::ErrorKind::FileTooLarge`] past [`LARGEST_CONVERSATION`].
 pub fn salvage_conversation_from(
     input: impl Read,
 ) -> io::Result<(Option<Conversation>, Vec<Issue>, Remains)> {
@@ -115,7 +118,7 @@ pub fn salvage_conversation_from(
 /// As [`conversation()`]; the text is not held beside the document.
 ///
 /// # Errors
-/// What reading the text gives.
+/// What reading the text gives; [`io::ErrorKind::FileTooLarge`] past [`LARGEST_CONVERSATION`].
 pub fn conversation_from(input: impl Read) -> io::Result<(Option<Conversation>, Vec<Issue>)> {
     conversation::read(input, false).map(|(document, issues, _)| (document, issues))
 }
@@ -312,6 +315,11 @@ pub enum ChecksumReading {
     },
     /// There is no canonical form, so no checksum can be right; why.
     NotCanonical(String),
+}
+
+/// Of a text that is in memory nothing fails to be read; it may be too large to be held once more.
+fn in_memory<T>(read: io::Result<T>, refused: impl FnOnce(Issue) -> T) -> T {
+    read.unwrap_or_else(|error| refused(Issue::error("R-25.1", "$.messages", error.to_string())))
 }
 
 /// An issue for a text that is no JSON of ours.

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use super::{
-    LeftOut, Remains,
+    LARGEST_CONVERSATION, LeftOut, Remains,
     fields::Fields,
     json_issue,
     path::Path,
@@ -27,6 +27,12 @@ use crate::{
 const LISTS: &[&str] = &["messages"];
 /// Messages that may be unreadable: what is wrong with each is held, and a document of many more is none that any program wrote.
 const MOST_UNREADABLE: usize = 100_000;
+/// Bytes that a message takes in memory beside its text, about, until it is checked or stored.
+const OF_A_MESSAGE: usize = 700;
+/// The same of a file, citation, call, part or participant.
+const OF_A_MEMBER: usize = 200;
+/// The same of an id or tag in a list.
+const OF_A_NAME: usize = 60;
 
 #[derive(Default)]
 struct Document {
@@ -48,6 +54,8 @@ struct Document {
     remains: Remains,
     /// Too much of it is unreadable.
     hopeless: bool,
+    /// Bytes that its lists take in memory beside their texts, about.
+    held: usize,
 }
 
 pub(super) fn read(
@@ -84,9 +92,10 @@ impl Document {
                     self.messages = Some(Vec::new());
                     self.present.push("messages");
                 }
-                Part::Item(Item { index, node, twice, .. }) => {
+                Part::Item(Item { index, node, offset, twice, .. }) => {
                     let message = message(&node, &list.index(index), "R-25.1", sink);
                     let message = message.filter(|_| !twice);
+                    self.hold(message.as_ref().map_or(0, beside_text), offset)?;
                     if !extend(self.messages.get_or_insert_default(), message) {
                         let reason = sink.reason();
                         self.remains.left_out.push(LeftOut { list: "messages", index, reason });
@@ -112,6 +121,22 @@ impl Document {
         Ok(())
     }
 
+    /// Counts what is held beside the text, of which there are `read` bytes so far.
+    fn hold(&mut self, more: usize, read: usize) -> io::Result<()> {
+        self.held += more;
+        if self.held + read <= LARGEST_CONVERSATION {
+            return Ok(());
+        }
+        let limit = LARGEST_CONVERSATION >> 20;
+        Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!(
+                "a conversation is held in memory, and this one would take more than {limit} MiB, as some 240,000 short messages \
+                 do; divide it into several documents"
+            ),
+        ))
+    }
+
     fn field(&mut self, key: &str, node: &Node<'_>, sink: &mut Sink) {
         let root = Path::ROOT;
         let path = root.key(key);
@@ -130,11 +155,15 @@ impl Document {
             "participants" => {
                 self.participants =
                     values::list(node, &path, "R-25.4", sink, participant).unwrap_or_default();
+                self.held += self.participants.len() * OF_A_MEMBER;
             }
             "is_archived" => {
                 self.is_archived = values::boolean(node, &path, "R-25.1", sink).unwrap_or_default();
             }
-            "tags" => self.tags = values::texts(node, &path, "R-4.4", sink).unwrap_or_default(),
+            "tags" => {
+                self.tags = values::texts(node, &path, "R-4.4", sink).unwrap_or_default();
+                self.held += self.tags.len() * OF_A_NAME;
+            }
             "raw_metadata" => self.raw_metadata = values::raw(node, &path, "R-25.8", sink),
             "import_metadata" => self.import_metadata = import_metadata(node, &path, "R-25.6", sink),
             _ => root::unknown_field(key, node, sink),
@@ -172,6 +201,14 @@ impl Document {
         });
         (document, issues, self.remains)
     }
+}
+
+/// Bytes that a message takes in memory beside its text, about.
+fn beside_text(message: &Message) -> usize {
+    let Message { content, children_ids, attachments, citations, tool_calls, .. } = message;
+    let parts = content.as_ref().map_or(0, |content| content.parts.len());
+    let members = parts + attachments.len() + citations.len() + tool_calls.len();
+    OF_A_MESSAGE + members * OF_A_MEMBER + children_ids.len() * OF_A_NAME
 }
 
 /// Beside `schema` and `schema_version`, which the heading judges.
