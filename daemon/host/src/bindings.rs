@@ -6,6 +6,5 @@ wasmtime::component::bindgen!({
     imports: { default: trappable },
     with: {
         "satchel:importer/files.reader": crate::imports::Reader,
-        "satchel:importer/files.elements": crate::elements::Elements,
     },
 });

@@ -13,7 +13,6 @@ pub mod channel;
 mod collect;
 mod convert;
 mod delivery;
-mod elements;
 mod emitted;
 mod error;
 mod files;

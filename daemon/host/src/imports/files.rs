@@ -1,11 +1,10 @@
-//! The import `files`: names, readers, and the elements of a JSON array.
+//! The import `files`: names and readers.
 
 use wasmtime::component::Resource;
 
 use super::{Failure, Reader};
 use crate::{
     bindings::satchel::importer::{files as wit, types},
-    elements::Elements,
     error::ErrorKind,
     limits::MIB,
     run::State,
@@ -57,37 +56,6 @@ impl wit::HostReader for State {
 
     fn drop(&mut self, reader: Resource<Reader>) -> wasmtime::Result<()> {
         self.table.delete(reader)?;
-        Ok(())
-    }
-}
-
-impl wit::HostElements for State {
-    fn open(&mut self, path: String, pointer: String) -> Answer<Resource<Elements>> {
-        let Self { library, clock, .. } = self;
-        let opened =
-            library.open(&path).and_then(|reader| clock.read(|| Elements::open(reader, &pointer, library)));
-        match opened {
-            Ok(elements) => Ok(self.hold(elements)),
-            Err(failure) => Ok(Err(failure_to_wit(failure))),
-        }
-    }
-
-    fn next(&mut self, elements: Resource<Elements>, max_bytes: u32) -> Answer<Vec<Vec<u8>>> {
-        if self.stopping() {
-            return Ok(Err(stopped()));
-        }
-        let Self { table, library, clock, .. } = self;
-        let elements = table.get_mut(&elements)?;
-        let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
-        Ok(clock.read(|| elements.next(max_bytes, library)).map_err(failure_to_wit))
-    }
-
-    fn offset(&mut self, elements: Resource<Elements>) -> wasmtime::Result<u64> {
-        Ok(self.table.get(&elements)?.offset())
-    }
-
-    fn drop(&mut self, elements: Resource<Elements>) -> wasmtime::Result<()> {
-        self.table.delete(elements)?;
         Ok(())
     }
 }

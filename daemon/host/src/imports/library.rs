@@ -167,10 +167,6 @@ impl Reader {
         self.size
     }
 
-    pub(crate) fn path(&self) -> &str {
-        &self.path
-    }
-
     /// Goes on from `offset`, which may lie past the end.
     pub(crate) fn seek(&mut self, offset: u64) {
         if offset != self.position {

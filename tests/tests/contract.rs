@@ -1,0 +1,64 @@
+//! The WIT package is frozen: importers that were built for it before go on to run. A world is compared with the copy that was kept
+//! when it was released, in structure, not in words.
+
+use anyhow::{Context as _, Result};
+use wit_parser::{Resolve, WorldId};
+
+const RELEASED: &str = include_str!("../contract/importer-1.0.0.wit");
+const CURRENT: &str = include_str!("../../sdk/wit/importer.wit");
+const NAME: &str = "package satchel:importer@1.0.0;";
+
+/// Whether components that were built for the released package run with `current`; why not.
+fn upgrade(current: &str) -> Result<()> {
+    let mut resolve = Resolve::default();
+    // Two packages of one name and version cannot be in memory at once; versions are not compared.
+    let released = world(&mut resolve, &RELEASED.replace(NAME, "package satchel:importer@0.0.0;"))?;
+    let current = world(&mut resolve, current)?;
+    wit_component::semver_check(resolve, released, current)
+}
+
+fn world(resolve: &mut Resolve, text: &str) -> Result<WorldId> {
+    let package = resolve.push_source("importer.wit", text)?;
+    Ok(resolve.select_world(&[package], Some("importer"))?)
+}
+
+#[test]
+fn importers_built_for_the_released_package_run_with_this_one() -> Result<()> {
+    assert!(CURRENT.contains(NAME) && RELEASED.contains(NAME));
+    upgrade(CURRENT)
+}
+
+#[test]
+fn a_change_that_breaks_importers_is_found() -> Result<()> {
+    for (what, before, after) in [
+        (
+            "a field is added",
+            "locator: string,\n  }\n\n  /// PAM `MemoryObject.type`",
+            "locator: string,\n    rank: u32,\n  }\n",
+        ),
+        (
+            "a case is added",
+            "enum content-kind { text, multipart }",
+            "enum content-kind { text, multipart, html }",
+        ),
+        ("a function is gone", "  again: func() -> verdict;\n", ""),
+        ("a parameter changes its type", "seek: func(offset: u64)", "seek: func(offset: u32)"),
+        ("an import is gone", "  import log;\n", ""),
+    ] {
+        let changed = CURRENT.replacen(before, after, 1);
+        assert_ne!(changed, CURRENT, "{what}: the text to change is not there");
+        let found = upgrade(&changed);
+        assert!(found.is_err(), "{what}");
+    }
+    Ok(())
+}
+
+#[test]
+fn an_interface_of_its_own_breaks_nothing() -> Result<()> {
+    let added = CURRENT.replacen(
+        "world importer {",
+        "interface times {\n  zone: func() -> string;\n}\n\nworld importer {\n  import times;",
+        1,
+    );
+    upgrade(&added).context("an interface is added")
+}
