@@ -1,8 +1,11 @@
 //! Compiles the `.proto` files without a `protoc` on the machine, and keeps their descriptors for reflection.
 
-use std::{env, error::Error, fs, path::PathBuf};
+use std::{env, error::Error, fmt::Write as _, fs, path::PathBuf};
 
-use protox::Compiler;
+use protox::{
+    Compiler,
+    prost_reflect::{DescriptorPool, Value},
+};
 
 const FILES: [&str; 13] = [
     "satchel/v1/options.proto",
@@ -25,12 +28,41 @@ const PRIVATE: [&str; 2] = [".satchel.v1.Unlock", ".satchel.v1.CreateExportReque
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=satchel");
+    println!("cargo::rerun-if-changed=google");
     let mut compiler = Compiler::new(["."])?;
     compiler.include_imports(true).include_source_info(true);
     let out = PathBuf::from(env::var("OUT_DIR")?);
     compiler.open_files(FILES)?;
     // The encoded form keeps our method options, which the decoded one would drop.
     fs::write(out.join("descriptor_set.bin"), compiler.encode_file_descriptor_set())?;
+    fs::write(out.join("methods.rs"), methods(&compiler.descriptor_pool())?)?;
     tonic_prost_build::configure().skip_debug(PRIVATE).compile_fds(compiler.file_descriptor_set())?;
     Ok(())
+}
+
+/// The table of methods, with their options.
+fn methods(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
+    let option = |name| pool.get_extension_by_name(name).ok_or(format!("there is no option {name}"));
+    let (scope, mutates, long_running) = (
+        option("satchel.v1.required_scope")?,
+        option("satchel.v1.mutates")?,
+        option("satchel.v1.long_running")?,
+    );
+    let mut table = "&[\n".to_owned();
+    for service in pool.services() {
+        for method in service.methods() {
+            let options = method.options();
+            let set = |option| *options.get_extension(option) == Value::Bool(true);
+            let scope = options.get_extension(&scope).as_enum_number().unwrap_or_default();
+            writeln!(
+                table,
+                "Method {{ path: \"/{}/{}\", required_scope: {scope}, mutates: {}, long_running: {} }},",
+                service.full_name(),
+                method.name(),
+                set(&mutates),
+                set(&long_running),
+            )?;
+        }
+    }
+    Ok(table + "]")
 }

@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use prost_reflect::{DescriptorPool, FileDescriptor, Kind, MethodDescriptor, ServiceDescriptor, Value};
+use satchel_proto::{Method, v1::Scope};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -46,6 +47,41 @@ fn a_method_mutates_if_its_name_says_so() -> Outcome {
 }
 
 #[test]
+fn the_table_of_methods_says_what_their_options_say() -> Outcome {
+    let pool = pool()?;
+    let option = |name: &str| pool.get_extension_by_name(name).ok_or("no such option");
+    let (mutates, long) = (option("satchel.v1.mutates")?, option("satchel.v1.long_running")?);
+    let all = methods(&pool);
+    assert_eq!(all.len(), satchel_proto::METHODS.len());
+    for method in all {
+        let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
+        let entry = satchel_proto::method(&path).ok_or("not in the table")?;
+        let options = method.options();
+        assert_eq!(options.get_extension(&mutates).as_bool(), Some(entry.mutates), "{path}");
+        assert_eq!(options.get_extension(&long).as_bool(), Some(entry.long_running), "{path}");
+        assert!(
+            Scope::try_from(entry.required_scope).is_ok_and(|scope| scope != Scope::Unspecified),
+            "{path}"
+        );
+    }
+    Ok(())
+}
+
+/// A call without a deadline gets one unless its method is long-running. These are the ones, as `README.md` says.
+#[test]
+fn few_methods_are_long_running_and_the_readme_names_them() {
+    let readme = include_str!("../README.md");
+    let row = readme.lines().find(|line| line.starts_with("| a call without a deadline")).unwrap_or_default();
+    let named = |method: &Method| {
+        let name = method.path.rsplit('/').next().unwrap_or_default();
+        row.contains(&format!("`{name}`"))
+    };
+    for method in satchel_proto::METHODS {
+        assert_eq!(method.long_running, named(method), "{}", method.path);
+    }
+}
+
+#[test]
 fn requests_and_answers_are_named_after_their_method() -> Outcome {
     for method in methods(&pool()?) {
         assert_eq!(method.input().name(), format!("{}Request", method.name()));
@@ -64,6 +100,91 @@ fn every_answer_carries_the_revision_header() -> Outcome {
             "{} has no header",
             method.full_name()
         );
+    }
+    Ok(())
+}
+
+/// A client's generator would have to rename it. `type` is PAM's own name for what it names, and is no keyword of Python.
+#[test]
+fn no_field_is_named_by_a_keyword() -> Outcome {
+    const KEYWORDS: &[&str] = &[
+        "and",
+        "as",
+        "assert",
+        "async",
+        "await",
+        "break",
+        "case",
+        "chan",
+        "class",
+        "const",
+        "continue",
+        "def",
+        "default",
+        "defer",
+        "del",
+        "elif",
+        "else",
+        "except",
+        "fallthrough",
+        "finally",
+        "for",
+        "from",
+        "func",
+        "global",
+        "go",
+        "goto",
+        "if",
+        "import",
+        "in",
+        "interface",
+        "is",
+        "lambda",
+        "map",
+        "nonlocal",
+        "not",
+        "or",
+        "package",
+        "pass",
+        "raise",
+        "range",
+        "return",
+        "select",
+        "struct",
+        "switch",
+        "try",
+        "var",
+        "while",
+        "with",
+        "yield",
+    ];
+    for message in pool()?.all_messages().filter(|message| message.package_name() == "satchel.v1") {
+        for field in message.fields() {
+            assert!(!KEYWORDS.contains(&field.name()), "{}", field.full_name());
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn numbers_that_are_not_used_are_reserved() -> Outcome {
+    let gap = |numbers: Vec<u32>, first: u32, reserved: &dyn Fn(u32) -> bool| {
+        let last = numbers.iter().copied().max().unwrap_or_default();
+        (first..last).find(|number| !numbers.contains(number) && !reserved(*number))
+    };
+    let pool = pool()?;
+    for message in pool.all_messages().filter(|message| message.package_name() == "satchel.v1") {
+        let reserved = |number| message.reserved_ranges().any(|range| range.contains(&number));
+        let numbers = message.fields().map(|field| field.number()).collect();
+        assert_eq!(gap(numbers, 1, &reserved), None, "{}", message.full_name());
+    }
+    for item in pool.all_enums().filter(|item| item.package_name() == "satchel.v1") {
+        let reserved = |number| {
+            item.reserved_ranges()
+                .any(|range| i32::try_from(number).is_ok_and(|number| range.contains(&number)))
+        };
+        let numbers = item.values().filter_map(|value| u32::try_from(value.number()).ok()).collect();
+        assert_eq!(gap(numbers, 0, &reserved), None, "{}", item.full_name());
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ fn upgrade(current: &str) -> Result<()> {
 
 fn world(resolve: &mut Resolve, text: &str) -> Result<WorldId> {
     let package = resolve.push_source("importer.wit", text)?;
-    Ok(resolve.select_world(&[package], Some("importer"))?)
+    resolve.select_world(&[package], Some("importer"))
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn importers_built_for_the_released_package_run_with_this_one() -> Result<()> {
 }
 
 #[test]
-fn a_change_that_breaks_importers_is_found() -> Result<()> {
+fn a_change_that_breaks_importers_is_found() {
     for (what, before, after) in [
         (
             "a field is added",
@@ -50,7 +50,6 @@ fn a_change_that_breaks_importers_is_found() -> Result<()> {
         let found = upgrade(&changed);
         assert!(found.is_err(), "{what}");
     }
-    Ok(())
 }
 
 #[test]

@@ -74,7 +74,7 @@ async fn an_export_is_imported_with_a_receipt_that_balances() -> Result<()> {
 
     let mut client = ImportServiceClient::new(daemon.channel.clone());
     let again = client.get_import(v1::GetImportRequest { id: import.id.clone() }).await?.into_inner();
-    assert_eq!(again.import.as_ref().map(|found| &found.messages), Some(&import.messages));
+    assert_eq!(again.receipt.as_ref().map(|found| &found.messages), Some(&import.messages));
     assert!(again.header.context("a header")?.revision >= range.last);
     let listed = client.list_imports(v1::ListImportsRequest::default()).await?.into_inner();
     assert_eq!(listed.imports.len(), 1);
@@ -85,7 +85,7 @@ async fn an_export_is_imported_with_a_receipt_that_balances() -> Result<()> {
     let daemon = Daemon::start_in(daemon.stop().await?).await?;
     let mut client = ImportServiceClient::new(daemon.channel.clone());
     let found = client.get_import(v1::GetImportRequest { id: second.id.clone() }).await?.into_inner();
-    assert_eq!(found.import.as_ref(), Some(second));
+    assert_eq!(found.receipt.as_ref(), Some(second));
     daemon.stop().await?;
     Ok(())
 }

@@ -76,7 +76,7 @@ async fn resolve(link: &Link, given: Option<&str>) -> Result<String, CliError> {
 async fn show(context: &mut Context, link: &Link, given: Option<&str>) -> Result<Exit, CliError> {
     let id = resolve(link, given).await?;
     let import =
-        link.imports().get_import(GetImportRequest { id }).await?.into_inner().import.unwrap_or_default();
+        link.imports().get_import(GetImportRequest { id }).await?.into_inner().receipt.unwrap_or_default();
     if context.out.json {
         context.out.json(&json::import::One { import: json::import::Import::new(&import) })?;
     } else {

@@ -1,6 +1,6 @@
 //! Why a list is empty: what was asked for, and what there is instead.
 
-use satchel_proto::v1::{Count, GetStatsRequest, GetStatsResponse};
+use satchel_proto::v1::{GetStatsRequest, GetStatsResponse, MemoryStatus, PlatformCount};
 
 use super::{
     args::{ConversationSelect, MemorySelect, TypeWord},
@@ -19,7 +19,7 @@ struct Stock<'a> {
     one: &'static str,
     many: &'static str,
     total: u64,
-    by_platform: &'a [Count],
+    by_platform: &'a [PlatformCount],
 }
 
 /// Says why no conversation is listed.
@@ -87,7 +87,7 @@ pub(super) async fn memories(link: &Link, select: &MemorySelect) -> Result<Strin
         by_platform: &stats.memories_by_platform,
     };
     // Only active ones are listed unless another status was asked for.
-    let active = stats.memories_by_status.iter().find(|count| count.value == "active");
+    let active = stats.memories_by_status.iter().find(|count| count.status() == MemoryStatus::Active);
     let active = active.map_or(0, |count| count.count);
     let (adjective, others) = match statuses.as_slice() {
         [] if active < stats.memories => ("active ", Some("--status all lists those of every status")),
@@ -123,7 +123,7 @@ impl Stock<'_> {
         let from = match platforms {
             // Where one was named that has none, it helps to know which have some.
             [_, ..] if platforms.iter().all(|name| self.of(name) == 0) => {
-                let held = self.by_platform.iter().take(NAMED).map(|count| count.value.as_str());
+                let held = self.by_platform.iter().take(NAMED).map(|count| count.platform.as_str());
                 let held: Vec<&str> = held.collect();
                 if held.is_empty() {
                     String::new()
@@ -137,13 +137,13 @@ impl Stock<'_> {
     }
 
     fn of(&self, platform: &str) -> u64 {
-        let found = self.by_platform.iter().find(|count| count.value == platform);
+        let found = self.by_platform.iter().find(|count| count.platform == platform);
         found.map_or(0, |count| count.count)
     }
 
     /// What to say of a platform that is neither here nor known.
     fn unknown(&self, platforms: &[String]) -> Option<String> {
-        let held = self.by_platform.iter().map(|count| count.value.as_str());
+        let held = self.by_platform.iter().map(|count| count.platform.as_str());
         let known: Vec<&str> = held.chain(Plugins::platforms()).collect();
         let unknown = platforms.iter().find(|name| !known.contains(&name.as_str()))?;
         let hint = match nearest(unknown, &known) {
@@ -184,9 +184,9 @@ fn times(
 mod tests {
     use super::*;
 
-    fn counts() -> Vec<Count> {
+    fn counts() -> Vec<PlatformCount> {
         [("chatgpt", 2_900), ("claude", 80)]
-            .map(|(value, count)| Count { value: value.to_owned(), count })
+            .map(|(platform, count)| PlatformCount { platform: platform.to_owned(), count })
             .to_vec()
     }
 

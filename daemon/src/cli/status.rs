@@ -1,8 +1,6 @@
 //! `status`: how much is stored, and whether all is well.
 
-use satchel_proto::v1::{
-    Count, GetStatsRequest, GetStatsResponse, GetStatusRequest, GetStatusResponse, Problem,
-};
+use satchel_proto::v1::{GetStatsRequest, GetStatsResponse, GetStatusRequest, GetStatusResponse, Problem};
 
 use super::{
     Context,
@@ -14,6 +12,7 @@ use super::{
     look::{Look, Paint},
     sources, text,
     time::Calendar,
+    words::Counted,
 };
 
 /// Runs the command.
@@ -54,10 +53,10 @@ fn render(
     }
     facts.add(
         "memories",
-        &total(stored.memories, &[&stored.memories_by_status, &stored.memories_by_platform]),
+        &total(stored.memories, &[listed(&stored.memories_by_status), listed(&stored.memories_by_platform)]),
     );
     facts.add("types", &listed(&stored.memories_by_type));
-    facts.add("conversations", &total(stored.conversations, &[&stored.conversations_by_platform]));
+    facts.add("conversations", &total(stored.conversations, &[listed(&stored.conversations_by_platform)]));
     facts.add("messages", &text::number(stored.messages));
     facts.add("relations", &text::number(stored.relations));
     if let Some(header) = &status.header {
@@ -96,9 +95,8 @@ pub(super) fn render_problem(problem: &Problem, look: Look) -> String {
     out
 }
 
-fn total(all: u64, groups: &[&[Count]]) -> String {
-    let groups: Vec<String> =
-        groups.iter().map(|group| listed(group)).filter(|group| !group.is_empty()).collect();
+fn total(all: u64, groups: &[String]) -> String {
+    let groups: Vec<&str> = groups.iter().map(String::as_str).filter(|group| !group.is_empty()).collect();
     if groups.is_empty() {
         text::number(all)
     } else {
@@ -106,24 +104,27 @@ fn total(all: u64, groups: &[&[Count]]) -> String {
     }
 }
 
-fn listed(counts: &[Count]) -> String {
+fn listed(counts: &[impl Counted]) -> String {
     let parts: Vec<String> = counts
         .iter()
-        .map(|count| format!("{} {}", text::number(count.count), text::one_line(&count.value)))
+        .map(Counted::counted)
+        .map(|(word, count)| format!("{} {}", text::number(count), text::one_line(&word)))
         .collect();
     parts.join(", ")
 }
 
 #[cfg(test)]
 mod tests {
-    use satchel_proto::v1::StoreHeader;
+    use satchel_proto::v1::{
+        MemoryStatus, MemoryStatusCount, MemoryType, MemoryTypeCount, PlatformCount, StoreHeader,
+    };
 
     use super::*;
     use crate::cli::time;
 
     #[test]
     fn the_state_is_shown_with_its_problems() {
-        let count = |value: &str, count| Count { value: value.to_owned(), count };
+        let of_status = |status: MemoryStatus, count| MemoryStatusCount { status: status.into(), count };
         let status = GetStatusResponse {
             version: "0.1.0".to_owned(),
             header: Some(StoreHeader { store_id: "s".to_owned(), revision: 57 }),
@@ -138,9 +139,12 @@ mod tests {
         };
         let stored = GetStatsResponse {
             memories: 12,
-            memories_by_status: vec![count("active", 10), count("superseded", 2)],
-            memories_by_platform: vec![count("chatgpt", 12)],
-            memories_by_type: vec![count("fact", 12)],
+            memories_by_status: vec![
+                of_status(MemoryStatus::Active, 10),
+                of_status(MemoryStatus::Superseded, 2),
+            ],
+            memories_by_platform: vec![PlatformCount { platform: "chatgpt".to_owned(), count: 12 }],
+            memories_by_type: vec![MemoryTypeCount { r#type: MemoryType::Fact.into(), count: 12 }],
             conversations: 1_204,
             ..GetStatsResponse::default()
         };

@@ -4,8 +4,9 @@
 
 use satchel_proto::v1::{
     AttachmentKind, DifferenceKind, DocumentStanding, ExportFormat, ExportType, ExtractionMethod,
-    ImportStatus, IssueKind, JobState, MemoryStatus, MemoryType, PartKind, Permission, RecordKind,
-    RelationType, Role, SourceOrigin, SourceState, Visibility,
+    ImportStatus, IssueKind, JobState, MemoryStatus, MemoryStatusCount, MemoryType, MemoryTypeCount,
+    PartKind, Permission, PlatformCount, RecordKind, RelationType, Role, SourceOrigin, SourceState,
+    Visibility,
 };
 
 /// A number that this program does not know: the daemon is newer.
@@ -23,6 +24,29 @@ macro_rules! words {
             strip($kind::try_from(value).ok().map(|value| value.as_str_name()), $prefix)
         })*
     };
+}
+
+/// What a store counts, by the word for it.
+pub(crate) trait Counted {
+    fn counted(&self) -> (String, u64);
+}
+
+impl Counted for MemoryStatusCount {
+    fn counted(&self) -> (String, u64) {
+        (memory_status(self.status), self.count)
+    }
+}
+
+impl Counted for MemoryTypeCount {
+    fn counted(&self) -> (String, u64) {
+        (memory_type(self.r#type), self.count)
+    }
+}
+
+impl Counted for PlatformCount {
+    fn counted(&self) -> (String, u64) {
+        (self.platform.clone(), self.count)
+    }
 }
 
 words! {

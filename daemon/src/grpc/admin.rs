@@ -13,7 +13,10 @@ use super::{
     care::{self, Answers},
     source,
     status::{Fault, Kind},
-    wire::scalar::{known_micros_to_wire, time_to_wire},
+    wire::{
+        memory::{memory_type_to_wire, status_to_wire},
+        scalar::{known_micros_to_wire, time_to_wire},
+    },
 };
 use crate::{
     chain,
@@ -196,22 +199,35 @@ fn stats_to_wire(stats: Stats) -> v1::GetStatsResponse {
         conversations,
         messages,
         relations,
-        memories_by_status: counts(memories_by_status),
-        memories_by_type: counts(memories_by_type),
-        memories_by_platform: counts(memories_by_platform),
-        conversations_by_platform: counts(conversations_by_platform),
+        memories_by_status: most_frequent(memories_by_status)
+            .map(|(status, count)| v1::MemoryStatusCount { status: status_number(&status), count })
+            .collect(),
+        memories_by_type: most_frequent(memories_by_type)
+            .map(|(kind, count)| v1::MemoryTypeCount { r#type: type_number(&kind), count })
+            .collect(),
+        memories_by_platform: platforms(memories_by_platform),
+        conversations_by_platform: platforms(conversations_by_platform),
     }
 }
 
 /// The most frequent first, equal ones by name.
-fn counts(counted: BTreeMap<String, u64>) -> Vec<v1::Count> {
-    let mut counts: Vec<_> = counted
-        .into_iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(value, count)| v1::Count { value, count })
-        .collect();
-    counts.sort_by_key(|entry| std::cmp::Reverse(entry.count));
-    counts
+fn most_frequent(counted: BTreeMap<String, u64>) -> impl Iterator<Item = (String, u64)> {
+    let mut counts: Vec<_> = counted.into_iter().filter(|(_, count)| *count > 0).collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counts.into_iter()
+}
+
+fn platforms(counted: BTreeMap<String, u64>) -> Vec<v1::PlatformCount> {
+    most_frequent(counted).map(|(platform, count)| v1::PlatformCount { platform, count }).collect()
+}
+
+/// The store counts by PAM's words, and holds no others.
+fn status_number(word: &str) -> i32 {
+    word.parse().map_or(v1::MemoryStatus::Unspecified.into(), status_to_wire)
+}
+
+fn type_number(word: &str) -> i32 {
+    word.parse().map_or(v1::MemoryType::Unspecified.into(), memory_type_to_wire)
 }
 
 #[cfg(test)]
@@ -222,7 +238,7 @@ mod tests {
     fn counts_come_most_frequent_first() {
         let counted =
             [("b", 2), ("a", 2), ("c", 9), ("gone", 0)].map(|(value, count)| (value.to_owned(), count));
-        let order: Vec<_> = counts(counted.into()).into_iter().map(|entry| entry.value).collect();
+        let order: Vec<_> = most_frequent(counted.into()).map(|(value, _)| value).collect();
         assert_eq!(order, ["c", "a", "b"]);
     }
 

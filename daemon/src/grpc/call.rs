@@ -203,8 +203,8 @@ mod tests {
         |after, limit| slice_page(lengths, after, limit)
     }
 
-    fn text(length: usize) -> v1::Count {
-        v1::Count { value: "x".repeat(length), count: 0 }
+    fn text(length: usize) -> v1::MemoryId {
+        v1::MemoryId { id: "x".repeat(length) }
     }
 
     proptest! {
@@ -221,7 +221,7 @@ mod tests {
                 prop_assert!(page.len() <= rows);
                 prop_assert!(page.iter().map(Message::encoded_len).sum::<usize>() <= PAGE_BYTES);
                 prop_assert!(next.is_none() || !page.is_empty());
-                seen.extend(page.iter().map(|row| row.value.len()));
+                seen.extend(page.iter().map(|row| row.id.len()));
                 at = next;
                 if at.is_none() {
                     break;

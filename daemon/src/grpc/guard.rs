@@ -33,22 +33,6 @@ const LONG_AT_ONCE: usize = 16;
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Longest request id that is taken over, in characters.
 const MAX_REQUEST_ID_CHARS: usize = 64;
-/// Calls that work as long as their work takes. Of a stream only its beginning is bounded, but a folder must be packed
-/// before its download begins.
-const UNBOUNDED: [&str; 11] = [
-    "/satchel.v1.AdminService/CreateBackup",
-    "/satchel.v1.AdminService/GetPurgePlan",
-    "/satchel.v1.AdminService/VerifyStore",
-    "/satchel.v1.ExportService/CreateExport",
-    "/satchel.v1.ExportService/MakeExport",
-    DOWNLOAD,
-    "/satchel.v1.ExportService/VerifyExport",
-    "/satchel.v1.ImportService/UndoImport",
-    "/satchel.v1.ImportService/RedoImport",
-    "/satchel.v1.MemoryService/BulkSetStatus",
-    "/satchel.v1.MemoryService/RestoreMemoryVersion",
-];
-
 /// How the paths of our own services begin; health and reflection need no clock.
 const OWN: &str = "/satchel.";
 /// Where the details of an error are. Each of ours has them, whereas one of the transport has none.
@@ -56,6 +40,7 @@ const DETAILS: &str = "grpc-status-details-bin";
 /// The code INTERNAL, by which the transport answers bytes that are no request.
 const INTERNAL: &str = "13";
 
+/// A folder is packed before its download begins, which takes as long as it is.
 const DOWNLOAD: &str = "/satchel.v1.ExportService/DownloadExport";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
@@ -165,7 +150,7 @@ where
     {
         return Ok(Fault::Clock(error).into_status().into_http());
     }
-    let long = UNBOUNDED.contains(&request.uri().path());
+    let long = satchel_proto::method(request.uri().path()).is_some_and(|method| method.long_running);
     let patient = request.headers().contains_key(GRPC_TIMEOUT);
     let Turns { short, long: long_ones, unread } = turns;
     let call = async move {

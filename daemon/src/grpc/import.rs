@@ -67,7 +67,7 @@ impl ImportService for ImportJobs {
         self.core
             .answer(move |core| {
                 let import = import_to_wire(find(core, &id)?);
-                Ok(v1::GetImportResponse { import: Some(import), header: Some(core.header()) })
+                Ok(v1::GetImportResponse { receipt: Some(import), header: Some(core.header()) })
             })
             .await
     }
@@ -106,7 +106,7 @@ impl ImportService for ImportJobs {
         let (outcome, header) = self.turn(Turn::Undo, (id, dry_run, expected_records)).await?;
         Ok(Response::new(v1::UndoImportResponse {
             records: outcome.records(),
-            import: Some(import_to_wire(outcome.import)),
+            receipt: Some(import_to_wire(outcome.import)),
             conversations: Some(effect_to_wire(outcome.conversations)),
             memories: Some(effect_to_wire(outcome.memories)),
             relations: Some(effect_to_wire(outcome.relations)),
@@ -123,7 +123,7 @@ impl ImportService for ImportJobs {
         let (outcome, header) = self.turn(Turn::Redo, (id, dry_run, expected_records)).await?;
         Ok(Response::new(v1::RedoImportResponse {
             records: outcome.records(),
-            import: Some(import_to_wire(outcome.import)),
+            receipt: Some(import_to_wire(outcome.import)),
             conversations: Some(effect_to_wire(outcome.conversations)),
             memories: Some(effect_to_wire(outcome.memories)),
             relations: Some(effect_to_wire(outcome.relations)),

@@ -22,7 +22,7 @@ async fn an_import_is_undone_and_brought_back_by_calls() -> Result<()> {
     ensure!(refused.code() == Code::FailedPrecondition && reason.as_deref() == Some("IMPORT_STATE"));
     let right = v1::UndoImportRequest { dry_run: false, expected_records: Some(3), ..request.clone() };
     let done = client.undo_import(right).await?.into_inner();
-    let import = done.import.context("an import")?;
+    let import = done.receipt.context("an import")?;
     ensure!(import.status() == v1::ImportStatus::Undone && import.reason.contains("redo"), "{import:?}");
     let mut talks = v1::conversation_service_client::ConversationServiceClient::new(daemon.channel.clone());
     let list = talks.list_conversations(v1::ListConversationsRequest::default()).await?.into_inner();

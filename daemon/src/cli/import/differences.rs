@@ -4,7 +4,7 @@ use satchel_proto::v1::{DifferenceKind, Import};
 
 use crate::cli::{
     look::{Look, Paint},
-    text,
+    text, words,
 };
 
 /// Memories that are shown one by one; the rest is counted.
@@ -17,13 +17,13 @@ pub(super) fn differences(import: &Import, look: Look) -> String {
     }
     let mut out = String::from("\n  what would change\n");
     for one in import.differences.iter().take(DIFFERENCES) {
-        let line = |mark: &str, paint, status: &str, content: &str| {
-            let words = text::one_line(&format!("{status}: {content}"));
+        let line = |mark: &str, paint, status: i32, content: &str| {
+            let words = text::one_line(&format!("{}: {content}", words::memory_status(status)));
             let words = text::fit(&words, look.text_columns().saturating_sub(6)).into_owned();
             format!("    {} {words}\n", look.paint(paint, mark))
         };
-        let held = |mark, paint| line(mark, paint, &one.held_status, &one.held_content);
-        let came = |mark, paint| line(mark, paint, &one.status, &one.content);
+        let held = |mark, paint| line(mark, paint, one.held_status, &one.held_content);
+        let came = |mark, paint| line(mark, paint, one.status, &one.content);
         match one.kind() {
             DifferenceKind::New | DifferenceKind::Unspecified => out.push_str(&came("+", Paint::Good)),
             DifferenceKind::Changed => out.push_str(&(held("-", Paint::Bad) + &came("+", Paint::Good))),
@@ -49,12 +49,15 @@ pub(super) fn differences(import: &Import, look: Look) -> String {
 
 #[cfg(test)]
 mod tests {
-    use satchel_proto::v1::MemoryDifference;
+    use satchel_proto::v1::{MemoryDifference, MemoryStatus};
 
     use super::*;
 
     fn difference(kind: DifferenceKind, held: &str, came: &str) -> MemoryDifference {
-        let status = |content: &str| if content.is_empty() { String::new() } else { "active".to_owned() };
+        let status = |content: &str| {
+            let status = if content.is_empty() { MemoryStatus::Unspecified } else { MemoryStatus::Active };
+            status.into()
+        };
         MemoryDifference {
             id: "m".to_owned(),
             kind: kind.into(),

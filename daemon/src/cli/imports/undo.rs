@@ -62,7 +62,7 @@ async fn call(
             let request = UndoImportRequest { id, dry_run, expected_records };
             let answer = link.imports().undo_import(request).await?.into_inner();
             Turned {
-                import: answer.import.unwrap_or_default(),
+                import: answer.receipt.unwrap_or_default(),
                 effects: named(answer.conversations, answer.memories, answer.relations),
                 records: answer.records,
                 revisions: answer.revisions,
@@ -72,7 +72,7 @@ async fn call(
             let request = RedoImportRequest { id, dry_run, expected_records };
             let answer = link.imports().redo_import(request).await?.into_inner();
             Turned {
-                import: answer.import.unwrap_or_default(),
+                import: answer.receipt.unwrap_or_default(),
                 effects: named(answer.conversations, answer.memories, answer.relations),
                 records: answer.records,
                 revisions: answer.revisions,

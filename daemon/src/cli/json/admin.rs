@@ -116,8 +116,8 @@ pub(crate) struct Status<'a> {
     pub store_id: &'a str,
     pub revision: u64,
     pub running_jobs: u32,
-    pub memories: Counted<'a>,
-    pub conversations: Platforms<'a>,
+    pub memories: Counted,
+    pub conversations: Platforms,
     pub messages: u64,
     pub relations: u64,
     pub journal_bytes: u64,
@@ -129,17 +129,17 @@ pub(crate) struct Status<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Counted<'a> {
+pub(crate) struct Counted {
     pub total: u64,
-    pub by_status: BTreeMap<&'a str, u64>,
-    pub by_type: BTreeMap<&'a str, u64>,
-    pub by_platform: BTreeMap<&'a str, u64>,
+    pub by_status: BTreeMap<String, u64>,
+    pub by_type: BTreeMap<String, u64>,
+    pub by_platform: BTreeMap<String, u64>,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Platforms<'a> {
+pub(crate) struct Platforms {
     pub total: u64,
-    pub by_platform: BTreeMap<&'a str, u64>,
+    pub by_platform: BTreeMap<String, u64>,
 }
 
 /// Something that a person should look at.
@@ -194,6 +194,6 @@ impl<'a> Status<'a> {
     }
 }
 
-fn counts(counts: &[v1::Count]) -> BTreeMap<&str, u64> {
-    counts.iter().map(|count| (count.value.as_str(), count.count)).collect()
+fn counts(counts: &[impl words::Counted]) -> BTreeMap<String, u64> {
+    counts.iter().map(words::Counted::counted).collect()
 }

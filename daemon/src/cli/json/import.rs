@@ -122,9 +122,9 @@ pub(crate) struct Difference<'a> {
     pub id: &'a str,
     /// `new`, `changed`, or `kept`: then the version that is held stays.
     pub kind: String,
-    pub held_status: Option<&'a str>,
+    pub held_status: Option<String>,
     pub held_content: Option<&'a str>,
-    pub status: &'a str,
+    pub status: String,
     pub content: &'a str,
 }
 
@@ -133,9 +133,9 @@ impl<'a> Difference<'a> {
         Self {
             id: &difference.id,
             kind: words::difference_kind(difference.kind),
-            held_status: filled(&difference.held_status),
+            held_status: (difference.held_status != 0).then(|| words::memory_status(difference.held_status)),
             held_content: filled(&difference.held_content),
-            status: &difference.status,
+            status: words::memory_status(difference.status),
             content: &difference.content,
         }
     }

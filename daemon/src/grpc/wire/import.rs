@@ -5,7 +5,7 @@ use satchel_pam::record::{RecordKind, Skip, Warning};
 use satchel_proto::v1;
 
 use super::{
-    WireError,
+    WireError, memory,
     scalar::{cut, enum_pair, optional_time_from_wire, required_time_from_wire, time_to_wire},
 };
 use crate::{
@@ -144,16 +144,17 @@ pub fn warning_from_wire(wire: v1::ImportIssue) -> Result<Warning, WireError> {
 #[must_use]
 pub fn difference_to_wire(difference: Difference) -> v1::MemoryDifference {
     let Difference { id, kind, held, came: (status, content) } = difference;
+    let unspecified = v1::MemoryStatus::Unspecified.into();
     let (held_status, held_content) = match held {
-        Some((status, content)) => (status.to_string(), content),
-        None => (String::new(), String::new()),
+        Some((status, content)) => (memory::status_to_wire(status), content),
+        None => (unspecified, String::new()),
     };
     v1::MemoryDifference {
         id,
         kind: difference_kind_to_wire(kind),
         held_status,
         held_content: cut(held_content, MAX_DIFFERENCE_BYTES),
-        status: status.to_string(),
+        status: memory::status_to_wire(status),
         content: cut(content, MAX_DIFFERENCE_BYTES),
     }
 }
@@ -164,12 +165,11 @@ pub fn difference_to_wire(difference: Difference) -> v1::MemoryDifference {
 /// An unknown kind or status.
 pub fn difference_from_wire(wire: v1::MemoryDifference) -> Result<Difference, WireError> {
     let v1::MemoryDifference { id, kind, held_status, held_content, status, content } = wire;
-    let read = |field: &str, text: &str| {
-        text.parse().map_err(|_| WireError::new(field, format!("holds {text:?}, which is no status")))
+    let held = match v1::MemoryStatus::try_from(held_status) {
+        Ok(v1::MemoryStatus::Unspecified) => None,
+        _ => Some((memory::status_from_wire("held_status", held_status)?, held_content)),
     };
-    let held =
-        if held_status.is_empty() { None } else { Some((read("held_status", &held_status)?, held_content)) };
-    let came = (read("status", &status)?, content);
+    let came = (memory::status_from_wire("status", status)?, content);
     Ok(Difference { id, kind: difference_kind_from_wire("kind", kind)?, held, came })
 }
 
