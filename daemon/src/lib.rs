@@ -35,6 +35,7 @@ pub mod rotation;
 mod run;
 pub mod schedule;
 pub mod serve;
+pub mod signed;
 pub mod supervisor;
 pub mod trust;
 pub mod vault;

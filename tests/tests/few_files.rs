@@ -10,6 +10,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::{Resource, Rlimit, setrlimit};
+use satchel_daemon::signed::{signed, unsigned};
 use satchel_proto::v1::{
     self, admin_service_client::AdminServiceClient, conversation_service_client::ConversationServiceClient,
     export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
@@ -62,7 +63,7 @@ fn brought(job: &v1::ImportJob) -> Result<u64> {
         ensure!(import.status() == v1::ImportStatus::Completed, "{import:?}");
         conversations += import.conversations.as_ref().map_or(0, |counts| counts.new);
     }
-    Ok(conversations)
+    Ok(unsigned(conversations))
 }
 
 async fn reads(daemon: &Daemon) -> Result<u64> {
@@ -70,7 +71,7 @@ async fn reads(daemon: &Daemon) -> Result<u64> {
     let list = client.list_conversations(v1::ListConversationsRequest::default()).await?.into_inner();
     let header = list.header.context("a header")?;
     AdminServiceClient::new(daemon.channel.clone()).get_status(v1::GetStatusRequest {}).await?;
-    Ok(header.revision)
+    Ok(unsigned(header.revision))
 }
 
 async fn export(daemon: &Daemon, name: &str) -> Result<v1::Export> {
@@ -123,7 +124,7 @@ async fn watch(daemon: &Daemon, folder: &Path) -> Result<()> {
 
 async fn reads_conversations(daemon: &Daemon) -> Result<u64> {
     let mut client = AdminServiceClient::new(daemon.channel.clone());
-    Ok(client.get_stats(v1::GetStatsRequest {}).await?.into_inner().conversations)
+    Ok(unsigned(client.get_stats(v1::GetStatsRequest {}).await?.into_inner().conversations))
 }
 
 /// Takes all files that may still be open.
@@ -166,7 +167,7 @@ async fn everything_works_with_few_files_and_comes_back_when_there_were_none() -
     ensure!(brought(&daemon.import(&folder).await?)? == ZIPS as u64, "a folder of archives");
     ensure!(brought(&daemon.import(&zip).await?)? == ZIPS as u64, "an archive of archives");
     let made = export(&daemon, "all.zip").await?;
-    ensure!(made.conversations == 3 * ZIPS as u64);
+    ensure!(made.conversations == signed(3 * ZIPS as u64));
     everything_else(&daemon, &made).await?;
     watch(&daemon, &watched).await?;
 
@@ -175,7 +176,7 @@ async fn everything_works_with_few_files_and_comes_back_when_there_were_none() -
     let held = take_the_rest();
     ensure!(reads(&daemon).await? == revision);
     drop(held);
-    ensure!(export(&daemon, "again.zip").await?.conversations == 4 * ZIPS as u64);
+    ensure!(export(&daemon, "again.zip").await?.conversations == signed(4 * ZIPS as u64));
     daemon.stop().await?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, os::unix::fs::MetadataExt};
 
 use anyhow::{Context, Result, ensure};
+use satchel_daemon::signed::signed;
 use satchel_proto::v1::{
     self, admin_service_client::AdminServiceClient, conversation_service_client::ConversationServiceClient,
     export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
@@ -384,7 +385,7 @@ async fn a_download_goes_on_where_it_broke() -> Result<()> {
         let half = whole.len() / 2;
         assert_eq!(download(&mut client, &made.id, half as u64).await?, whole[half..]);
         assert!(download(&mut client, &made.id, whole.len() as u64).await?.is_empty());
-        let past = v1::DownloadExportRequest { id: made.id.clone(), offset: whole.len() as u64 + 1 };
+        let past = v1::DownloadExportRequest { id: made.id.clone(), offset: signed(whole.len() as u64 + 1) };
         let past_end = (Code::OutOfRange, "OFFSET_PAST_END".to_owned());
         assert_eq!(refused(client.download_export(past).await)?, past_end);
         assert!(whole.starts_with(b"PK"));
@@ -402,15 +403,15 @@ async fn a_download_goes_on_where_it_broke() -> Result<()> {
 type Exports = ExportServiceClient<tonic::transport::Channel>;
 
 async fn download(client: &mut Exports, id: &str, offset: u64) -> Result<Vec<u8>> {
-    let request = v1::DownloadExportRequest { id: id.to_owned(), offset };
+    let request = v1::DownloadExportRequest { id: id.to_owned(), offset: signed(offset) };
     let mut pieces = client.download_export(request).await?.into_inner();
     let mut bytes = Vec::new();
     while let Some(piece) = pieces.message().await? {
         let chunk = piece.chunk.context("a chunk")?;
-        ensure!(chunk.offset == offset + bytes.len() as u64 && chunk.data.len() <= 1 << 20);
+        ensure!(chunk.offset == signed(offset + bytes.len() as u64) && chunk.data.len() <= 1 << 20);
         ensure!(crc32c::crc32c(&chunk.data) == chunk.crc32c);
         bytes.extend(chunk.data);
-        ensure!(piece.total_size >= offset + bytes.len() as u64);
+        ensure!(piece.total_size >= signed(offset + bytes.len() as u64));
     }
     Ok(bytes)
 }
@@ -449,7 +450,7 @@ async fn a_bundle_is_checked_by_its_id_and_by_its_path() -> Result<()> {
     let report = client.verify_export(request).await?.into_inner();
     assert_eq!((report.valid, report.manifest()), (false, v1::SignatureState::Invalid));
     assert_eq!(report.issues.first().map(v1::VerifyIssue::severity), Some(v1::Severity::Error));
-    assert!(report.issues_total >= report.issues.len() as u64 && report.issues_total > 0);
+    assert!(report.issues_total >= signed(report.issues.len() as u64) && report.issues_total > 0);
 
     let mut check = async |bundle, signer: &str| {
         let request = v1::VerifyExportRequest { bundle, signer: signer.to_owned(), ..Default::default() };
@@ -477,13 +478,25 @@ async fn the_daemon_tells_how_it_is() -> Result<()> {
     daemon.import(&chatgpt_export(&daemon.folder.path().join("export"), 3)?).await?;
     let mut client = AdminServiceClient::new(daemon.channel.clone());
     let status = client.get_status(v1::GetStatusRequest {}).await?.into_inner();
-    assert_eq!((status.problems.len(), status.pid), (0, std::process::id()));
+    assert_eq!((status.problems.len(), status.pid), (0, signed(std::process::id())));
     assert_eq!(std::path::Path::new(&status.data_dir), daemon.data_dir());
     let counted = client.get_stats(v1::GetStatsRequest {}).await?.into_inner();
     assert_eq!((counted.conversations, counted.messages), (3, 12));
     let mut plugins = PluginServiceClient::new(daemon.channel.clone());
-    let listed = plugins.list_plugins(v1::ListPluginsRequest {}).await?.into_inner().plugins;
+    let listed = plugins.list_plugins(v1::ListPluginsRequest::default()).await?.into_inner().plugins;
     assert!(listed.iter().any(|plugin| plugin.platform == "chatgpt" && plugin.sha256.len() == 64));
+    let (mut paged, mut page_token) = (Vec::new(), String::new());
+    loop {
+        let page =
+            plugins.list_plugins(v1::ListPluginsRequest { page_size: 4, page_token }).await?.into_inner();
+        ensure!(page.plugins.len() <= 4, "{page:?}");
+        paged.extend(page.plugins);
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            break;
+        }
+    }
+    assert!(paged == listed && listed.len() > 4);
     daemon.stop().await?;
     Ok(())
 }

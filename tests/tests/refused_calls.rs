@@ -8,6 +8,10 @@ use std::sync::{
 use anyhow::{Context as _, Result, ensure};
 use bytes::BufMut as _;
 use satchel_daemon::{clock::Clock, intake::Limits};
+use satchel_proto::v1::{
+    self, export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
+    memory_service_client::MemoryServiceClient, restore_memory_version_request::Target,
+};
 use satchel_tests::{
     archive::{Archive, demo},
     daemon::Daemon,
@@ -79,6 +83,41 @@ async fn bytes_that_are_no_request_are_the_callers_mistake() -> Result<()> {
             let reason = status.get_details_error_info().context("details")?.reason;
             ensure!(reason == "REQUEST_MALFORMED", "{reason}");
         }
+    }
+    daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_number_that_counts_is_not_negative() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    let mut memories = MemoryServiceClient::new(daemon.channel.clone());
+    let version = v1::MemoryVersionRef { id: "m".to_owned(), version: -1 };
+    let restored = memories.restore_memory_version(v1::RestoreMemoryVersionRequest {
+        target: Some(Target::MemoryVersion(version)),
+        ..Default::default()
+    });
+    let restored = restored.await.err();
+    let set = memories.bulk_set_status(v1::BulkSetStatusRequest {
+        filter: Some(v1::MemoryFilter { platforms: vec!["x".to_owned()], ..Default::default() }),
+        status: v1::MemoryStatus::Archived.into(),
+        expected_count: Some(-1),
+        ..Default::default()
+    });
+    let mut exports = ExportServiceClient::new(daemon.channel.clone());
+    let download = v1::DownloadExportRequest { id: "x".to_owned(), offset: -1 };
+    let mut imports = ImportServiceClient::new(daemon.channel.clone());
+    let undo = v1::UndoImportRequest { id: "x".to_owned(), dry_run: false, expected_records: Some(-1) };
+    for (field, refused) in [
+        ("memory_version.version", restored),
+        ("expected_count", set.await.err()),
+        ("offset", exports.download_export(download).await.err()),
+        ("expected_records", imports.undo_import(undo).await.err()),
+    ] {
+        let refused = refused.with_context(|| format!("{field} of -1 is taken"))?;
+        ensure!(refused.code() == Code::InvalidArgument, "{field}: {refused:?}");
+        let violations = refused.get_details_bad_request().context("details")?.field_violations;
+        ensure!(violations.iter().any(|violation| violation.field == field), "{field}: {violations:?}");
     }
     daemon.stop().await?;
     Ok(())

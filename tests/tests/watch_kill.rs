@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use satchel_daemon::signed::{signed, unsigned};
 use satchel_daemon::{config::Config, watch::WatchSpec};
 use satchel_proto::v1::{
     self, ImportStatus, admin_service_client::AdminServiceClient, import_service_client::ImportServiceClient,
@@ -75,7 +76,7 @@ async fn a_daemon_killed_among_twenty_exports_imports_each() -> Result<()> {
     loop {
         let sources = client.list_sources(v1::ListSourcesRequest::default()).await?.into_inner().sources;
         let source = sources.first().context("a watched folder")?;
-        if source.imported == EXPORTS as u64 && source.reading.is_empty() {
+        if source.imported == signed(EXPORTS as u64) && source.reading.is_empty() {
             break;
         }
         ensure!(Instant::now() < end, "it never came: {source:?}");
@@ -88,7 +89,7 @@ async fn a_daemon_killed_among_twenty_exports_imports_each() -> Result<()> {
     }
     let mut admin = AdminServiceClient::new(daemon.channel.clone());
     let stats = admin.get_stats(v1::GetStatsRequest {}).await?.into_inner();
-    assert_eq!(stats.conversations, 10 * EXPORTS as u64);
+    assert_eq!(unsigned(stats.conversations), 10 * EXPORTS as u64);
     daemon.stop().await?;
     Ok(())
 }

@@ -23,6 +23,7 @@ use crate::{
         Progress,
         restore::{self, RestoreError, Restored},
     },
+    signed::unsigned,
     vault,
 };
 
@@ -61,7 +62,7 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &BackupArgs
     let mut steps = Steps::new(&context.out, "writing the backup");
     let mut backup = None;
     while let Some(answer) = answers.message().await? {
-        steps.at(&mut context.out, answer.done_bytes, answer.total_bytes);
+        steps.at(&mut context.out, unsigned(answer.done_bytes), unsigned(answer.total_bytes));
         backup = answer.backup;
     }
     steps.end();
@@ -69,7 +70,14 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &BackupArgs
     if context.out.json {
         let Backup { path, revision, size_bytes, files, digest, left_out } = &backup;
         let (revision, bytes, files) = (*revision, *size_bytes, *files);
-        context.out.json(&Written { path, revision, bytes, files, digest, left_out })?;
+        context.out.json(&Written {
+            path,
+            revision: unsigned(revision),
+            bytes: unsigned(bytes),
+            files: unsigned(files),
+            digest,
+            left_out,
+        })?;
     } else {
         context.out.print(&written(&backup, context.out.look))?;
         let path = quoted(&text::one_line(&backup.path));
@@ -98,9 +106,9 @@ fn written(backup: &Backup, look: Look) -> String {
     let Backup { path, revision, size_bytes, files, digest, left_out } = backup;
     let mut facts = Facts::new();
     facts.add("where", path);
-    facts.add("size", &text::bytes(*size_bytes));
-    facts.add("files", &text::number(*files));
-    facts.add("revision", &text::number(*revision));
+    facts.add("size", &text::bytes(unsigned(*size_bytes)));
+    facts.add("files", &text::number(unsigned(*files)));
+    facts.add("revision", &text::number(unsigned(*revision)));
     facts.add("digest", digest);
     let mark = look.paint(Paint::Good, "✓");
     let mut out =

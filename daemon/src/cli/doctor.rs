@@ -30,7 +30,9 @@ use crate::{
     examine::{self, DATABASE_DIFFERS, Examined, Finding, JOURNAL_DAMAGED},
     leftovers,
     plugins::Plugins,
-    reading, vault,
+    reading,
+    signed::unsigned,
+    vault,
 };
 
 /// What was looked at, and what is wrong.
@@ -137,13 +139,13 @@ async fn daemon(context: &mut Context, args: DoctorArgs, findings: &mut Findings
     let mut steps = Steps::new(&context.out, "reading every byte of the store");
     let mut check = None;
     while let Some(answer) = answers.message().await? {
-        steps.at(&mut context.out, answer.done_bytes, answer.total_bytes);
+        steps.at(&mut context.out, unsigned(answer.done_bytes), unsigned(answer.total_bytes));
         check = answer.check;
     }
     steps.end();
     let StoreCheck { frames, records, files, problems, orphans } = check.unwrap_or_default();
-    findings.counted(frames, records, files);
-    findings.orphaned(orphans, Path::new(&data_dir));
+    findings.counted(unsigned(frames), unsigned(records), unsigned(files));
+    findings.orphaned(unsigned(orphans), Path::new(&data_dir));
     // Damage that the daemon knows of since its start is found again.
     findings.problems.retain(|known| known.reason != "STORE_CORRUPT" || problems.is_empty());
     findings.problems.extend(problems);

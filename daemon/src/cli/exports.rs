@@ -22,7 +22,7 @@ use super::{
     time::Calendar,
     words,
 };
-use crate::manifest::Selected;
+use crate::{manifest::Selected, signed::unsigned};
 
 /// Writes an export.
 ///
@@ -113,7 +113,7 @@ fn stage(progress: &ExportProgress) -> String {
     } else {
         ("memories", memories, memories_total)
     };
-    format!("writing {what}: {} of {}", text::number(done), text::number(total.max(done)))
+    format!("writing {what}: {} of {}", text::number(unsigned(done)), text::number(unsigned(total.max(done))))
 }
 
 /// Runs one of the commands.
@@ -204,9 +204,9 @@ fn table(exports: &[Export], calendar: &Calendar) -> Table {
             Cell::new(&kind(export)),
             Cell::new(&words::export_format(export.format)),
             Cell::painted(&calendar.short(export.created_at.as_ref()), Paint::Dim),
-            Cell::new(&text::number(export.memories)),
-            Cell::new(&text::number(export.conversations)),
-            Cell::new(&text::bytes(export.size_bytes)),
+            Cell::new(&text::number(unsigned(export.memories))),
+            Cell::new(&text::number(unsigned(export.conversations))),
+            Cell::new(&text::bytes(unsigned(export.size_bytes))),
             Cell::new(&export.path),
         ]);
     }
@@ -241,17 +241,17 @@ fn facts(export: &Export, calendar: &Calendar) -> Facts {
         facts.add("encrypted", "by age");
     }
     facts.add("where", &export.path);
-    facts.add("size", &text::bytes(export.size_bytes));
-    facts.add("memories", &text::number(export.memories));
+    facts.add("size", &text::bytes(unsigned(export.size_bytes)));
+    facts.add("memories", &text::number(unsigned(export.memories)));
     if export.withheld > 0 {
         facts.add(
             "withheld",
-            &format!("{}, because they must not be exported", text::number(export.withheld)),
+            &format!("{}, because they must not be exported", text::number(unsigned(export.withheld))),
         );
     }
-    facts.add("conversations", &text::number(export.conversations));
-    facts.add("relations", &text::number(export.relations));
-    facts.add("revision", &text::number(export.revision));
+    facts.add("conversations", &text::number(unsigned(export.conversations)));
+    facts.add("relations", &text::number(unsigned(export.relations)));
+    facts.add("revision", &text::number(unsigned(export.revision)));
     if signed(export) {
         facts.add("checksum", &export.checksum);
         facts.add("signed by", &export.signer);
@@ -262,8 +262,8 @@ fn facts(export: &Export, calendar: &Calendar) -> Facts {
 fn written(export: &Export, calendar: &Calendar, look: Look) -> String {
     let what = format!(
         "{}, {}",
-        text::count(export.memories, "memory", "memories"),
-        text::count(export.conversations, "conversation", "conversations")
+        text::count(unsigned(export.memories), "memory", "memories"),
+        text::count(unsigned(export.conversations), "conversation", "conversations")
     );
     let mark = look.paint(Paint::Good, "✓");
     format!("{mark} exported {what}\n\n{}", facts(export, calendar).render(look))

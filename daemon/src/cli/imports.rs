@@ -22,6 +22,7 @@ use super::{
     time::Calendar,
     words,
 };
+use crate::signed::unsigned;
 use undo::Way;
 
 /// Runs one of the commands.
@@ -149,7 +150,7 @@ fn table(imports: &[Import], calendar: &Calendar) -> Table {
         let (conversations, memories) =
             (fresh(import.conversations.as_ref()), fresh(import.memories.as_ref()));
         let skipped = [&import.conversations, &import.messages, &import.memories];
-        let skipped: u64 = skipped.into_iter().flatten().map(|counts| counts.skipped).sum();
+        let skipped: u64 = skipped.into_iter().flatten().map(|counts| unsigned(counts.skipped)).sum();
         table.row([
             Cell::painted(&ids.of(&import.id), Paint::Id),
             Cell::new(&receipt::called(import)),
@@ -183,8 +184,8 @@ fn status(import: &Import) -> Cell {
 /// What an import brought: `+12`, `+12 ~1` where something was updated too.
 fn fresh(counts: Option<&RecordCounts>) -> String {
     let Some(counts) = counts else { return String::new() };
-    let new = (counts.new > 0).then(|| format!("+{}", text::number(counts.new)));
-    let updated = (counts.updated > 0).then(|| format!("~{}", text::number(counts.updated)));
+    let new = (counts.new > 0).then(|| format!("+{}", text::number(unsigned(counts.new))));
+    let updated = (counts.updated > 0).then(|| format!("~{}", text::number(unsigned(counts.updated))));
     new.into_iter().chain(updated).collect::<Vec<_>>().join(" ")
 }
 

@@ -8,6 +8,7 @@ use super::{
     link::Link,
     text,
 };
+use crate::signed::unsigned;
 use crate::{nearest, plugins::Plugins};
 
 /// Platforms that are named.
@@ -37,7 +38,7 @@ pub(super) async fn conversations(link: &Link, select: &ConversationSelect) -> R
     let stock = Stock {
         one: "conversation",
         many: "conversations",
-        total: stats.conversations,
+        total: unsigned(stats.conversations),
         by_platform: &stats.conversations_by_platform,
     };
     Ok(stock.nothing(platforms, "", &asked, None))
@@ -83,7 +84,7 @@ pub(super) async fn memories(link: &Link, select: &MemorySelect) -> Result<Strin
     let stock = Stock {
         one: "memory",
         many: "memories",
-        total: stats.memories,
+        total: unsigned(stats.memories),
         by_platform: &stats.memories_by_platform,
     };
     // Only active ones are listed unless another status was asked for.
@@ -138,7 +139,7 @@ impl Stock<'_> {
 
     fn of(&self, platform: &str) -> u64 {
         let found = self.by_platform.iter().find(|count| count.platform == platform);
-        found.map_or(0, |count| count.count)
+        found.map_or(0, |count| unsigned(count.count))
     }
 
     /// What to say of a platform that is neither here nor known.

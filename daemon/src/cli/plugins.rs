@@ -1,6 +1,6 @@
 //! `plugins …`
 
-use satchel_proto::v1::{ListPluginsRequest, Plugin};
+use satchel_proto::v1::{ListPluginsRequest, ListPluginsResponse, Plugin};
 
 use super::{
     Context,
@@ -10,6 +10,7 @@ use super::{
     json,
     link::Link,
     look::Paint,
+    page::{self, Page},
     table::{Cell, Column, Table},
     text,
 };
@@ -25,7 +26,13 @@ pub(crate) async fn run(context: &mut Context, link: &Link, command: &Plugins) -
 }
 
 async fn list(context: &mut Context, link: &Link) -> Result<Exit, CliError> {
-    let plugins = link.plugins().list_plugins(ListPluginsRequest {}).await?.into_inner().plugins;
+    let plugins = page::collect(None, async |page_size, page_token| {
+        let request = ListPluginsRequest { page_size, page_token };
+        let ListPluginsResponse { plugins, next_page_token, .. } =
+            link.plugins().list_plugins(request).await?.into_inner();
+        Ok(Page { rows: plugins, next: next_page_token })
+    });
+    let plugins = plugins.await?.rows;
     if context.out.json {
         let plugins = plugins.iter().map(json::admin::Plugin::new).collect();
         context.out.json(&json::admin::Plugins { plugins })?;

@@ -17,6 +17,7 @@ use super::{
     table::{Cell, Column, Table},
     text, words,
 };
+use crate::signed::unsigned;
 
 /// Runs one of the commands.
 ///
@@ -127,7 +128,7 @@ fn told(
             relation: json::change::Relation::new(&relation),
             existed,
             undo_token: json::filled(undo_token),
-            revision: header.unwrap_or_default().revision,
+            revision: unsigned(header.unwrap_or_default().revision),
         })?;
         return Ok(Exit::Done);
     }

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use satchel_proto::v1::{
-    AddSourceRequest, ListSourcesRequest, RemoveSourceRequest, Source, SourceItem, SourceState,
+    AddSourceRequest, ListSourcesRequest, ListSourcesResponse, RemoveSourceRequest, Source, SourceItem,
+    SourceState,
 };
 
 use super::{
@@ -14,8 +15,10 @@ use super::{
     json,
     link::Link,
     look::{Look, Paint},
+    page::{self, Page},
     text, words,
 };
+use crate::signed::unsigned;
 
 /// Runs the command.
 ///
@@ -30,8 +33,13 @@ pub(crate) async fn run(context: &mut Context, link: &Link, command: &Sources) -
 }
 
 async fn list(context: &mut Context, link: &Link, unrecognised: bool) -> Result<Exit, CliError> {
-    let request = ListSourcesRequest { unrecognized: unrecognised };
-    let sources = link.imports().list_sources(request).await?.into_inner().sources;
+    let sources = page::collect(None, async |page_size, page_token| {
+        let request = ListSourcesRequest { unrecognized: unrecognised, page_size, page_token };
+        let ListSourcesResponse { sources, next_page_token, .. } =
+            link.imports().list_sources(request).await?.into_inner();
+        Ok(Page { rows: sources, next: next_page_token })
+    });
+    let sources = sources.await?.rows;
     if context.out.json {
         context.out.json(&json::source::Sources::new(&sources))?;
     } else {
@@ -111,11 +119,11 @@ pub(super) fn render(source: &Source, look: Look) -> String {
         }
     };
     lines("reading", &source.reading, 0);
-    lines("waiting", &source.waiting, source.waiting_total);
-    lines(&look.paint(Paint::Bad, "failed"), &source.failed, source.failed_total);
+    lines("waiting", &source.waiting, unsigned(source.waiting_total));
+    lines(&look.paint(Paint::Bad, "failed"), &source.failed, unsigned(source.failed_total));
     let unrecognised = &source.unrecognized_items;
     let total = if unrecognised.is_empty() { 0 } else { source.unrecognized };
-    lines("not recognised", unrecognised, total);
+    lines("not recognised", unrecognised, unsigned(total));
     out
 }
 
@@ -134,7 +142,7 @@ fn summary(source: &Source) -> String {
     ];
     let counts = counts.iter().filter(|(count, _)| *count > 0);
     let parts: Vec<String> = std::iter::once(format!("({state}; {})", words::source_origin(source.origin)))
-        .chain(counts.map(|(count, word)| format!("{} {word}", text::number(*count))))
+        .chain(counts.map(|(count, word)| format!("{} {word}", text::number(unsigned(*count)))))
         .collect();
     parts.join(", ")
 }

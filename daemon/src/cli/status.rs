@@ -14,6 +14,7 @@ use super::{
     time::Calendar,
     words::Counted,
 };
+use crate::signed::unsigned;
 
 /// Runs the command.
 ///
@@ -49,18 +50,24 @@ fn render(
     let running = format!("process {}, since {since}", status.pid);
     facts.add("daemon", if daemon { &running } else { "none runs" });
     if status.running_jobs > 0 {
-        facts.add("at work", &text::count(u64::from(status.running_jobs), "import", "imports"));
+        facts.add("at work", &text::count(u64::from(unsigned(status.running_jobs)), "import", "imports"));
     }
     facts.add(
         "memories",
-        &total(stored.memories, &[listed(&stored.memories_by_status), listed(&stored.memories_by_platform)]),
+        &total(
+            unsigned(stored.memories),
+            &[listed(&stored.memories_by_status), listed(&stored.memories_by_platform)],
+        ),
     );
     facts.add("types", &listed(&stored.memories_by_type));
-    facts.add("conversations", &total(stored.conversations, &[listed(&stored.conversations_by_platform)]));
-    facts.add("messages", &text::number(stored.messages));
-    facts.add("relations", &text::number(stored.relations));
+    facts.add(
+        "conversations",
+        &total(unsigned(stored.conversations), &[listed(&stored.conversations_by_platform)]),
+    );
+    facts.add("messages", &text::number(unsigned(stored.messages)));
+    facts.add("relations", &text::number(unsigned(stored.relations)));
     if let Some(header) = &status.header {
-        facts.add("revision", &text::number(header.revision));
+        facts.add("revision", &text::number(unsigned(header.revision)));
     }
     let sizes = [
         ("journal", status.journal_bytes),
@@ -68,7 +75,7 @@ fn render(
         ("files", status.blob_bytes),
     ];
     let sizes: Vec<String> =
-        sizes.iter().map(|(name, size)| format!("{name} {}", text::bytes(*size))).collect();
+        sizes.iter().map(|(name, size)| format!("{name} {}", text::bytes(unsigned(*size)))).collect();
     facts.add("on disk", &sizes.join(", "));
     let mut out = facts.render(look);
     out.push('\n');

@@ -2,6 +2,7 @@
 //!
 //! Enum values on the wire are named after the words, so that the word is the name without its prefix.
 
+use crate::signed::unsigned;
 use satchel_proto::v1::{
     AttachmentKind, DifferenceKind, DocumentStanding, ExportFormat, ExportType, ExtractionMethod,
     ImportStatus, IssueKind, JobState, MemoryStatus, MemoryStatusCount, MemoryType, MemoryTypeCount,
@@ -33,19 +34,19 @@ pub(crate) trait Counted {
 
 impl Counted for MemoryStatusCount {
     fn counted(&self) -> (String, u64) {
-        (memory_status(self.status), self.count)
+        (memory_status(self.status), unsigned(self.count))
     }
 }
 
 impl Counted for MemoryTypeCount {
     fn counted(&self) -> (String, u64) {
-        (memory_type(self.r#type), self.count)
+        (memory_type(self.r#type), unsigned(self.count))
     }
 }
 
 impl Counted for PlatformCount {
     fn counted(&self) -> (String, u64) {
-        (self.platform.clone(), self.count)
+        (self.platform.clone(), unsigned(self.count))
     }
 }
 

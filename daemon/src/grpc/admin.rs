@@ -21,6 +21,7 @@ use super::{
 use crate::{
     chain,
     ingest::purge::{self, Line, Plan, Target},
+    signed::signed,
 };
 
 /// Most records of a plan to erase something: an answer has no room for more.
@@ -90,10 +91,10 @@ fn get_status(core: &Core) -> Result<v1::GetStatusResponse, Fault> {
     Ok(v1::GetStatusResponse {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         header: Some(core.header()),
-        journal_bytes: stats.journal_bytes,
-        database_bytes: stats.engine_bytes,
-        blob_bytes: stats.blob_bytes,
-        running_jobs: u32::try_from(core.imports.active().len()).unwrap_or(u32::MAX),
+        journal_bytes: signed(stats.journal_bytes),
+        database_bytes: signed(stats.engine_bytes),
+        blob_bytes: signed(stats.blob_bytes),
+        running_jobs: signed(u32::try_from(core.imports.active().len()).unwrap_or(u32::MAX)),
         started_at: Some(time_to_wire(core.started_at)),
         problems: problems(&core.store.health())
             .into_iter()
@@ -101,7 +102,7 @@ fn get_status(core: &Core) -> Result<v1::GetStatusResponse, Fault> {
             .chain(source::problems(core))
             .collect(),
         data_dir: core.data_dir.to_string_lossy().into_owned(),
-        pid: std::process::id(),
+        pid: signed(std::process::id()),
         sources: source::all(core),
     })
 }
@@ -127,9 +128,9 @@ fn purge_plan(core: &Core, request: v1::GetPurgePlanRequest) -> Result<v1::GetPu
     Ok(v1::GetPurgePlanResponse {
         memories: memories.into_iter().map(purged_to_wire).collect(),
         conversations: conversations.into_iter().map(purged_to_wire).collect(),
-        evidence,
-        changes_by_hand: words,
-        attachments: record.attachments.len() as u64,
+        evidence: signed(evidence),
+        changes_by_hand: signed(words),
+        attachments: signed(record.attachments.len() as u64),
         staying_conversation_ids: stay.into_iter().collect(),
         header: Some(core.header()),
     })
@@ -137,7 +138,13 @@ fn purge_plan(core: &Core, request: v1::GetPurgePlanRequest) -> Result<v1::GetPu
 
 fn purged_to_wire(line: Line) -> v1::PurgedRecord {
     let Line { id, platform, created_at, versions, messages } = line;
-    v1::PurgedRecord { id, platform, created_at: known_micros_to_wire(created_at), versions, messages }
+    v1::PurgedRecord {
+        id,
+        platform,
+        created_at: known_micros_to_wire(created_at),
+        versions: signed(versions),
+        messages: signed(messages),
+    }
 }
 
 /// What to say of a data directory that cannot be looked into.
@@ -194,16 +201,19 @@ fn stats_to_wire(stats: Stats) -> v1::GetStatsResponse {
         blob_bytes: _,
     } = stats;
     v1::GetStatsResponse {
-        memories,
+        memories: signed(memories),
         header: None,
-        conversations,
-        messages,
-        relations,
+        conversations: signed(conversations),
+        messages: signed(messages),
+        relations: signed(relations),
         memories_by_status: most_frequent(memories_by_status)
-            .map(|(status, count)| v1::MemoryStatusCount { status: status_number(&status), count })
+            .map(|(status, count)| v1::MemoryStatusCount {
+                status: status_number(&status),
+                count: signed(count),
+            })
             .collect(),
         memories_by_type: most_frequent(memories_by_type)
-            .map(|(kind, count)| v1::MemoryTypeCount { r#type: type_number(&kind), count })
+            .map(|(kind, count)| v1::MemoryTypeCount { r#type: type_number(&kind), count: signed(count) })
             .collect(),
         memories_by_platform: platforms(memories_by_platform),
         conversations_by_platform: platforms(conversations_by_platform),
@@ -218,7 +228,9 @@ fn most_frequent(counted: BTreeMap<String, u64>) -> impl Iterator<Item = (String
 }
 
 fn platforms(counted: BTreeMap<String, u64>) -> Vec<v1::PlatformCount> {
-    most_frequent(counted).map(|(platform, count)| v1::PlatformCount { platform, count }).collect()
+    most_frequent(counted)
+        .map(|(platform, count)| v1::PlatformCount { platform, count: signed(count) })
+        .collect()
 }
 
 /// The store counts by PAM's words, and holds no others.

@@ -12,6 +12,7 @@ use super::{
     page::{self, ListId, Place},
     status::Fault,
 };
+use crate::signed::signed;
 
 /// Bytes at which a page ends: room for one more row under the 4 MiB that clients take by default.
 pub(super) const PAGE_BYTES: usize = 3 << 20;
@@ -57,7 +58,7 @@ impl Core {
 
     /// The header of an answer that shows `revision`.
     pub(super) fn header_at(&self, revision: Revision) -> v1::StoreHeader {
-        v1::StoreHeader { store_id: self.store.store_id().to_string(), revision: revision.get() }
+        v1::StoreHeader { store_id: self.store.store_id().to_string(), revision: signed(revision.get()) }
     }
 
     /// The header of an answer that shows the store as it is.
@@ -140,6 +141,23 @@ pub(super) fn fill<R, M: Message>(
         if at.is_none() || shown.len() >= rows {
             return Ok((shown, at));
         }
+    }
+}
+
+impl Core {
+    /// A page of a list that is in memory, and the token of the next one; `request` has its size and token cleared.
+    pub(super) fn page_of<R: Clone, M: Message>(
+        &self,
+        (method, request): (&str, &impl Message),
+        (size, token): (i32, &str),
+        all: &[R],
+        show: impl Fn(R) -> Result<M, Fault>,
+    ) -> Result<(Vec<M>, String), Fault> {
+        let paging = self.paging(method, request, size, token)?;
+        let page = |after: Option<&Cursor>, limit| slice_page(all, after, limit);
+        let (rows, next) = fill(paging.rows, paging.store_cursor(), page, show)?;
+        let next = next.map(|cursor| cursor.as_bytes().to_vec());
+        Ok((rows, self.next_token(&paging, self.store.revision(), next)))
     }
 }
 

@@ -11,6 +11,7 @@ use super::{Core, status::Fault};
 use crate::{
     backup::{Progress, create},
     examine::{self, Examined, Finding},
+    signed::signed,
 };
 
 /// Answers that wait for a slow reader.
@@ -68,24 +69,24 @@ pub(super) fn back_up(
         answers.progress(|| v1::CreateBackupResponse {
             backup: None,
             header: Some(core.header()),
-            done_bytes: progress.done,
-            total_bytes: progress.total,
+            done_bytes: signed(progress.done),
+            total_bytes: signed(progress.total),
         })
     })?;
     let create::Backup { path, revision, digest, bytes, files, left_out } = backup;
     let backup = v1::Backup {
         path: path.to_string_lossy().into_owned(),
-        revision,
-        size_bytes: bytes,
-        files,
+        revision: signed(revision),
+        size_bytes: signed(bytes),
+        files: signed(files),
         digest,
         left_out,
     };
     Ok(v1::CreateBackupResponse {
         backup: Some(backup),
         header: Some(core.header()),
-        done_bytes: reached.done,
-        total_bytes: reached.done,
+        done_bytes: signed(reached.done),
+        total_bytes: signed(reached.done),
     })
 }
 
@@ -101,8 +102,8 @@ pub(super) fn verify(
         answers.progress(|| v1::VerifyStoreResponse {
             check: None,
             header: Some(core.header()),
-            done_bytes: progress.done,
-            total_bytes: progress.total,
+            done_bytes: signed(progress.done),
+            total_bytes: signed(progress.total),
         });
     })?;
     let Examined { frames, records, files, findings, orphans } = examined;
@@ -115,9 +116,15 @@ pub(super) fn verify(
         })
         .collect();
     Ok(v1::VerifyStoreResponse {
-        check: Some(v1::StoreCheck { frames, records, files, problems, orphans: orphans.len() as u64 }),
+        check: Some(v1::StoreCheck {
+            frames: signed(frames),
+            records: signed(records),
+            files: signed(files),
+            problems,
+            orphans: signed(orphans.len() as u64),
+        }),
         header: Some(core.header()),
-        done_bytes: total,
-        total_bytes: total,
+        done_bytes: signed(total),
+        total_bytes: signed(total),
     })
 }

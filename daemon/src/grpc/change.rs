@@ -17,9 +17,13 @@ use super::{
         draft::{change_from_wire, draft_from_wire},
         memory::{View, filter_from_wire, record_to_wire, status_from_wire},
         relation::relation_to_wire,
+        scalar::count_from_wire,
     },
 };
-use crate::ingest::hand::{Bulk, Call, Done, RequestKey};
+use crate::{
+    ingest::hand::{Bulk, Call, Done, RequestKey},
+    signed::signed,
+};
 
 /// Who calls over the socket of the data directory.
 const OWNER: &str = "owner";
@@ -172,16 +176,16 @@ pub(super) fn bulk(
     let call = call("BulkSetStatus", &request_id, request.reason.clone(), &request)?;
     let v1::BulkSetStatusRequest { request_id: _, filter, status, reason: _, dry_run, expected_count } =
         request;
+    let expected = expected_count.map(|count| count_from_wire("expected_count", count)).transpose()?;
     let filter = filter.unwrap_or_default();
     if filter == v1::MemoryFilter::default() {
         return Err(Fault::field("filter", "must not be empty; `statuses` alone says which state"));
     }
     let status = status_from_wire("status", status)?;
     let query = filter_from_wire(Some(filter))?;
-    let done =
-        core.imports.set_status_of_all(&call, &Bulk { query, status, dry_run, expected: expected_count })?;
+    let done = core.imports.set_status_of_all(&call, &Bulk { query, status, dry_run, expected })?;
     Ok(v1::BulkSetStatusResponse {
-        matched: done.matched,
+        matched: signed(done.matched),
         header: Some(core.header_of(&done)),
         sample_ids: done.memories,
         undo_token: done.act,
@@ -198,7 +202,11 @@ pub(super) fn restore(
         None => return Err(Fault::field("target", "is missing")),
         Some(Target::MemoryVersion(v1::MemoryVersionRef { id, version })) => {
             required("memory_version.id", &id)?;
-            core.imports.restore_memory_version(&call, &id, version)?
+            core.imports.restore_memory_version(
+                &call,
+                &id,
+                count_from_wire("memory_version.version", version)?,
+            )?
         }
         Some(Target::UndoToken(token)) => {
             required("undo_token", &token)?;
@@ -223,7 +231,7 @@ pub(super) fn restore(
     Ok(v1::RestoreMemoryVersionResponse {
         memories,
         header: Some(core.header_of(&done)),
-        matched: done.matched,
+        matched: signed(done.matched),
         undo_token: done.act,
     })
 }

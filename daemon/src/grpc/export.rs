@@ -30,6 +30,7 @@ use super::{
             export_to_wire, format_from_wire, keys_to_wire, progress_to_wire, report_to_wire, trusted_to_wire,
         },
         memory::filter_from_wire,
+        scalar::count_from_wire,
     },
 };
 use crate::{
@@ -105,6 +106,7 @@ impl ExportService for Bundles {
         request: Request<v1::DownloadExportRequest>,
     ) -> Result<Response<Download>, Status> {
         let v1::DownloadExportRequest { id, offset } = request.into_inner();
+        let offset = count_from_wire("offset", offset).map_err(Fault::from)?;
         let busy = format!("{DOWNLOADS} downloads are on their way; ask again when one of them has ended");
         let place = Arc::clone(&self.1).try_acquire_owned().map_err(|_| Fault::Busy(busy))?;
         let (file, size) = self.0.blocking(move |core| open(core, &id, offset)).await?;

@@ -22,13 +22,16 @@ use super::{
             effect_to_wire, import_to_wire, job_to_wire, light_import_to_wire, skip_to_wire,
             status_from_wire, warning_to_wire,
         },
-        scalar::bounded_count,
+        scalar::{bounded_count, count_from_wire},
     },
 };
-use crate::ingest::{
-    Apply, ImportRequest, IngestError,
-    receipt::{ImportRecord, ImportStatus},
-    undo::{Outcome, Turn, TurnRequest},
+use crate::{
+    ingest::{
+        Apply, ImportRequest, IngestError,
+        receipt::{ImportRecord, ImportStatus},
+        undo::{Outcome, Turn, TurnRequest},
+    },
+    signed::signed,
 };
 
 /// Longest path that is taken, in bytes; no system takes longer ones.
@@ -105,12 +108,14 @@ impl ImportService for ImportJobs {
         let v1::UndoImportRequest { id, dry_run, expected_records } = request.into_inner();
         let (outcome, header) = self.turn(Turn::Undo, (id, dry_run, expected_records)).await?;
         Ok(Response::new(v1::UndoImportResponse {
-            records: outcome.records(),
+            records: signed(outcome.records()),
             receipt: Some(import_to_wire(outcome.import)),
             conversations: Some(effect_to_wire(outcome.conversations)),
             memories: Some(effect_to_wire(outcome.memories)),
             relations: Some(effect_to_wire(outcome.relations)),
-            revisions: outcome.revisions.map(|[first, last]| v1::RevisionRange { first, last }),
+            revisions: outcome
+                .revisions
+                .map(|[first, last]| v1::RevisionRange { first: signed(first), last: signed(last) }),
             header: Some(header),
         }))
     }
@@ -122,12 +127,14 @@ impl ImportService for ImportJobs {
         let v1::RedoImportRequest { id, dry_run, expected_records } = request.into_inner();
         let (outcome, header) = self.turn(Turn::Redo, (id, dry_run, expected_records)).await?;
         Ok(Response::new(v1::RedoImportResponse {
-            records: outcome.records(),
+            records: signed(outcome.records()),
             receipt: Some(import_to_wire(outcome.import)),
             conversations: Some(effect_to_wire(outcome.conversations)),
             memories: Some(effect_to_wire(outcome.memories)),
             relations: Some(effect_to_wire(outcome.relations)),
-            revisions: outcome.revisions.map(|[first, last]| v1::RevisionRange { first, last }),
+            revisions: outcome
+                .revisions
+                .map(|[first, last]| v1::RevisionRange { first: signed(first), last: signed(last) }),
             header: Some(header),
         }))
     }
@@ -188,13 +195,15 @@ impl ImportJobs {
     async fn turn(
         &self,
         turn: Turn,
-        (id, dry_run, expected): (String, bool, Option<u64>),
+        (id, dry_run, expected): (String, bool, Option<i64>),
     ) -> Result<(Outcome, v1::StoreHeader), Status> {
         let cancel = CancelToken::new();
         let _asked = Asked(cancel.clone());
         self.core
             .blocking(move |core| {
                 required("id", &id)?;
+                let expected =
+                    expected.map(|count| count_from_wire("expected_records", count)).transpose()?;
                 let outcome = core.imports.turn(TurnRequest { id: &id, turn, dry_run, expected }, &cancel);
                 let outcome = outcome.map_err(|error| match error {
                     IngestError::Refused(problem) => Fault::ImportState { id: id.clone(), problem },

@@ -18,7 +18,7 @@ use super::{
         scalar::time_to_wire,
     },
 };
-use crate::lineage;
+use crate::{lineage, signed::signed};
 
 /// Most ids of one batch.
 const MAX_BATCH: usize = 500;
@@ -281,8 +281,8 @@ fn list_versions(
 fn version_to_wire(record: MemoryRecord, view: View) -> Result<v1::MemoryVersion, Fault> {
     let origin = record.origin.clone();
     Ok(v1::MemoryVersion {
-        version: record.version,
-        revision: record.revision.get(),
+        version: signed(record.version),
+        revision: signed(record.revision.get()),
         changed_at: Some(time_to_wire(origin.at_micros)),
         actor: origin.actor,
         reason: origin.reason,

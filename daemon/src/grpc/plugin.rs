@@ -12,13 +12,17 @@ pub(super) struct Plugins(pub(super) Core);
 impl PluginService for Plugins {
     async fn list_plugins(
         &self,
-        _request: Request<v1::ListPluginsRequest>,
+        request: Request<v1::ListPluginsRequest>,
     ) -> Result<Response<v1::ListPluginsResponse>, Status> {
+        let v1::ListPluginsRequest { page_size, page_token } = request.into_inner();
         self.0
-            .answer(|core| {
+            .answer(move |core| {
                 let mut plugins: Vec<_> = core.plugins.all()?.iter().map(plugin_to_wire).collect();
                 plugins.sort_by(|one, other| one.name.cmp(&other.name));
-                Ok(v1::ListPluginsResponse { plugins, header: Some(core.header()) })
+                let list = ("ListPlugins", &v1::ListPluginsRequest::default());
+                let (plugins, next_page_token) =
+                    core.page_of(list, (page_size, &page_token), &plugins, Ok)?;
+                Ok(v1::ListPluginsResponse { plugins, header: Some(core.header()), next_page_token })
             })
             .await
     }

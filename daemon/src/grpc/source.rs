@@ -1,12 +1,13 @@
 //! Watched folders: the calls of `ImportService` about them, and how they stand in the daemon's status.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 use satchel_proto::v1;
 
-use super::{Core, import::MAX_PATH_BYTES, status::Fault};
+use super::{Core, import::MAX_PATH_BYTES, status::Fault, wire::scalar::duration_to_wire};
 use crate::{
     ingest::{Silent, leftover},
+    signed::signed,
     watch::{FolderView, Notice, Origin, State, Watch, WatchedFolder, shown, text},
 };
 
@@ -19,19 +20,21 @@ const MAX_REASON: usize = 500;
 
 /// Every watched folder.
 pub(super) fn list(core: &Core, request: v1::ListSourcesRequest) -> Result<v1::ListSourcesResponse, Fault> {
-    let v1::ListSourcesRequest { unrecognized } = request;
-    let mut sources = Vec::new();
-    for folder in core.watch.folders() {
+    let v1::ListSourcesRequest { unrecognized, page_size, page_token } = request;
+    let show = |folder: WatchedFolder| {
         let root = folder.path.clone();
         let mut source = to_wire(&core.watch, folder);
         if unrecognized {
             source.unrecognized_items = unrecognised(core, &root)?;
             // Without a daemon nothing is counted.
-            source.unrecognized = source.unrecognized.max(source.unrecognized_items.len() as u64);
+            source.unrecognized = source.unrecognized.max(signed(source.unrecognized_items.len() as u64));
         }
-        sources.push(source);
-    }
-    Ok(v1::ListSourcesResponse { sources, header: Some(core.header()) })
+        Ok(source)
+    };
+    let list = ("ListSources", &v1::ListSourcesRequest { unrecognized, ..v1::ListSourcesRequest::default() });
+    let (sources, next_page_token) =
+        core.page_of(list, (page_size, &page_token), &core.watch.folders(), show)?;
+    Ok(v1::ListSourcesResponse { sources, header: Some(core.header()), next_page_token })
 }
 
 /// What no importer knows in a folder, with what each seems to be. What has gone since is left out.
@@ -167,15 +170,15 @@ fn to_wire(watch: &Watch, folder: WatchedFolder) -> v1::Source {
         origin: origin_to_wire(origin).into(),
         state: state.into(),
         polling_reason,
-        imported: imported as u64,
-        unrecognized: unrecognised as u64,
-        queued: queued as u64,
-        waiting_total: waiting_total as u64,
-        failed_total: failed_total as u64,
+        imported: signed(imported as u64),
+        unrecognized: signed(unrecognised as u64),
+        queued: signed(queued as u64),
+        waiting_total: signed(waiting_total as u64),
+        failed_total: signed(failed_total as u64),
         reading: items(reading),
         waiting: items(waiting),
         failed: items(failed),
-        overflows,
+        overflows: signed(overflows),
         scanned,
         recursive: spec.recursive,
         unrecognized_items: Vec::new(),
@@ -198,10 +201,6 @@ fn item(watch: &Watch, notice: Notice) -> v1::SourceItem {
         job_id: job.unwrap_or_default(),
         retry_in: again.map(|again| duration_to_wire(watch.until(again))),
     }
-}
-
-fn duration_to_wire(duration: Duration) -> prost_types::Duration {
-    prost_types::Duration::try_from(duration).unwrap_or_default()
 }
 
 #[cfg(test)]

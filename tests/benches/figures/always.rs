@@ -1,5 +1,6 @@
 //! A daemon that is always on: how soon an export is there, what it costs at rest, what it takes on the disk.
 
+use satchel_daemon::signed::{signed, unsigned};
 use std::{
     fs,
     os::unix::fs::MetadataExt as _,
@@ -88,10 +89,10 @@ fn flood(scratch: &Path, files: u64) -> Result<()> {
         let file = file?;
         fs::rename(file.path(), inbox.join(file.file_name()))?;
     }
-    client.until(|source| source.imported > files / 10)?;
+    client.until(|source| source.imported > signed(files / 10))?;
     let (meanwhile, _) = import(&program, &data, &own)?;
-    let behind = files - client.source()?.imported;
-    let longest = client.until(|source| source.imported == files)?;
+    let behind = files - unsigned(client.source()?.imported);
+    let longest = client.until(|source| source.imported == signed(files))?;
     let seconds = start.elapsed().as_secs_f64();
     say(&format!(
         "{files} exports of {size:.0} MB dropped at once into a watched folder: imported in {seconds:.0} s, private memory \
@@ -104,7 +105,7 @@ fn flood(scratch: &Path, files: u64) -> Result<()> {
     rest("after that import", &daemon, AFTERWARDS)?;
     drop(daemon);
     let daemon = Daemon::watching(&program, &data, &inbox)?;
-    Client::of(&data)?.until(|source| source.imported == files)?;
+    Client::of(&data)?.until(|source| source.imported == signed(files))?;
     rest("started anew", &daemon, Duration::from_secs(60 * number("SATCHEL_BENCH_MINUTES", 10)))?;
     drop(daemon);
     remove([&made, &inbox, &data, &all, &own])

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::signed::unsigned;
 use satchel_proto::v1::{
     self, ImportJob, ImportPhase, Source, admin_service_client::AdminServiceClient,
     import_service_client::ImportServiceClient,
@@ -70,7 +71,9 @@ impl Client {
 
     pub(crate) fn conversations(&self) -> Result<u64> {
         let mut admin = AdminServiceClient::new(self.channel.clone());
-        Ok(self.runtime.block_on(admin.get_stats(v1::GetStatsRequest {}))?.into_inner().conversations)
+        Ok(unsigned(
+            self.runtime.block_on(admin.get_stats(v1::GetStatsRequest {}))?.into_inner().conversations,
+        ))
     }
 
     /// Begins an import and answers its job.

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use satchel_daemon::signed::unsigned;
 use satchel_proto::v1::{self, admin_service_client::AdminServiceClient};
 use satchel_tests::exports::{copy, sample};
 
@@ -208,7 +209,7 @@ async fn parts_that_arrive_one_by_one_end_as_if_they_had_come_together() -> Resu
 async fn counts(play: &Play) -> Result<(u64, u64)> {
     let mut admin = AdminServiceClient::new(play.daemon.channel.clone());
     let stats = admin.get_stats(v1::GetStatsRequest {}).await?.into_inner();
-    Ok((stats.conversations, stats.memories))
+    Ok((unsigned(stats.conversations), unsigned(stats.memories)))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use satchel_daemon::signed::{signed, unsigned};
 use satchel_daemon::{
     config::Config,
     watch::{Pace, WatchSpec},
@@ -106,7 +107,7 @@ impl Play {
 
     /// Waits until `count` files are imported and nothing is left to do.
     pub(crate) async fn imported(&self, count: u64) -> Result<v1::Source> {
-        self.until(|source| source.imported == count && at_rest(source)).await
+        self.until(|source| source.imported == signed(count) && at_rest(source)).await
     }
 
     /// The daemon has looked at everything twice more since the call.
@@ -134,7 +135,7 @@ impl Play {
 
     pub(crate) async fn conversations(&self) -> Result<u64> {
         let mut admin = AdminServiceClient::new(self.daemon.channel.clone());
-        Ok(admin.get_stats(v1::GetStatsRequest {}).await?.into_inner().conversations)
+        Ok(unsigned(admin.get_stats(v1::GetStatsRequest {}).await?.into_inner().conversations))
     }
 }
 

@@ -5,9 +5,12 @@ use satchel_proto::v1::{
 };
 
 use super::markdown;
-use crate::cli::{
-    look::{Look, Paint},
-    text, words,
+use crate::{
+    cli::{
+        look::{Look, Paint},
+        text, words,
+    },
+    signed::unsigned,
 };
 
 /// Columns before everything that a message says.
@@ -144,7 +147,7 @@ impl Body {
         let name = attachment.name.as_deref().or(attachment.r#ref.as_deref()).unwrap_or("without a name");
         let mut facts = vec![name.to_owned()];
         facts.extend(attachment.mime_type.clone());
-        facts.extend(attachment.size_bytes.map(text::bytes));
+        facts.extend(unsigned(attachment.size_bytes).map(text::bytes));
         self.dim(&format!("[{}] {}", words::attachment_kind(attachment.kind), facts.join(", ")))
     }
 

@@ -15,6 +15,7 @@ use crate::{
         words,
     },
     plan::groups::CONTINUED,
+    signed::unsigned,
 };
 
 /// Deepest indentation of the tree, in forks; beyond, lines would have no room.
@@ -36,7 +37,7 @@ pub(super) fn table(rows: &[Conversation], calendar: &Calendar) -> Table {
             Cell::painted(&ids.of(&row.id), Paint::Id),
             title.map_or_else(|| Cell::painted("without a title", Paint::Dim), Cell::new),
             Cell::new(&row.platform),
-            Cell::new(&text::number(row.message_count)),
+            Cell::new(&text::number(unsigned(row.message_count))),
             Cell::painted(
                 &calendar.short_or_unknown(row.updated_at.as_ref().or(row.created_at.as_ref())),
                 Paint::Dim,
@@ -84,7 +85,7 @@ impl View<'_> {
         let title = if title.is_empty() { "without a title" } else { &title };
         let mut facts = vec![text::one_line(&conversation.platform)];
         facts.extend(conversation.model.as_deref().map(text::one_line));
-        facts.push(text::count(conversation.message_count, "message", "messages"));
+        facts.push(text::count(unsigned(conversation.message_count), "message", "messages"));
         let (begun, changed) = (
             self.calendar.minute(conversation.created_at.as_ref()),
             self.calendar.minute(conversation.updated_at.as_ref()),

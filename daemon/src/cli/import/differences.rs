@@ -2,9 +2,12 @@
 
 use satchel_proto::v1::{DifferenceKind, Import};
 
-use crate::cli::{
-    look::{Look, Paint},
-    text, words,
+use crate::{
+    cli::{
+        look::{Look, Paint},
+        text, words,
+    },
+    signed::{signed, unsigned},
 };
 
 /// Memories that are shown one by one; the rest is counted.
@@ -31,11 +34,14 @@ pub(super) fn differences(import: &Import, look: Look) -> String {
         }
     }
     let shown = import.differences.len().min(DIFFERENCES) as u64;
-    let rest = import.differences_total.saturating_sub(shown);
+    let rest = import.differences_total.saturating_sub(signed(shown));
     if rest > 0 {
         text::append(
             &mut out,
-            format_args!("    … {}; --json lists more\n", text::count(rest, "more memory", "more memories")),
+            format_args!(
+                "    … {}; --json lists more\n",
+                text::count(unsigned(rest), "more memory", "more memories")
+            ),
         );
     }
     let mut note = |wanted: DifferenceKind, words: &str| {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use satchel_proto::v1::{ImportPhase, ImportProgress};
 
-use crate::cli::text;
+use crate::{cli::text, signed::unsigned};
 
 /// Before this much time a rate says nothing.
 const SETTLES: Duration = Duration::from_millis(500);
@@ -26,15 +26,15 @@ impl Pace {
     /// Takes in where the job is; a new phase begins a new measurement.
     pub(super) fn see(&mut self, progress: &ImportProgress, now: Instant) {
         if progress.phase != self.phase {
-            *self = Self { phase: progress.phase, began: now, from: progress.bytes_done };
+            *self = Self { phase: progress.phase, began: now, from: unsigned(progress.bytes_done) };
         }
     }
 
     /// Returns a line such as `reading 120 MB of 500 MB (24 %), 45 MB/s, 12,345 records, 8.4 s left`.
     pub(super) fn line(&self, progress: &ImportProgress, now: Instant) -> String {
         let mut line = doing(progress.phase()).to_owned();
-        let done = progress.bytes_done;
-        match progress.bytes_total.filter(|total| *total > 0) {
+        let done = unsigned(progress.bytes_done);
+        match unsigned(progress.bytes_total).filter(|total| *total > 0) {
             Some(total) => {
                 let percent = u128::from(done.min(total)) * 100 / u128::from(total);
                 text::append(
@@ -50,9 +50,13 @@ impl Pace {
             text::append(&mut line, format_args!(", {}/s", text::bytes(rate)));
         }
         if progress.records > 0 {
-            text::append(&mut line, format_args!(", {}", text::count(progress.records, "record", "records")));
+            text::append(
+                &mut line,
+                format_args!(", {}", text::count(unsigned(progress.records), "record", "records")),
+            );
         }
-        let left = progress.bytes_total.and_then(|total| total.checked_sub(done)).filter(|left| *left > 0);
+        let left =
+            unsigned(progress.bytes_total).and_then(|total| total.checked_sub(done)).filter(|left| *left > 0);
         if let (Some(left), Some(rate)) = (left, rate) {
             // Whole seconds: more would only flicker.
             text::append(
@@ -88,9 +92,15 @@ fn doing(phase: ImportPhase) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::signed::signed;
 
     fn at(phase: ImportPhase, done: u64, total: Option<u64>, records: u64) -> ImportProgress {
-        ImportProgress { phase: phase.into(), bytes_done: done, bytes_total: total, records }
+        ImportProgress {
+            phase: phase.into(),
+            bytes_done: signed(done),
+            bytes_total: signed(total),
+            records: signed(records),
+        }
     }
 
     #[test]

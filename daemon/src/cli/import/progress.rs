@@ -10,7 +10,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use satchel_proto::v1::{ImportJob, ImportPhase};
 
 use super::pace::Pace;
-use crate::cli::{out::Out, text};
+use crate::{
+    cli::{out::Out, text},
+    signed::unsigned,
+};
 
 /// Between two plain lines: often enough to see that it lives, seldom enough for a log.
 const LINE_EVERY: Duration = Duration::from_secs(3);
@@ -50,9 +53,10 @@ impl Progress {
         self.pace.see(progress, now);
         match &mut self.shown {
             Shown::Bar(bar) => {
-                let total = progress.bytes_total.filter(|total| *total > 0);
+                let total = unsigned(progress.bytes_total).filter(|total| *total > 0);
                 let part = total.map_or(0, |total| {
-                    u128::from(progress.bytes_done.min(total)) * u128::from(STEPS) / u128::from(total)
+                    u128::from(unsigned(progress.bytes_done).min(total)) * u128::from(STEPS)
+                        / u128::from(total)
                 });
                 bar.set_position(u64::try_from(part).unwrap_or(STEPS));
                 bar.set_prefix(text::fit(&self.name, NAME_COLUMNS).into_owned());

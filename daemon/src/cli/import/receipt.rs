@@ -5,13 +5,16 @@ use std::collections::BTreeMap;
 use satchel_proto::v1::{HeldBack, Import, ImportIssue, ImportStatus, RecordCounts, RecordKind};
 
 use super::differences::differences;
-use crate::cli::{
-    exports::quoted,
-    look::{Look, Paint},
-    table::{Cell, Column, Table},
-    text,
-    time::Calendar,
-    words,
+use crate::{
+    cli::{
+        exports::quoted,
+        look::{Look, Paint},
+        table::{Cell, Column, Table},
+        text,
+        time::Calendar,
+        words,
+    },
+    signed::{millis, signed, unsigned},
 };
 
 /// Reasons that are shown; the rest is counted.
@@ -65,7 +68,8 @@ fn standing(import: &Import) -> Vec<String> {
             (embeddings, "embedding", "embeddings"),
         ];
         let counts = counts.into_iter().filter(|(count, ..)| **count > 0);
-        let counts: Vec<String> = counts.map(|(count, one, many)| text::count(*count, one, many)).collect();
+        let counts: Vec<String> =
+            counts.map(|(count, one, many)| text::count(unsigned(*count), one, many)).collect();
         let how = if import.signer.is_empty() || import.partly_signed {
             "--force".to_owned()
         } else {
@@ -90,7 +94,7 @@ pub(in crate::cli) fn called(import: &Import) -> String {
     let folder = shared.rev().find(|folder| import.files.iter().all(|file| file.starts_with(folder)));
     match folder {
         Some(folder) => format!("{source}/{}", text::one_line(folder.trim_end_matches('/'))),
-        None => format!("{source}/{} and {} more", text::one_line(first), text::number(more)),
+        None => format!("{source}/{} and {} more", text::one_line(first), text::number(unsigned(more))),
     }
 }
 
@@ -108,12 +112,13 @@ fn headline(import: &Import, look: Look) -> String {
         ImportStatus::Unspecified => ("?", Paint::Warn, "unknown", ""),
     };
     let dry = if import.dry_run { ", dry run: nothing was stored" } else { "" };
+    let elapsed = millis(import.elapsed.as_ref());
     let took = match import.status() {
         ImportStatus::Unchanged
         | ImportStatus::Unrecognized
         | ImportStatus::Running
         | ImportStatus::Waiting => String::new(),
-        _ if import.elapsed_ms > 0 => format!(" in {}", text::span(import.elapsed_ms)),
+        _ if elapsed > 0 => format!(" in {}", text::span(elapsed)),
         _ => String::new(),
     };
     format!(
@@ -130,10 +135,10 @@ fn origin(import: &Import, calendar: &Calendar, look: Look) -> String {
         facts.push(text::one_line(&import.importer));
     }
     if import.bytes > 0 {
-        facts.push(text::bytes(import.bytes));
+        facts.push(text::bytes(unsigned(import.bytes)));
     }
     if import.attachments > 0 {
-        facts.push(text::count(import.attachments, "attachment", "attachments"));
+        facts.push(text::count(unsigned(import.attachments), "attachment", "attachments"));
     }
     // Of a download that waits there is no import yet.
     if !import.dry_run && import.status() != ImportStatus::Waiting {
@@ -177,11 +182,11 @@ fn counts(import: &Import) -> Option<Table> {
         let number = |n: u64, paint| Cell::painted(&text::number(n), if n == 0 { Paint::Dim } else { paint });
         table.row([
             Cell::new(name),
-            number(found, Paint::Strong),
-            number(new, Paint::Good),
-            number(updated, Paint::Good),
-            number(unchanged, Paint::Plain),
-            number(skipped, Paint::Warn),
+            number(unsigned(found), Paint::Strong),
+            number(unsigned(new), Paint::Good),
+            number(unsigned(updated), Paint::Good),
+            number(unsigned(unchanged), Paint::Plain),
+            number(unsigned(skipped), Paint::Warn),
         ]);
     }
     Some(table)
@@ -231,13 +236,13 @@ fn skips(import: &Import, look: Look) -> String {
 }
 
 fn warnings(import: &Import, look: Look) -> String {
-    let total = import.warnings_total.max(import.warnings.len() as u64);
+    let total = import.warnings_total.max(signed(import.warnings.len() as u64));
     let Some(first) = import.warnings.first() else { return String::new() };
     let line = format!("{}: {}", text::one_line(&first.locator), text::one_line(&first.message));
     let line = look
         .columns
         .map_or_else(|| line.clone(), |columns| text::fit(&line, columns.saturating_sub(4)).into_owned());
-    let title = look.paint(Paint::Warn, &text::count(total, "warning", "warnings"));
+    let title = look.paint(Paint::Warn, &text::count(unsigned(total), "warning", "warnings"));
     format!("\n  {title}\n    {line}\n")
 }
 
@@ -299,7 +304,7 @@ mod tests {
             }],
             warnings_total: 7,
             revisions: Some(RevisionRange { first: 52, last: 57 }),
-            elapsed_ms: 812,
+            elapsed: Some(prost_types::Duration { seconds: 0, nanos: 812_000_000 }),
             bytes: 12_400_000,
             finished_at: time::at("2026-03-12T11:58:00Z"),
             ..Import::default()

@@ -5,7 +5,10 @@ use std::io::{IsTerminal as _, stdin};
 use satchel_proto::v1::{Import, RecordEffect, RedoImportRequest, RevisionRange, UndoImportRequest};
 
 use super::resolve;
-use crate::cli::{Context, args::UndoArgs, error::CliError, exit::Exit, json, link::Link, text};
+use crate::{
+    cli::{Context, args::UndoArgs, error::CliError, exit::Exit, json, link::Link, text},
+    signed::{signed, unsigned},
+};
 
 /// Which of the two.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,22 +62,22 @@ async fn call(
     };
     Ok(match way {
         Way::Undo => {
-            let request = UndoImportRequest { id, dry_run, expected_records };
+            let request = UndoImportRequest { id, dry_run, expected_records: signed(expected_records) };
             let answer = link.imports().undo_import(request).await?.into_inner();
             Turned {
                 import: answer.receipt.unwrap_or_default(),
                 effects: named(answer.conversations, answer.memories, answer.relations),
-                records: answer.records,
+                records: unsigned(answer.records),
                 revisions: answer.revisions,
             }
         }
         Way::Redo => {
-            let request = RedoImportRequest { id, dry_run, expected_records };
+            let request = RedoImportRequest { id, dry_run, expected_records: signed(expected_records) };
             let answer = link.imports().redo_import(request).await?.into_inner();
             Turned {
                 import: answer.receipt.unwrap_or_default(),
                 effects: named(answer.conversations, answer.memories, answer.relations),
-                records: answer.records,
+                records: unsigned(answer.records),
                 revisions: answer.revisions,
             }
         }
@@ -105,7 +108,7 @@ fn told(context: &mut Context, turned: &Turned, dry_run: bool, way: Way) -> Resu
             memories: json::import::Effect::new(memories.1.as_ref()),
             relations: json::import::Effect::new(relations.1.as_ref()),
             records: turned.records,
-            revisions: turned.revisions.as_ref().map(|range| [range.first, range.last]),
+            revisions: turned.revisions.as_ref().map(|range| [range.first, range.last].map(unsigned)),
             dry_run,
         })?;
         return Ok(Exit::Done);
@@ -138,9 +141,9 @@ fn sentence(turned: &Turned, dry_run: bool, way: Way) -> String {
         (!counts.is_empty()).then(|| format!("{} {words}", counts.join(", ")))
     };
     let parts: Vec<String> = [
-        part("no longer shown", |effect| effect.withdrawn),
-        part("shown again", |effect| effect.restored),
-        part("as the other imports have it", |effect| effect.changed),
+        part("no longer shown", |effect| unsigned(effect.withdrawn)),
+        part("shown again", |effect| unsigned(effect.restored)),
+        part("as the other imports have it", |effect| unsigned(effect.changed)),
     ]
     .into_iter()
     .flatten()

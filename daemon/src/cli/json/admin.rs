@@ -6,7 +6,7 @@ use satchel_proto::v1;
 use serde::Serialize;
 
 use super::{filled, source::Source, when};
-use crate::cli::words;
+use crate::{cli::words, signed::unsigned};
 
 /// `exports list`.
 #[derive(Debug, Serialize)]
@@ -58,15 +58,15 @@ impl<'a> Export<'a> {
             export_type: words::export_type(export.r#type),
             base_export_id: filled(&export.base_export_id),
             since: filled(&export.since),
-            memories: export.memories,
-            conversations: export.conversations,
-            relations: export.relations,
+            memories: unsigned(export.memories),
+            conversations: unsigned(export.conversations),
+            relations: unsigned(export.relations),
             checksum: filled(&export.checksum),
-            revision: export.revision,
+            revision: unsigned(export.revision),
             path: &export.path,
             export_date: &export.export_date,
-            withheld: export.withheld,
-            bytes: export.size_bytes,
+            withheld: unsigned(export.withheld),
+            bytes: unsigned(export.size_bytes),
             signer: filled(&export.signer),
             manifest_sha256: filled(&export.manifest_sha256),
             format: words::export_format(export.format),
@@ -168,26 +168,26 @@ impl<'a> Status<'a> {
             version: &status.version,
             data_dir: &status.data_dir,
             daemon,
-            pid: status.pid,
+            pid: unsigned(status.pid),
             started_at: when(status.started_at.as_ref()),
             store_id: header.map_or("", |header| &header.store_id),
-            revision: header.map_or(0, |header| header.revision),
-            running_jobs: status.running_jobs,
+            revision: header.map_or(0, |header| unsigned(header.revision)),
+            running_jobs: unsigned(status.running_jobs),
             memories: Counted {
-                total: stored.memories,
+                total: unsigned(stored.memories),
                 by_status: counts(&stored.memories_by_status),
                 by_type: counts(&stored.memories_by_type),
                 by_platform: counts(&stored.memories_by_platform),
             },
             conversations: Platforms {
-                total: stored.conversations,
+                total: unsigned(stored.conversations),
                 by_platform: counts(&stored.conversations_by_platform),
             },
-            messages: stored.messages,
-            relations: stored.relations,
-            journal_bytes: status.journal_bytes,
-            database_bytes: status.database_bytes,
-            blob_bytes: status.blob_bytes,
+            messages: unsigned(stored.messages),
+            relations: unsigned(stored.relations),
+            journal_bytes: unsigned(status.journal_bytes),
+            database_bytes: unsigned(status.database_bytes),
+            blob_bytes: unsigned(status.blob_bytes),
             problems: status.problems.iter().map(Problem::new).collect(),
             sources: status.sources.iter().map(Source::new).collect(),
         }

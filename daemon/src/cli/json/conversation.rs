@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::when;
-use crate::cli::words;
+use crate::{cli::words, signed::unsigned};
 
 /// `conversations list`.
 #[derive(Debug, Serialize)]
@@ -20,7 +20,7 @@ pub(crate) struct Conversations<'a> {
 impl<'a> Conversations<'a> {
     pub(crate) fn new(rows: &'a [v1::Conversation], more: bool, header: &'a StoreHeader) -> Self {
         let conversations = rows.iter().map(Row::new).collect();
-        Self { conversations, more, revision: header.revision, store_id: &header.store_id }
+        Self { conversations, more, revision: unsigned(header.revision), store_id: &header.store_id }
     }
 }
 
@@ -48,10 +48,10 @@ impl<'a> Row<'a> {
             title: row.title.as_deref(),
             created_at: when(row.created_at.as_ref()),
             updated_at: when(row.updated_at.as_ref()),
-            message_count: row.message_count,
+            message_count: unsigned(row.message_count),
             tags: &row.tags,
             is_archived: row.is_archived,
-            mod_revision: row.mod_revision,
+            mod_revision: unsigned(row.mod_revision),
         }
     }
 }
@@ -172,7 +172,7 @@ impl<'a> Message<'a> {
             children_ids,
             model: model.as_deref(),
             is_thought: *is_thought,
-            token_count: *token_count,
+            token_count: unsigned(*token_count),
             attachments: attachments.iter().map(Attachment::new).collect(),
             citations: citations.iter().map(Citation::new).collect(),
             tool_calls: tool_calls.iter().map(ToolCall::new).collect(),
@@ -243,7 +243,7 @@ impl<'a> Attachment<'a> {
             kind: words::attachment_kind(*kind),
             name: name.as_deref(),
             mime_type: mime_type.as_deref(),
-            size_bytes: *size_bytes,
+            size_bytes: unsigned(*size_bytes),
             reference: r#ref.as_deref(),
             provider_id: provider_id.as_deref(),
         }

@@ -4,7 +4,10 @@ use satchel_proto::v1;
 use serde::Serialize;
 
 use super::{filled, when};
-use crate::cli::words;
+use crate::{
+    cli::words,
+    signed::{millis, unsigned},
+};
 
 /// `import` and `imports list`.
 #[derive(Debug, Serialize)]
@@ -94,10 +97,10 @@ impl<'a> HeldBack<'a> {
     fn new(held: &'a v1::HeldBack) -> Self {
         let v1::HeldBack { memories, relations, conversations, embeddings, memory_ids } = held;
         Self {
-            memories: *memories,
-            relations: *relations,
-            conversations: *conversations,
-            embeddings: *embeddings,
+            memories: unsigned(*memories),
+            relations: unsigned(*relations),
+            conversations: unsigned(*conversations),
+            embeddings: unsigned(*embeddings),
             memory_ids,
         }
     }
@@ -158,21 +161,21 @@ impl<'a> Import<'a> {
             skipped: import.skipped.iter().map(Skip::new).collect(),
             more_skipped: import.more_skipped,
             warnings: import.warnings.iter().map(Warning::new).collect(),
-            warnings_total: import.warnings_total,
-            revisions: import.revisions.as_ref().map(|range| [range.first, range.last]),
-            elapsed_ms: import.elapsed_ms,
+            warnings_total: unsigned(import.warnings_total),
+            revisions: import.revisions.as_ref().map(|range| [range.first, range.last].map(unsigned)),
+            elapsed_ms: millis(import.elapsed.as_ref()),
             reason: filled(&import.reason),
             dry_run: import.dry_run,
             plugin: filled(&import.plugin),
             files: &import.files,
-            files_total: import.files_total,
+            files_total: unsigned(import.files_total),
             path: &import.path,
-            bytes: import.bytes,
-            attachments: import.attachments,
+            bytes: unsigned(import.bytes),
+            attachments: unsigned(import.attachments),
             started_at: when(import.started_at.as_ref()),
             finished_at: when(import.finished_at.as_ref()),
             differences: import.differences.iter().map(Difference::new).collect(),
-            differences_total: import.differences_total,
+            differences_total: unsigned(import.differences_total),
             accounts: import.accounts.iter().map(Account::new).collect(),
             standing: (import.standing != 0).then(|| words::document_standing(import.standing)),
             signer: filled(&import.signer),
@@ -196,7 +199,13 @@ pub(crate) struct Counts {
 impl Counts {
     fn new(counts: v1::RecordCounts) -> Self {
         let v1::RecordCounts { found, new, updated, unchanged, skipped } = counts;
-        Self { found, new, updated, unchanged, skipped }
+        Self {
+            found: unsigned(found),
+            new: unsigned(new),
+            updated: unsigned(updated),
+            unchanged: unsigned(unchanged),
+            skipped: unsigned(skipped),
+        }
     }
 }
 
@@ -295,6 +304,6 @@ pub(crate) struct Effect {
 impl Effect {
     pub(crate) fn new(effect: Option<&v1::RecordEffect>) -> Self {
         let v1::RecordEffect { withdrawn, restored, changed } = effect.copied().unwrap_or_default();
-        Self { withdrawn, restored, changed }
+        Self { withdrawn: unsigned(withdrawn), restored: unsigned(restored), changed: unsigned(changed) }
     }
 }

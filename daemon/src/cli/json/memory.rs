@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{filled, when};
-use crate::cli::words;
+use crate::{cli::words, signed::unsigned};
 
 /// `memories list`.
 #[derive(Debug, Serialize)]
@@ -22,7 +22,7 @@ impl<'a> Memories<'a> {
         Self {
             memories: memories.iter().map(Memory::new).collect(),
             more,
-            revision: header.revision,
+            revision: unsigned(header.revision),
             store_id: &header.store_id,
         }
     }
@@ -44,9 +44,9 @@ impl<'a> One<'a> {
         Self {
             stranger: filled(stranger),
             memory: Memory::new(memory),
-            version: memory.version,
-            create_revision: memory.create_revision,
-            mod_revision: memory.mod_revision,
+            version: unsigned(memory.version),
+            create_revision: unsigned(memory.create_revision),
+            mod_revision: unsigned(memory.mod_revision),
         }
     }
 }
@@ -76,8 +76,8 @@ impl<'a> Version<'a> {
         let v1::MemoryVersion { version: number, revision, changed_at, actor, reason, memory, import_id } =
             version;
         Self {
-            version: *number,
-            revision: *revision,
+            version: unsigned(*number),
+            revision: unsigned(*revision),
             changed_at: when(changed_at.as_ref()),
             actor,
             reason: filled(reason),

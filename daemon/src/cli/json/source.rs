@@ -4,7 +4,7 @@ use satchel_proto::v1;
 use serde::Serialize;
 
 use super::filled;
-use crate::cli::words;
+use crate::{cli::words, signed::unsigned};
 
 /// `sources list`.
 #[derive(Debug, Serialize)]
@@ -66,12 +66,12 @@ impl<'a> Source<'a> {
             polling_reason: filled(&source.polling_reason),
             recursive: source.recursive,
             scanned: source.scanned,
-            imported: source.imported,
-            unrecognized: source.unrecognized,
-            queued: source.queued,
-            waiting_total: source.waiting_total,
-            failed_total: source.failed_total,
-            overflows: source.overflows,
+            imported: unsigned(source.imported),
+            unrecognized: unsigned(source.unrecognized),
+            queued: unsigned(source.queued),
+            waiting_total: unsigned(source.waiting_total),
+            failed_total: unsigned(source.failed_total),
+            overflows: unsigned(source.overflows),
             reading: items(&source.reading),
             waiting: items(&source.waiting),
             failed: items(&source.failed),

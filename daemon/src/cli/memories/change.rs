@@ -8,14 +8,17 @@ use satchel_proto::v1::{
 };
 
 use super::{fields, filter, resolve};
-use crate::cli::{
-    Context,
-    args::{AddArgs, EditArgs, MemorySelect, StatusArgs, TakeBackArgs},
-    error::CliError,
-    exit::Exit,
-    json,
-    link::Link,
-    text, words,
+use crate::{
+    cli::{
+        Context,
+        args::{AddArgs, EditArgs, MemorySelect, StatusArgs, TakeBackArgs},
+        error::CliError,
+        exit::Exit,
+        json,
+        link::Link,
+        text, words,
+    },
+    signed::{signed, unsigned},
 };
 
 /// What a change came to.
@@ -37,7 +40,7 @@ pub(super) async fn add(context: &mut Context, link: &Link, args: &AddArgs) -> R
         id: answer.memory.unwrap_or_default().id,
         undo_token: answer.undo_token,
         existed: answer.existed,
-        revision: answer.header.unwrap_or_default().revision,
+        revision: unsigned(answer.header.unwrap_or_default().revision),
     };
     told(context, link, changed, "added").await
 }
@@ -54,7 +57,8 @@ pub(super) async fn edit(context: &mut Context, link: &Link, args: &EditArgs) ->
     };
     let answer = link.memories().update_memory(request).await?.into_inner();
     let revision = answer.header.unwrap_or_default().revision;
-    let changed = Changed { id: known.id, undo_token: answer.undo_token, existed: false, revision };
+    let changed =
+        Changed { id: known.id, undo_token: answer.undo_token, existed: false, revision: unsigned(revision) };
     told(context, link, changed, "changed").await
 }
 
@@ -106,7 +110,13 @@ async fn one_status(
         }
     };
     let revision = header.unwrap_or_default().revision;
-    told(context, link, Changed { id: known.id, undo_token, existed: false, revision }, "changed").await
+    told(
+        context,
+        link,
+        Changed { id: known.id, undo_token, existed: false, revision: unsigned(revision) },
+        "changed",
+    )
+    .await
 }
 
 async fn all_status(
@@ -132,20 +142,20 @@ async fn all_status(
         status: status.into(),
         reason: args.reason.clone().unwrap_or_default(),
         dry_run: args.dry_run,
-        expected_count: args.expect,
+        expected_count: signed(args.expect),
     };
     let answer = link.memories().bulk_set_status(request).await?.into_inner();
     if context.out.json {
         context.out.json(&json::change::Bulk {
-            matched: answer.matched,
+            matched: unsigned(answer.matched),
             ids: &answer.sample_ids,
             dry_run: args.dry_run,
             undo_token: json::filled(&answer.undo_token),
-            revision: answer.header.unwrap_or_default().revision,
+            revision: unsigned(answer.header.unwrap_or_default().revision),
         })?;
         return Ok(Exit::Done);
     }
-    let memories = text::count(answer.matched, "memory", "memories");
+    let memories = text::count(unsigned(answer.matched), "memory", "memories");
     let word = words::memory_status(status.into());
     if args.dry_run {
         context.out.print(&format!("{memories} would be {word}\n"))?;
@@ -160,9 +170,10 @@ async fn all_status(
 pub(super) async fn undo(context: &mut Context, link: &Link, args: &TakeBackArgs) -> Result<Exit, CliError> {
     let target = match (&args.id, args.to, &args.change) {
         (_, _, Some(token)) => Target::UndoToken(token.clone()),
-        (Some(given), Some(version), None) => {
-            Target::MemoryVersion(MemoryVersionRef { id: resolve(link, given).await?, version })
-        }
+        (Some(given), Some(version), None) => Target::MemoryVersion(MemoryVersionRef {
+            id: resolve(link, given).await?,
+            version: signed(version),
+        }),
         (Some(given), None, None) => Target::LastChangeOf(resolve(link, given).await?),
         (None, _, None) => return Err(CliError::Usage("name a memory, or a change".to_owned())),
     };
@@ -175,10 +186,10 @@ pub(super) async fn undo(context: &mut Context, link: &Link, args: &TakeBackArgs
     let revision = answer.header.unwrap_or_default().revision;
     if context.out.json {
         context.out.json(&json::change::Undone {
-            matched: answer.matched,
+            matched: unsigned(answer.matched),
             ids: answer.memories.iter().map(|memory| memory.id.as_str()).collect(),
             undo_token: json::filled(&answer.undo_token),
-            revision,
+            revision: unsigned(revision),
         })?;
         return Ok(Exit::Done);
     }
@@ -189,9 +200,11 @@ pub(super) async fn undo(context: &mut Context, link: &Link, args: &TakeBackArgs
     for memory in &answer.memories {
         context.out.print(&line(memory))?;
     }
-    let rest = answer.matched.saturating_sub(answer.memories.len() as u64);
+    let rest = answer.matched.saturating_sub(signed(answer.memories.len() as u64));
     if rest > 0 {
-        context.out.print(&format!("… and {}\n", text::count(rest, "more memory", "more memories")))?;
+        context
+            .out
+            .print(&format!("… and {}\n", text::count(unsigned(rest), "more memory", "more memories")))?;
     }
     hint(context, &answer.undo_token);
     Ok(Exit::Done)
@@ -203,7 +216,7 @@ async fn told(context: &mut Context, link: &Link, changed: Changed, verb: &str) 
     if context.out.json {
         context.out.json(&json::change::One {
             memory: json::memory::Memory::new(&memory),
-            version: memory.version,
+            version: unsigned(memory.version),
             existed: changed.existed,
             undo_token: json::filled(&changed.undo_token),
             revision: changed.revision,

@@ -3,15 +3,18 @@
 use satchel_proto::v1::{Confidence, Memory, MemoryStatus, MemoryVersion};
 use textwrap::Options;
 
-use crate::cli::{
-    facts::Facts,
-    look::{Look, Paint},
-    table::{Cell, Column, Table},
-    text,
-    time::Calendar,
-    words,
-};
 use crate::plan::evidence::UNSIGNED;
+use crate::{
+    cli::{
+        facts::Facts,
+        look::{Look, Paint},
+        table::{Cell, Column, Table},
+        text,
+        time::Calendar,
+        words,
+    },
+    signed::unsigned,
+};
 
 /// Said of a memory whose validity has ended.
 const EXPIRED: &str = "expired";
@@ -168,7 +171,7 @@ pub(super) fn history(versions: &[MemoryVersion], calendar: &Calendar, look: Loo
         if !version.import_id.is_empty() {
             rest.push(format!("import {}", text::short_id(&version.import_id)));
         }
-        rest.push(format!("revision {}", text::number(version.revision)));
+        rest.push(format!("revision {}", text::number(unsigned(version.revision))));
         rest.retain(|part| !part.is_empty());
         let options = Options::new(look.text_columns()).initial_indent("  ").subsequent_indent("  ");
         let content = text::clean(said(&memory));

@@ -7,6 +7,7 @@ use crate::{
     cli::{Context, error::CliError, look::Paint, text},
     grpc::wire::scalar::known_micros_to_wire,
     ingest::purge::{Line, Plan},
+    signed::{signed, unsigned},
 };
 
 /// Ids of one kind that are listed.
@@ -34,8 +35,8 @@ impl From<&Plan> for Outlook {
                     id,
                     platform,
                     created_at: known_micros_to_wire(created_at),
-                    versions,
-                    messages,
+                    versions: signed(versions),
+                    messages: signed(messages),
                 }
             };
             lines.iter().map(record).collect()
@@ -63,7 +64,14 @@ impl From<GetPurgePlanResponse> for Outlook {
             header: _,
         } = answer;
         let (by_hand, stay) = (changes_by_hand, staying_conversation_ids);
-        Self { memories, conversations, evidence, by_hand, attachments, stay }
+        Self {
+            memories,
+            conversations,
+            evidence: unsigned(evidence),
+            by_hand: unsigned(by_hand),
+            attachments: unsigned(attachments),
+            stay,
+        }
     }
 }
 
@@ -89,8 +97,8 @@ impl<'a> Told<'a> {
             erased,
             memories: memories.iter().map(|line| line.id.as_str()).collect(),
             conversations: conversations.iter().map(|line| line.id.as_str()).collect(),
-            versions: all().map(|line| u64::from(line.versions)).sum(),
-            messages: all().map(|line| line.messages).sum(),
+            versions: all().map(|line| u64::from(unsigned(line.versions))).sum(),
+            messages: all().map(|line| unsigned(line.messages)).sum(),
             evidence: *evidence,
             words_by_hand: *by_hand,
             attachments,
@@ -112,10 +120,10 @@ pub(super) fn plan(context: &mut Context, word: &str, plan: &Outlook, dry_run: b
             let created = context.calendar.minute_or_unknown(line.created_at.as_ref());
             let id = text::one_line(&line.id);
             let id = context.out.look.paint(Paint::Id, &id);
-            let versions = text::count(u64::from(line.versions), "version", "versions");
+            let versions = text::count(u64::from(unsigned(line.versions)), "version", "versions");
             let messages = match line.messages {
                 0 => String::new(),
-                some => format!(", {}", text::count(some, "message", "messages")),
+                some => format!(", {}", text::count(unsigned(some), "message", "messages")),
             };
             let platform = text::one_line(&line.platform);
             text::append(

@@ -18,7 +18,7 @@ use tokio_stream::{Stream, StreamExt as _, wrappers::ReceiverStream};
 use tonic::Status;
 use tracing::Instrument as _;
 
-use crate::grpc::status::Fault;
+use crate::{grpc::status::Fault, signed::signed};
 
 /// Bytes of one piece of a download.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -75,8 +75,8 @@ async fn send(
         let read = tokio::task::spawn_blocking(move || piece(&bytes, offset, room)).await;
         let read = read.unwrap_or_else(|broken| Err(Fault::internal(broken)));
         let answer = read.map(|data| {
-            let chunk = v1::Chunk { offset, crc32c: crc32c::crc32c(&data), data };
-            v1::DownloadExportResponse { chunk: Some(chunk), total_size: size, header: header.take() }
+            let chunk = v1::Chunk { offset: signed(offset), crc32c: crc32c::crc32c(&data), data };
+            v1::DownloadExportResponse { chunk: Some(chunk), total_size: signed(size), header: header.take() }
         });
         offset += room;
         let last = answer.is_err() || offset == size;

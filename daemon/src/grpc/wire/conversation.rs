@@ -17,6 +17,7 @@ use super::{
         value_from_wire, values_from_wire,
     },
 };
+use crate::signed::{signed, unsigned};
 
 /// What a cut text keeps, in bytes.
 const CUT_BYTES: usize = 256 << 10;
@@ -73,15 +74,15 @@ pub fn conversation_to_wire(header: ConversationHeader, standing: Standing) -> v
         model,
         created_at: known_to_wire(created_at),
         updated_at: updated_at.and_then(known_to_wire),
-        message_count: messages,
+        message_count: signed(messages),
         tags,
         is_archived,
         system_instruction,
         participants: participants.into_iter().map(participant_to_wire).collect(),
         raw_metadata_json: raw_metadata.map(|raw| raw.as_str().to_owned()),
         active_leaf_id: active_leaf,
-        active_message_count: Some(active_messages),
-        mod_revision: revision.get(),
+        active_message_count: Some(signed(active_messages)),
+        mod_revision: signed(revision.get()),
         export_format_version,
         abridged: false,
         import_metadata: import_metadata.map(import_metadata_to_wire),
@@ -144,10 +145,10 @@ pub fn conversation_from_wire(wire: v1::Conversation) -> Result<(ConversationHea
         import_metadata: import_metadata.map(import_metadata_from_wire).transpose()?,
     };
     let standing = Standing {
-        messages: message_count,
+        messages: unsigned(message_count),
         active_leaf: active_leaf_id,
-        active_messages: active_message_count.unwrap_or_default(),
-        revision: Revision::new(mod_revision),
+        active_messages: unsigned(active_message_count.unwrap_or_default()),
+        revision: Revision::new(unsigned(mod_revision)),
         withdrawn,
     };
     Ok((header, standing))
@@ -229,7 +230,7 @@ pub fn summary_to_wire(summary: ConversationSummary) -> v1::Conversation {
         message_count: messages.into(),
         tags,
         is_archived: archived,
-        mod_revision: revision.get(),
+        mod_revision: signed(revision.get()),
         ..v1::Conversation::default()
     };
     abridge(&mut wire);
@@ -266,7 +267,7 @@ pub fn summary_from_wire(wire: v1::Conversation) -> Result<ConversationSummary, 
             .map_err(|_| WireError::new("message_count", "is too large"))?,
         archived: is_archived,
         tags,
-        revision: Revision::new(mod_revision),
+        revision: Revision::new(unsigned(mod_revision)),
     })
 }
 

@@ -11,6 +11,7 @@ use crate::{
     export::{ExportRecord, FULL, Format, INCREMENTAL, Progress, SigningKeyInfo, SigningKeys},
     manifest::Selected,
     rotation::Rotation,
+    signed::{signed, unsigned},
     trust::TrustedKey,
     verify::{Coverage, Covered, Finding, Part, Report, Signed},
 };
@@ -64,10 +65,10 @@ pub fn report_to_wire(report: Report) -> v1::VerifyExportResponse {
         signer: signer.unwrap_or_default(),
         issues: issues.into_iter().take(MAX_FINDINGS).map(finding_to_wire).collect(),
         header: None,
-        issues_total: issues_found as u64,
-        memories,
-        conversations,
-        merged_memories: merged.as_ref().map(|merged| merged.memories),
+        issues_total: signed(issues_found as u64),
+        memories: signed(memories),
+        conversations: signed(conversations),
+        merged_memories: signed(merged.as_ref().map(|merged| merged.memories)),
         merged_checksum: merged
             .and_then(|merged| merged.checksum)
             .map(|sum| sum.to_string())
@@ -106,8 +107,8 @@ fn part_to_wire(part: Part) -> v1::VerifiedBundle {
         manifest: signed_to_wire(manifest),
         signer: signer.unwrap_or_default(),
         covered: Some(covered_to_wire(covered)),
-        memories,
-        conversations,
+        memories: signed(memories),
+        conversations: signed(conversations),
     }
 }
 
@@ -133,14 +134,24 @@ fn finding_to_wire(finding: Finding) -> v1::VerifyIssue {
 #[must_use]
 pub fn progress_to_wire(progress: Progress) -> v1::ExportProgress {
     let Progress { memories, memories_total, conversations, conversations_total } = progress;
-    v1::ExportProgress { conversations, conversations_total, memories, memories_total }
+    v1::ExportProgress {
+        conversations: signed(conversations),
+        conversations_total: signed(conversations_total),
+        memories: signed(memories),
+        memories_total: signed(memories_total),
+    }
 }
 
 /// Reads how far an export is.
 #[must_use]
 pub fn progress_from_wire(wire: v1::ExportProgress) -> Progress {
     let v1::ExportProgress { conversations, conversations_total, memories, memories_total } = wire;
-    Progress { memories, memories_total, conversations, conversations_total }
+    Progress {
+        memories: unsigned(memories),
+        memories_total: unsigned(memories_total),
+        conversations: unsigned(conversations),
+        conversations_total: unsigned(conversations_total),
+    }
 }
 
 /// Shows the keys that sign and signed.
@@ -208,13 +219,13 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
         id: export_id,
         r#type: kind.into(),
         format: format_to_wire(format),
-        revision,
+        revision: signed(revision),
         export_date,
-        memories,
-        relations,
-        conversations,
-        withheld,
-        size_bytes: bytes,
+        memories: signed(memories),
+        relations: signed(relations),
+        conversations: signed(conversations),
+        withheld: signed(withheld),
+        size_bytes: signed(bytes),
         checksum,
         manifest_sha256,
         signer,
@@ -225,7 +236,7 @@ pub fn export_to_wire(record: ExportRecord) -> v1::Export {
         warnings,
         reason: reason.unwrap_or_default(),
         applied,
-        base_revision,
+        base_revision: signed(base_revision),
         full_next,
         without_conversations: !with_conversations,
         attachments: with_attachments,
@@ -287,19 +298,19 @@ pub fn export_from_wire(wire: v1::Export) -> Result<ExportRecord, WireError> {
         since: filled(since),
         export_date,
         at_micros: required_time_from_wire("created_at", created_at)?,
-        memories,
-        relations,
-        conversations,
-        withheld,
+        memories: unsigned(memories),
+        relations: unsigned(relations),
+        conversations: unsigned(conversations),
+        withheld: unsigned(withheld),
         checksum,
         manifest_sha256,
         signer,
-        revision,
+        revision: unsigned(revision),
         path,
-        bytes: size_bytes,
+        bytes: unsigned(size_bytes),
         with_conversations: !without_conversations,
         with_attachments: attachments,
-        base_revision,
+        base_revision: unsigned(base_revision),
         reason: filled(reason),
         warnings,
         full_next,
@@ -321,6 +332,7 @@ mod tests {
     use proptest::{collection::vec, prelude::*};
 
     use super::*;
+    use crate::signed::tests::counts;
 
     #[test]
     fn the_states_of_a_signature_come_back() {
@@ -362,7 +374,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn progress_comes_back(numbers in any::<[u64; 4]>()) {
+        fn progress_comes_back(numbers in counts::<4>()) {
             let [memories, memories_total, conversations, conversations_total] = numbers;
             let progress = Progress { memories, memories_total, conversations, conversations_total };
             prop_assert_eq!(progress_from_wire(progress_to_wire(progress)), progress);
@@ -371,7 +383,7 @@ mod tests {
         #[test]
         fn an_export_comes_back(
             texts in vec(".{0,12}", 6),
-            numbers in any::<[u64; 6]>(),
+            numbers in counts::<6>(),
             flags in any::<[bool; 5]>(),
             at_micros in 0..4_000_000_000_000_000_i64,
         ) {

@@ -1,12 +1,16 @@
 //! Receipts and jobs.
 
+use std::time::Duration;
+
 use prost::Message as _;
 use satchel_pam::record::{RecordKind, Skip, Warning};
 use satchel_proto::v1;
 
 use super::{
     WireError, memory,
-    scalar::{cut, enum_pair, optional_time_from_wire, required_time_from_wire, time_to_wire},
+    scalar::{
+        cut, duration_to_wire, enum_pair, optional_time_from_wire, required_time_from_wire, time_to_wire,
+    },
 };
 use crate::{
     grpc::call::PAGE_BYTES,
@@ -17,6 +21,7 @@ use crate::{
         },
         undo::Effect,
     },
+    signed::{millis, signed, unsigned},
 };
 
 /// Longest locator or reason in an answer, in bytes: a receipt lists a thousand of each.
@@ -62,7 +67,13 @@ enum_pair!(record_kind_to_wire, record_kind_from_wire, RecordKind, v1::RecordKin
 #[must_use]
 pub fn counts_to_wire(counts: Counts) -> v1::RecordCounts {
     let Counts { found, new, updated, unchanged, skipped } = counts;
-    v1::RecordCounts { found, new, updated, unchanged, skipped }
+    v1::RecordCounts {
+        found: signed(found),
+        new: signed(new),
+        updated: signed(updated),
+        unchanged: signed(unchanged),
+        skipped: signed(skipped),
+    }
 }
 
 /// Reads the counts of one kind.
@@ -72,14 +83,20 @@ pub fn counts_to_wire(counts: Counts) -> v1::RecordCounts {
 pub fn counts_from_wire(field: &str, wire: Option<v1::RecordCounts>) -> Result<Counts, WireError> {
     let v1::RecordCounts { found, new, updated, unchanged, skipped } =
         wire.ok_or_else(|| WireError::new(field, "is missing"))?;
-    Ok(Counts { found, new, updated, unchanged, skipped })
+    Ok(Counts {
+        found: unsigned(found),
+        new: unsigned(new),
+        updated: unsigned(updated),
+        unchanged: unsigned(unchanged),
+        skipped: unsigned(skipped),
+    })
 }
 
 /// Shows what becomes of the records of one kind.
 #[must_use]
 pub fn effect_to_wire(effect: Effect) -> v1::RecordEffect {
     let Effect { withdrawn, restored, changed } = effect;
-    v1::RecordEffect { withdrawn, restored, changed }
+    v1::RecordEffect { withdrawn: signed(withdrawn), restored: signed(restored), changed: signed(changed) }
 }
 
 /// Reads what becomes of the records of one kind.
@@ -89,7 +106,7 @@ pub fn effect_to_wire(effect: Effect) -> v1::RecordEffect {
 pub fn effect_from_wire(field: &str, wire: Option<v1::RecordEffect>) -> Result<Effect, WireError> {
     let v1::RecordEffect { withdrawn, restored, changed } =
         wire.ok_or_else(|| WireError::new(field, "is missing"))?;
-    Ok(Effect { withdrawn, restored, changed })
+    Ok(Effect { withdrawn: unsigned(withdrawn), restored: unsigned(restored), changed: unsigned(changed) })
 }
 
 /// Shows a skip; long texts are cut.
@@ -176,17 +193,23 @@ pub fn difference_from_wire(wire: v1::MemoryDifference) -> Result<Difference, Wi
 fn held_back_to_wire(held: HeldBack) -> v1::HeldBack {
     let HeldBack { memories, relations, conversations, embeddings, listed } = held;
     v1::HeldBack {
-        memories,
-        relations,
-        conversations,
-        embeddings,
+        memories: signed(memories),
+        relations: signed(relations),
+        conversations: signed(conversations),
+        embeddings: signed(embeddings),
         memory_ids: listed.into_iter().map(|id| cut(id, MAX_DIFFERENCE_BYTES)).collect(),
     }
 }
 
 fn held_back_from_wire(wire: v1::HeldBack) -> HeldBack {
     let v1::HeldBack { memories, relations, conversations, embeddings, memory_ids: listed } = wire;
-    HeldBack { memories, relations, conversations, embeddings, listed }
+    HeldBack {
+        memories: unsigned(memories),
+        relations: unsigned(relations),
+        conversations: unsigned(conversations),
+        embeddings: unsigned(embeddings),
+        listed,
+    }
 }
 
 fn account_to_wire(account: Account) -> v1::ImportAccount {
@@ -255,22 +278,23 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         skipped: skipped.into_iter().map(skip_to_wire).collect(),
         warnings: warnings.into_iter().map(warning_to_wire).collect(),
         more_skipped: issue_pages > 0,
-        warnings_total: warnings_found,
-        revisions: revisions.map(|[first, last]| v1::RevisionRange { first, last }),
-        elapsed_ms,
+        warnings_total: signed(warnings_found),
+        revisions: revisions
+            .map(|[first, last]| v1::RevisionRange { first: signed(first), last: signed(last) }),
+        elapsed: Some(duration_to_wire(Duration::from_millis(elapsed_ms))),
         reason: cut(reason.unwrap_or_default(), MAX_REASON_BYTES),
         dry_run,
         started_at: Some(time_to_wire(started_at)),
         finished_at: finished_at.map(time_to_wire),
         path,
         plugin: plugin.unwrap_or_default(),
-        attachments,
-        bytes,
+        attachments: signed(attachments),
+        bytes: signed(bytes),
         differences: differences.into_iter().map(difference_to_wire).collect(),
-        differences_total: differences_found,
+        differences_total: signed(differences_found),
         accounts: accounts.into_iter().map(account_to_wire).collect(),
         files,
-        files_total: files_found,
+        files_total: signed(files_found),
         standing: standing.map(standing_to_wire).unwrap_or_default(),
         signer: signer.unwrap_or_default(),
         partly_signed,
@@ -301,7 +325,7 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         more_skipped,
         warnings_total,
         revisions,
-        elapsed_ms,
+        elapsed,
         reason,
         dry_run,
         started_at,
@@ -329,7 +353,7 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         source,
         path,
         files,
-        files_found: files_total,
+        files_found: unsigned(files_total),
         source_checksum: given(source_checksum),
         provider: given(provider),
         importer: given(importer),
@@ -341,19 +365,19 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
         memories: counts_from_wire("memories", memories)?,
         embeddings: counts_from_wire("embeddings", Some(embeddings.unwrap_or_default()))?,
         same_as: None,
-        attachments,
+        attachments: unsigned(attachments),
         skipped: skipped.into_iter().map(skip_from_wire).collect::<Result<_, _>>()?,
         warnings: warnings.into_iter().map(warning_from_wire).collect::<Result<_, _>>()?,
-        warnings_found: warnings_total,
+        warnings_found: unsigned(warnings_total),
         issue_pages: more_skipped.into(),
-        revisions: revisions.map(|v1::RevisionRange { first, last }| [first, last]),
-        bytes,
+        revisions: revisions.map(|v1::RevisionRange { first, last }| [first, last].map(unsigned)),
+        bytes: unsigned(bytes),
         started_at: required_time_from_wire("started_at", started_at)?,
         finished_at: optional_time_from_wire("finished_at", finished_at)?,
-        elapsed_ms,
+        elapsed_ms: millis(elapsed.as_ref()),
         dry_run,
         differences: differences.into_iter().map(difference_from_wire).collect::<Result<_, _>>()?,
-        differences_found: differences_total,
+        differences_found: unsigned(differences_total),
         accounts: accounts.into_iter().map(account_from_wire).collect(),
         standing: (standing != 0).then(|| standing_from_wire("standing", standing)).transpose()?,
         signer: given(signer),
@@ -387,9 +411,9 @@ pub fn job_to_wire(job: JobView) -> v1::ImportJob {
         .map(|import| import.conversations.found + import.messages.found + import.memories.found);
     let progress = v1::ImportProgress {
         phase: phase_to_wire(phase).into(),
-        bytes_done: done,
-        bytes_total: (total > 0).then_some(total),
-        records: records.sum(),
+        bytes_done: signed(done),
+        bytes_total: (total > 0).then_some(signed(total)),
+        records: signed(records.sum::<u64>()),
     };
     let mut room = if phase == Phase::Ended { PAGE_BYTES } else { 0 };
     let imports = imports.into_iter().map(|import| import_within(import, &mut room)).collect();

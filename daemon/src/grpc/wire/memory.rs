@@ -20,6 +20,7 @@ use super::{
     WireError,
     scalar::{cut, enum_pair, time_from_wire, time_to_wire},
 };
+use crate::signed::signed;
 use crate::{grpc::status::Fault, ingest::hand::etag};
 
 /// Characters of the content in the basic view: what a line of a table has room for, with some to spare.
@@ -115,9 +116,9 @@ pub fn record_to_wire(record: MemoryRecord, view: View) -> Result<v1::Memory, Fa
     };
     let mut wire = v1::Memory {
         etag,
-        create_revision: created_revision.get(),
-        mod_revision: revision.get(),
-        version,
+        create_revision: signed(created_revision.get()),
+        mod_revision: signed(revision.get()),
+        version: signed(version),
         withdrawn,
         pam_json,
         ..memory_to_wire(memory)?

@@ -12,6 +12,7 @@ use super::{
     memory::{MAX_ROW_BYTES, known_from_wire, known_to_wire, not_empty},
     scalar::{cut, enum_pair},
 };
+use crate::signed::{signed, unsigned};
 
 /// What the texts of a cut message keep together, in bytes; the other half of a row is for what stands around them.
 const CUT_BYTES: usize = MAX_ROW_BYTES / 2;
@@ -69,7 +70,7 @@ pub fn message_to_wire(message: Message) -> v1::Message {
         children_ids,
         model,
         is_thought,
-        token_count,
+        token_count: signed(token_count),
         attachments: attachments.into_iter().map(attachment_to_wire).collect(),
         citations: citations.into_iter().map(citation_to_wire).collect(),
         tool_calls: tool_calls.into_iter().map(call_to_wire).collect(),
@@ -119,7 +120,7 @@ pub fn message_from_wire(wire: v1::Message) -> Result<Message, WireError> {
         children_ids,
         model,
         is_thought,
-        token_count,
+        token_count: unsigned(token_count),
         attachments: attachments.into_iter().map(attachment_from_wire).collect::<Result<_, _>>()?,
         citations: citations.into_iter().map(citation_from_wire).collect(),
         tool_calls: tool_calls.into_iter().map(call_from_wire).collect::<Result<_, _>>()?,
@@ -167,7 +168,7 @@ fn attachment_to_wire(attachment: Attachment) -> v1::Attachment {
         kind: attachment_kind_to_wire(kind),
         name,
         mime_type,
-        size_bytes,
+        size_bytes: signed(size_bytes),
         r#ref: reference,
         provider_id,
     }
@@ -176,7 +177,7 @@ fn attachment_to_wire(attachment: Attachment) -> v1::Attachment {
 fn attachment_from_wire(wire: v1::Attachment) -> Result<Attachment, WireError> {
     let v1::Attachment { kind, name, mime_type, size_bytes, r#ref, provider_id } = wire;
     let kind = attachment_kind_from_wire("attachments.kind", kind)?;
-    Ok(Attachment { kind, name, mime_type, size_bytes, reference: r#ref, provider_id })
+    Ok(Attachment { kind, name, mime_type, size_bytes: unsigned(size_bytes), reference: r#ref, provider_id })
 }
 
 fn citation_to_wire(citation: Citation) -> v1::Citation {

@@ -9,7 +9,7 @@ use super::{
     memory::{known_to_wire, not_empty},
     scalar::enum_pair,
 };
-use crate::ingest::hand::NewRelation;
+use crate::{ingest::hand::NewRelation, signed::signed};
 
 enum_pair!(relation_type_to_wire, relation_type_from_wire, RelationType, v1::RelationType, [
     Supports => Supports,
@@ -33,7 +33,7 @@ pub fn relation_to_wire(record: RelationRecord) -> v1::Relation {
         confidence,
         created_at: known_to_wire(created_at),
         withdrawn,
-        mod_revision: revision.get(),
+        mod_revision: signed(revision.get()),
     }
 }
 

@@ -140,6 +140,23 @@ pub fn cut(mut text: String, bytes: usize) -> String {
     text
 }
 
+/// Reads a number that counts.
+///
+/// # Errors
+/// A negative one.
+pub fn count_from_wire<T: Signed<Count = C>, C>(field: &str, wire: T) -> Result<C, WireError>
+where
+    C: TryFrom<T>,
+{
+    C::try_from(wire).map_err(|_| WireError::new(field, "is negative"))
+}
+
+/// A span of time; one that does not fit is none.
+#[must_use]
+pub fn duration_to_wire(duration: std::time::Duration) -> prost_types::Duration {
+    prost_types::Duration::try_from(duration).unwrap_or_default()
+}
+
 /// Writes both directions of an enum whose variants have the same meaning on both sides; the wire's zero is refused.
 macro_rules! enum_pair {
     ($to:ident, $from:ident, $ours:ty, $wire:ty, [$($variant:ident => $number:ident),+ $(,)?]) => {
@@ -163,6 +180,7 @@ macro_rules! enum_pair {
         }
     };
 }
+use crate::signed::Signed;
 pub(crate) use enum_pair;
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use satchel_pam::time::Timestamp;
 use satchel_store::TimeRange;
 
 use super::*;
+use crate::signed::tests::counts;
 
 fn text() -> impl Strategy<Value = Option<String>> {
     option::of(".{1,12}")
@@ -63,7 +64,7 @@ fn header() -> impl Strategy<Value = ConversationHeader> {
 
 proptest! {
     #[test]
-    fn a_conversation_comes_back(header in header(), messages in any::<u64>(), active_leaf in text(), at in 1..9_u64) {
+    fn a_conversation_comes_back(header in header(), [messages] in counts(), active_leaf in text(), at in 1..9_u64) {
         let (active_messages, revision, withdrawn) = (messages / 2, Revision::new(at), at % 2 == 0);
         let standing = Standing { messages, active_leaf, active_messages, revision, withdrawn };
         let wire = conversation_to_wire(header.clone(), standing.clone());

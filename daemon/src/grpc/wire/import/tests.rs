@@ -4,9 +4,10 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 use uuid::Uuid;
 
 use super::*;
+use crate::signed::tests::counts as numbers;
 
 fn counts() -> impl Strategy<Value = Counts> {
-    any::<[u64; 5]>().prop_map(|[found, new, updated, unchanged, skipped]| Counts {
+    numbers().prop_map(|[found, new, updated, unchanged, skipped]| Counts {
         found,
         new,
         updated,
@@ -65,7 +66,7 @@ fn accounts(drawn: u64) -> Vec<Account> {
 fn record() -> impl Strategy<Value = ImportRecord> {
     let texts = (vec(".{0,12}", 4), vec(option::of(".{1,12}"), 5));
     let times = (0..4_000_000_000_000_000_i64, option::of(0..4_000_000_000_000_000_i64));
-    let numbers = (any::<[u64; 4]>(), 0..2_u32, option::of(any::<[u64; 2]>()), any::<bool>());
+    let numbers = (numbers(), 0..2_u32, option::of(numbers()), any::<bool>());
     let issues = (vec(skip(), 0..4), vec(warning(), 0..4));
     (texts, status(), (counts(), counts(), counts()), issues, numbers, times).prop_map(
         |((names, mut notes), status, counts, (skipped, warnings), numbers, (started_at, finished_at))| {

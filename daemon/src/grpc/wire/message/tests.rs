@@ -26,16 +26,15 @@ fn content() -> impl Strategy<Value = Content> {
 }
 
 fn attachment() -> impl Strategy<Value = Attachment> {
-    (select(AttachmentKind::ALL), text(), text(), option::of(any::<u64>()), text(), text()).prop_map(
-        |(kind, name, mime_type, size_bytes, reference, provider_id)| Attachment {
+    (select(AttachmentKind::ALL), text(), text(), option::of(0..=i64::MAX.unsigned_abs()), text(), text())
+        .prop_map(|(kind, name, mime_type, size_bytes, reference, provider_id)| Attachment {
             kind,
             name,
             mime_type,
             size_bytes,
             reference,
             provider_id,
-        },
-    )
+        })
 }
 
 fn call() -> impl Strategy<Value = ToolCall> {
@@ -52,7 +51,7 @@ fn message() -> impl Strategy<Value = Message> {
     let citation =
         (text(), text(), text()).prop_map(|(title, url, snippet)| Citation { title, url, snippet });
     let head = (".{1,12}", text(), select(Role::ALL), option::of(content()), 0..4_000_000_000_000_000_i64);
-    let tree = (text(), vec(".{1,6}", 0..3), text(), any::<bool>(), option::of(any::<u64>()));
+    let tree = (text(), vec(".{1,6}", 0..3), text(), any::<bool>(), option::of(0..=i64::MAX.unsigned_abs()));
     let rest = (vec(attachment(), 0..3), vec(citation, 0..3), vec(call(), 0..3), option::of(object()));
     (head, tree, rest).prop_map(|(head, tree, rest)| Message {
         id: head.0,
