@@ -206,10 +206,6 @@ fn numbers_that_are_not_used_are_reserved() -> Outcome {
 #[test]
 fn a_list_has_a_size_and_tokens() -> Outcome {
     for method in methods(&pool()?).iter().filter(|method| method.name().starts_with("List")) {
-        // There are few of these, by a limit of their own.
-        if method.name() == "ListSigningKeys" {
-            continue;
-        }
         for field in ["page_size", "page_token"] {
             assert!(
                 method.input().get_field_by_name(field).is_some(),

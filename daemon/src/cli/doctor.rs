@@ -6,7 +6,7 @@ mod refused;
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use satchel_host::CacheUse;
-use satchel_proto::v1::{GetStatusRequest, ListSigningKeysRequest, Problem, StoreCheck, VerifyStoreRequest};
+use satchel_proto::v1::{GetSigningKeysRequest, GetStatusRequest, Problem, StoreCheck, VerifyStoreRequest};
 use satchel_store::{OpenEvent, OpenOptions, Store};
 use serde::Serialize;
 
@@ -149,7 +149,7 @@ async fn daemon(context: &mut Context, args: DoctorArgs, findings: &mut Findings
     // Damage that the daemon knows of since its start is found again.
     findings.problems.retain(|known| known.reason != "STORE_CORRUPT" || problems.is_empty());
     findings.problems.extend(problems);
-    if let Err(status) = link.exports().list_signing_keys(ListSigningKeysRequest {}).await {
+    if let Err(status) = link.exports().get_signing_keys(GetSigningKeysRequest {}).await {
         findings.problem("SIGNING_KEY", status.message(), "exports are not signed until then");
     }
     link.close(&place).await

@@ -1,8 +1,8 @@
 //! `keys …`: the keys that sign exports.
 
 use satchel_proto::v1::{
-    ListSigningKeysRequest, RotateSigningKeyRequest, SigningKey, SigningKeys, TrustKeyRequest, TrustedKey,
-    UntrustKeyRequest,
+    GetSigningKeysRequest, ListTrustedKeysRequest, ListTrustedKeysResponse, RotateSigningKeyRequest,
+    SigningKey, SigningKeys, TrustKeyRequest, TrustedKey, UntrustKeyRequest,
 };
 use serde::Serialize;
 
@@ -15,6 +15,7 @@ use super::{
     json::when,
     link::Link,
     look::{Look, Paint},
+    page::{self, Page},
     table::{Cell, Column, Table},
     time::Calendar,
 };
@@ -25,10 +26,8 @@ use super::{
 /// As the daemon refuses.
 pub(crate) async fn run(context: &mut Context, link: &Link, command: &Signing) -> Result<Exit, CliError> {
     let (keys, trusted) = match command {
-        Signing::List | Signing::ExportPublic => {
-            let answer = link.exports().list_signing_keys(ListSigningKeysRequest {}).await?.into_inner();
-            (answer.keys, answer.trusted)
-        }
+        Signing::List => (signing_keys(link).await?, trusted_keys(link).await?),
+        Signing::ExportPublic => (signing_keys(link).await?, Vec::new()),
         Signing::Rotate { new_identity } => {
             let request = RotateSigningKeyRequest { new_identity: *new_identity };
             let answer = link.exports().rotate_signing_key(request).await?.into_inner();
@@ -62,11 +61,30 @@ pub(crate) async fn run(context: &mut Context, link: &Link, command: &Signing) -
     Ok(Exit::Done)
 }
 
+async fn signing_keys(link: &Link) -> Result<Option<SigningKeys>, CliError> {
+    Ok(link.exports().get_signing_keys(GetSigningKeysRequest {}).await?.into_inner().keys)
+}
+
+async fn trusted_keys(link: &Link) -> Result<Vec<TrustedKey>, CliError> {
+    let keys = page::collect(None, async |page_size, page_token| {
+        let request = ListTrustedKeysRequest { page_size, page_token };
+        let ListTrustedKeysResponse { trusted_keys, next_page_token, .. } =
+            link.exports().list_trusted_keys(request).await?.into_inner();
+        Ok(Page { rows: trusted_keys, next: next_page_token })
+    });
+    Ok(keys.await?.rows)
+}
+
+async fn json_of_trusted(context: &mut Context, link: &Link) -> Result<(), CliError> {
+    let trusted = trusted_keys(link).await?;
+    context.out.json(&Trust { trusted: trusted.iter().map(Trusted::new).collect() })
+}
+
 async fn trust(context: &mut Context, link: &Link, key: &str) -> Result<Exit, CliError> {
     let request = TrustKeyRequest { public_key: key.to_owned() };
     let answer = link.exports().trust_key(request).await?.into_inner();
     if context.out.json {
-        context.out.json(&Trust { trusted: answer.trusted.iter().map(Trusted::new).collect() })?;
+        json_of_trusted(context, link).await?;
     } else if answer.added {
         context.out.note("what this key signs is merged from now on, and may change what is here");
     } else {
@@ -84,7 +102,7 @@ async fn untrust(context: &mut Context, link: &Link, key: &str) -> Result<Exit, 
         )));
     }
     if context.out.json {
-        context.out.json(&Trust { trusted: answer.trusted.iter().map(Trusted::new).collect() })?;
+        json_of_trusted(context, link).await?;
     } else {
         context.out.note("what this key signs adds from now on, and changes nothing");
     }

@@ -121,16 +121,32 @@ impl ExportService for Bundles {
         self.0.answer(|core| check(core, request)).await
     }
 
-    async fn list_signing_keys(
+    async fn get_signing_keys(
         &self,
-        request: Request<v1::ListSigningKeysRequest>,
-    ) -> Result<Response<v1::ListSigningKeysResponse>, Status> {
-        let v1::ListSigningKeysRequest {} = request.into_inner();
+        request: Request<v1::GetSigningKeysRequest>,
+    ) -> Result<Response<v1::GetSigningKeysResponse>, Status> {
+        let v1::GetSigningKeysRequest {} = request.into_inner();
         self.0
             .answer(|core| {
                 let keys = core.exports.signing_keys()?.map(keys_to_wire);
-                let trusted = trusted_to_wire(trust::list(&core.store)?);
-                Ok(v1::ListSigningKeysResponse { keys, header: Some(core.header()), trusted })
+                Ok(v1::GetSigningKeysResponse { keys, header: Some(core.header()) })
+            })
+            .await
+    }
+
+    async fn list_trusted_keys(
+        &self,
+        request: Request<v1::ListTrustedKeysRequest>,
+    ) -> Result<Response<v1::ListTrustedKeysResponse>, Status> {
+        let v1::ListTrustedKeysRequest { page_size, page_token } = request.into_inner();
+        self.0
+            .answer(move |core| {
+                let list = ("ListTrustedKeys", &v1::ListTrustedKeysRequest::default());
+                let show = |key| Ok(trusted_to_wire(key));
+                let all = trust::list(&core.store)?;
+                let (trusted_keys, next_page_token) =
+                    core.page_of(list, (page_size, &page_token), &all, show)?;
+                Ok(v1::ListTrustedKeysResponse { trusted_keys, next_page_token, header: Some(core.header()) })
             })
             .await
     }
@@ -159,8 +175,13 @@ impl ExportService for Bundles {
             .answer(move |core| {
                 let key = key_from_wire("public_key", &public_key)?;
                 let added = trust::add(&core.store, &key, core.clock.now_micros())?;
-                let trusted = trusted_to_wire(trust::list(&core.store)?);
-                Ok(v1::TrustKeyResponse { trusted, header: Some(core.header()), added })
+                let trusted = trust::list(&core.store)?;
+                let trusted = trusted.into_iter().find(|trusted| trusted.public_key == key.multibase());
+                Ok(v1::TrustKeyResponse {
+                    trusted_key: trusted.map(trusted_to_wire),
+                    header: Some(core.header()),
+                    added,
+                })
             })
             .await
     }
@@ -174,8 +195,7 @@ impl ExportService for Bundles {
             .answer(move |core| {
                 let key = key_from_wire("public_key", &public_key)?;
                 let removed = trust::remove(&core.store, &key, core.clock.now_micros())?;
-                let trusted = trusted_to_wire(trust::list(&core.store)?);
-                Ok(v1::UntrustKeyResponse { trusted, header: Some(core.header()), removed })
+                Ok(v1::UntrustKeyResponse { header: Some(core.header()), removed })
             })
             .await
     }

@@ -47,7 +47,7 @@ async fn selections_and_keys_are_served_to_any_client() -> Result<()> {
     }
     ensure!(!folder.join("refused").exists());
     let before =
-        client.list_signing_keys(v1::ListSigningKeysRequest {}).await?.into_inner().keys.context("keys")?;
+        client.get_signing_keys(v1::GetSigningKeysRequest {}).await?.into_inner().keys.context("keys")?;
     let after = client
         .rotate_signing_key(v1::RotateSigningKeyRequest::default())
         .await?

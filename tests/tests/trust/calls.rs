@@ -46,18 +46,20 @@ async fn keys_are_trusted_and_strangers_are_named_by_calls() -> Result<()> {
     ensure!(wrong.is_some_and(|status| status.code() == Code::InvalidArgument));
     let trust = || v1::TrustKeyRequest { public_key: made.signer.clone() };
     let answer = keys.trust_key(trust()).await?.into_inner();
-    ensure!(answer.added && answer.trusted.len() == 1 && answer.trusted[0].public_key == made.signer);
+    let trusted = answer.trusted_key.context("the key that is trusted now")?;
+    ensure!(answer.added && trusted.public_key == made.signer);
     ensure!(!keys.trust_key(trust()).await?.into_inner().added, "once is enough");
-    let listed = keys.list_signing_keys(v1::ListSigningKeysRequest {}).await?.into_inner();
-    ensure!(listed.keys.is_none() && listed.trusted == answer.trusted, "{listed:?}");
+    let own = keys.get_signing_keys(v1::GetSigningKeysRequest {}).await?.into_inner().keys;
+    let listed = keys.list_trusted_keys(v1::ListTrustedKeysRequest::default()).await?.into_inner();
+    ensure!(own.is_none() && listed.trusted_keys == [trusted], "{own:?} {listed:?}");
     let merged = bring(&there, &made.path, Some(v1::ApplyRules::default())).await?;
     ensure!(merged.standing() == v1::DocumentStanding::Trusted, "{merged:?}");
     let shown = memories.get_memory(v1::GetMemoryRequest { id, ..Default::default() }).await?.into_inner();
     ensure!(shown.stranger.is_empty(), "what was merged is one's own");
     let untrust = || v1::UntrustKeyRequest { public_key: made.signer.clone() };
     ensure!(keys.untrust_key(untrust()).await?.into_inner().removed);
-    let answer = keys.untrust_key(untrust()).await?.into_inner();
-    ensure!(!answer.removed && answer.trusted.is_empty());
+    let listed = keys.list_trusted_keys(v1::ListTrustedKeysRequest::default()).await?.into_inner();
+    ensure!(!keys.untrust_key(untrust()).await?.into_inner().removed && listed.trusted_keys.is_empty());
     here.stop().await?;
     there.stop().await?;
     Ok(())

@@ -112,12 +112,11 @@ fn part_to_wire(part: Part) -> v1::VerifiedBundle {
     }
 }
 
-/// Shows the keys of others that are trusted.
+/// Shows a key of somebody else that is trusted.
 #[must_use]
-pub fn trusted_to_wire(keys: Vec<TrustedKey>) -> Vec<v1::TrustedKey> {
-    let one =
-        |TrustedKey { public_key, since }| v1::TrustedKey { public_key, since: Some(time_to_wire(since)) };
-    keys.into_iter().map(one).collect()
+pub fn trusted_to_wire(key: TrustedKey) -> v1::TrustedKey {
+    let TrustedKey { public_key, since } = key;
+    v1::TrustedKey { public_key, since: Some(time_to_wire(since)) }
 }
 
 fn finding_to_wire(finding: Finding) -> v1::VerifyIssue {
