@@ -66,7 +66,7 @@ async fn an_export_is_imported_with_a_receipt_that_balances() -> Result<()> {
     let job = daemon.import(&export).await?;
     assert_eq!(job.state(), v1::JobState::Succeeded);
     let import = job.imports.first().context("one import")?;
-    assert_eq!((import.status(), import.provider.as_str()), (v1::ImportStatus::Completed, "chatgpt"));
+    assert_eq!((import.status(), import.platform.as_str()), (v1::ImportStatus::Completed, "chatgpt"));
     let counts = import.conversations.context("counts")?;
     assert_eq!((counts.found, counts.new), (12, 12));
     let counts = import.messages.context("counts")?;
@@ -345,7 +345,7 @@ async fn what_is_missing_or_wrong_is_refused_with_its_reason() -> Result<()> {
     assert_eq!(refused(imports.create_import(relative).await)?, invalid);
     let stranger = v1::CreateImportRequest {
         path: "/a.zip".to_owned(),
-        provider: "nobody".to_owned(),
+        platform: "nobody".to_owned(),
         ..Default::default()
     };
     assert_eq!(refused(imports.create_import(stranger).await)?, invalid);

@@ -450,7 +450,7 @@ mod tests {
     fn the_fields_that_are_wrong_are_named() {
         let mut details =
             ErrorDetails::with_error_info("FIELD_INVALID", "satchel.local", std::collections::HashMap::new());
-        details.add_bad_request_violation("provider", "no importer reads exports of \"x\"");
+        details.add_bad_request_violation("platform", "no importer reads exports of \"x\"");
         let error: CliError =
             Status::with_error_details(Code::InvalidArgument, "a field is wrong", details).into();
         assert_eq!(

@@ -159,7 +159,7 @@ impl Work {
     async fn start(&mut self, path: &str, args: &Order) -> Result<(), CliError> {
         let request = CreateImportRequest {
             path: path.to_owned(),
-            provider: args.provider.clone(),
+            platform: args.provider.clone(),
             again: args.again,
             dry_run: args.dry_run,
             apply: args.apply.clone(),

@@ -154,7 +154,7 @@ fn table(imports: &[Import], calendar: &Calendar) -> Table {
         table.row([
             Cell::painted(&ids.of(&import.id), Paint::Id),
             Cell::new(&receipt::called(import)),
-            Cell::new(&import.provider),
+            Cell::new(&import.platform),
             status(import),
             Cell::new(&conversations),
             Cell::new(&memories),
@@ -221,7 +221,7 @@ mod tests {
             Import {
                 id: "3f2a91bc-0000-5000-8000-000000000001".to_owned(),
                 source: "chatgpt-export.zip".to_owned(),
-                provider: "chatgpt".to_owned(),
+                platform: "chatgpt".to_owned(),
                 status: ImportStatus::CompletedWithSkips.into(),
                 conversations: counts(1_200, 1, 2),
                 memories: counts(0, 0, 0),

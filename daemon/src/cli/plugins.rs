@@ -57,7 +57,7 @@ fn table(plugins: &[Plugin]) -> Table {
             Cell::painted(&plugin.name, Paint::Id),
             Cell::new(&plugin.version),
             Cell::new(&plugin.platform),
-            Cell::new(&plugin.importer_version),
+            Cell::new(&plugin.newest_format),
             Cell::new(&text::number(plugin.formats.len() as u64)),
             Cell::new(if plugin.built_in { "built in" } else { "installed" }),
             Cell::painted(plugin.sha256.get(..12).unwrap_or(&plugin.sha256), Paint::Dim),
@@ -80,7 +80,7 @@ mod tests {
             sha256: "0123456789abcdef".repeat(4),
             built_in: true,
             formats: vec!["a".to_owned(), "b".to_owned()],
-            importer_version: "chatgpt-importer/2026.07".to_owned(),
+            newest_format: "chatgpt-importer/2026.07".to_owned(),
         };
         let expected = "\
 NAME              VERSION  PLATFORM  NEWEST FORMAT             FORMATS  FROM      SHA256

@@ -216,13 +216,13 @@ impl ImportJobs {
 }
 
 fn create(core: &Core, request: v1::CreateImportRequest) -> Result<v1::CreateImportResponse, Fault> {
-    let v1::CreateImportRequest { path, provider, again, dry_run, apply, unlock } = request;
+    let v1::CreateImportRequest { path, platform, again, dry_run, apply, unlock } = request;
     let keys = keys_from_wire(unlock)?;
     if path.len() > MAX_PATH_BYTES || !std::path::Path::new(&path).is_absolute() {
         return Err(Fault::field("path", "must be an absolute path"));
     }
-    bounded("provider", &provider)?;
-    let provider = (!provider.is_empty()).then_some(provider);
+    bounded("platform", &platform)?;
+    let provider = (!platform.is_empty()).then_some(platform);
     let apply = match apply {
         Some(v1::ApplyRules { any_owner, force, trust }) => {
             let key = (!trust.is_empty()).then(|| key_from_wire("apply.trust", &trust)).transpose()?;

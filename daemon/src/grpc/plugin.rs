@@ -38,6 +38,6 @@ fn plugin_to_wire(plugin: &satchel_host::Plugin) -> v1::Plugin {
         sha256: plugin.sha256_hex(),
         built_in: true,
         formats,
-        importer_version,
+        newest_format: importer_version,
     }
 }

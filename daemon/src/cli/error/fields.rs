@@ -34,7 +34,7 @@ const NAMES: &[(&str, &str)] = &[
     ("output", "--output"),
     ("passphrase", "the passphrase"),
     ("path", "the path"),
-    ("provider", "--provider"),
+    ("platform", "--provider"),
     ("reason", "--reason"),
     ("relation.confidence", "--confidence"),
     ("relation.from_id", "the first memory"),

@@ -131,8 +131,8 @@ fn headline(import: &Import, look: Look) -> String {
 
 fn origin(import: &Import, calendar: &Calendar, look: Look) -> String {
     let mut facts = Vec::new();
-    if !import.importer.is_empty() {
-        facts.push(text::one_line(&import.importer));
+    if !import.format.is_empty() {
+        facts.push(text::one_line(&import.format));
     }
     if import.bytes > 0 {
         facts.push(text::bytes(unsigned(import.bytes)));
@@ -287,7 +287,7 @@ mod tests {
         Import {
             id: "3f2a91bc-0000-5000-8000-000000000001".to_owned(),
             source: "chatgpt-export.zip".to_owned(),
-            importer: "chatgpt-importer/2026.07".to_owned(),
+            format: "chatgpt-importer/2026.07".to_owned(),
             status: ImportStatus::CompletedWithSkips.into(),
             conversations: counts(44, 12, 1, 28, 3),
             messages: counts(1_312, 410, 2, 900, 0),

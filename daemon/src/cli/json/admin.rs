@@ -99,8 +99,16 @@ pub(crate) struct Plugin<'a> {
 
 impl<'a> Plugin<'a> {
     pub(crate) fn new(plugin: &'a v1::Plugin) -> Self {
-        let v1::Plugin { name, version, platform, sha256, built_in, formats, importer_version } = plugin;
-        Self { name, version, platform, importer_version, formats, built_in: *built_in, sha256 }
+        let v1::Plugin { name, version, platform, sha256, built_in, formats, newest_format } = plugin;
+        Self {
+            name,
+            version,
+            platform,
+            importer_version: newest_format,
+            formats,
+            built_in: *built_in,
+            sha256,
+        }
     }
 }
 

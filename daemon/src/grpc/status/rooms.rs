@@ -14,7 +14,7 @@ impl From<IngestError> for Fault {
             IngestError::Store(error) | IngestError::Exported(ExportedError::Store(error)) => {
                 Self::Store(error)
             }
-            IngestError::UnknownProvider { .. } => Self::field("provider", format!("is not known: {error}")),
+            IngestError::UnknownProvider { .. } => Self::field("platform", format!("is not known: {error}")),
             IngestError::Busy => Self::Busy(error.to_string()),
             IngestError::Stopping => Self::ShuttingDown,
             IngestError::Refused(problem) => Self::ImportState { id: String::new(), problem },
