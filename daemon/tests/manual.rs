@@ -1,0 +1,134 @@
+//! README and manual say what is so: their links lead somewhere, their command lines are taken, their configurations too.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[expect(dead_code, reason = "other tests use the rest of it")]
+mod home;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use clap::Parser as _;
+use home::{Home, code, stderr};
+use satchel_daemon::cli::args::Cli;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The pages that people read, by their paths from the root.
+fn pages() -> Vec<PathBuf> {
+    let mut pages: Vec<PathBuf> = fs::read_dir(root().join("daemon/docs"))
+        .unwrap()
+        .map(|entry| Path::new("daemon/docs").join(entry.unwrap().file_name()))
+        .collect();
+    pages.extend(
+        [
+            "README.md",
+            "daemon/ARCHITECTURE.md",
+            ".github/CONTRIBUTING.md",
+            "tests/README.md",
+            "proto/README.md",
+        ]
+        .map(PathBuf::from),
+    );
+    pages.sort();
+    pages
+}
+
+fn text(page: &Path) -> String {
+    fs::read_to_string(root().join(page)).unwrap()
+}
+
+/// The bodies of the code blocks of a language.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    let fence = format!("```{language}\n");
+    text.split(&fence).skip(1).filter_map(|rest| Some(rest.split_once("\n```")?.0.to_owned())).collect()
+}
+
+/// The anchor of a heading, as hosts of Markdown make it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
+}
+
+#[test]
+fn every_link_leads_to_a_file_and_a_heading() {
+    for page in pages() {
+        let whole = text(&page);
+        for target in whole.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if target.contains("://") || target.contains(' ') {
+                continue;
+            }
+            let (path, heading) = target.split_once('#').unwrap_or((target, ""));
+            let file = if path.is_empty() { page.clone() } else { page.parent().unwrap().join(path) };
+            assert!(root().join(&file).exists(), "{}: {target} leads nowhere", page.display());
+            let headings: Vec<String> = if heading.is_empty() { Vec::new() } else { headings(&text(&file)) };
+            assert!(
+                heading.is_empty() || headings.iter().any(|one| one == heading),
+                "{}: there is no heading for {target}",
+                page.display()
+            );
+        }
+    }
+}
+
+fn headings(text: &str) -> Vec<String> {
+    text.lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|line| anchor(line.trim_start_matches('#').trim()))
+        .collect()
+}
+
+/// The words of a line, as a shell takes them apart; what stands behind `#` is a comment.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for letter in line.chars() {
+        match (quote, letter) {
+            (Some(open), letter) if open == letter => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (None, '#') if word.is_none() => break,
+            (None, ' ') => words.extend(word.take()),
+            (_, letter) => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[test]
+fn every_command_line_is_taken() {
+    let mut taken = 0;
+    for page in pages() {
+        for line in blocks(&text(&page), "sh").iter().flat_map(|block| block.lines().collect::<Vec<_>>()) {
+            let words = words(line);
+            if words.first().is_some_and(|word| word == "satchel") {
+                let parsed = Cli::try_parse_from(&words);
+                assert!(parsed.is_ok(), "{}: {line}\n{}", page.display(), parsed.unwrap_err());
+                taken += 1;
+            }
+        }
+    }
+    assert!(taken > 50, "only {taken} command lines were found");
+}
+
+#[test]
+fn every_configuration_is_taken() {
+    let mut taken = 0;
+    for page in pages().iter().filter(|page| !page.ends_with("CONTRIBUTING.md")) {
+        for block in blocks(&text(page), "toml") {
+            let home = Home::new();
+            let block = block.replace("/home/ana", home.path().to_str().unwrap());
+            home.file(".config/satchel/satchel.toml", block.clone());
+            let done = home.command(&["config", "check"]).output().unwrap();
+            assert_eq!(code(&done), Some(0), "{}:\n{block}\n{}", page.display(), stderr(&done));
+            taken += 1;
+        }
+    }
+    assert!(taken > 4, "only {taken} configurations were found");
+}
