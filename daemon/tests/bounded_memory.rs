@@ -123,7 +123,7 @@ fn conversation(messages: usize, text: &str) -> String {
     };
     let messages: Vec<String> = (0..messages).map(message).collect();
     format!(
-        r#"{{"schema":"portable-ai-memory-conversation","schema_version":"1.0","id":"c","provider":{{"name":"x"}},
+        r#"{{"schema":"portable-ai-memory-conversation","schema_version":"1.0","id":"c","provider":{{"name":"elsewhere"}},
         "temporal":{{"created_at":"2026-01-01T00:00:00Z"}},"messages":[{}]}}"#,
         messages.join(",")
     )
@@ -166,7 +166,6 @@ fn conversations_as_long_as_are_taken_stay_within_the_bound() {
         assert_eq!(code(&done), Some(0), "{}", said(&done));
         let receipt: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
         assert_eq!(receipt["imports"][0]["messages"]["new"], messages, "{receipt}");
-        // There is no store beside it, which is an issue, and no reason not to read it.
         let verified = bounded("verify", "conversation.json", text());
         assert_eq!(code(&verified), Some(0), "{}", said(&verified));
     }
