@@ -7,7 +7,7 @@ use protox::{
     prost_reflect::{DescriptorPool, Value},
 };
 
-const FILES: [&str; 13] = [
+const FILES: [&str; 16] = [
     "satchel/v1/options.proto",
     "satchel/v1/common.proto",
     "satchel/v1/memory.proto",
@@ -20,7 +20,10 @@ const FILES: [&str; 13] = [
     "satchel/v1/export.proto",
     "satchel/v1/export_service.proto",
     "satchel/v1/source.proto",
+    "satchel/v1/admin.proto",
     "satchel/v1/admin_service.proto",
+    "satchel/v1/operation.proto",
+    "satchel/v1/operation_service.proto",
 ];
 
 /// Messages with secrets in them: how they are shown is written by hand.
@@ -36,7 +39,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The encoded form keeps our method options, which the decoded one would drop.
     fs::write(out.join("descriptor_set.bin"), compiler.encode_file_descriptor_set())?;
     fs::write(out.join("methods.rs"), methods(&compiler.descriptor_pool())?)?;
-    tonic_prost_build::configure().skip_debug(PRIVATE).compile_fds(compiler.file_descriptor_set())?;
+    tonic_prost_build::configure()
+        .skip_debug(PRIVATE)
+        .extern_path(".google.rpc.Status", "::tonic_types::pb::Status")
+        .compile_fds(compiler.file_descriptor_set())?;
     Ok(())
 }
 

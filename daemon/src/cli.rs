@@ -21,6 +21,7 @@ mod link;
 mod look;
 mod memories;
 mod nothing;
+mod operation;
 mod out;
 mod page;
 mod pager;
@@ -319,14 +320,21 @@ async fn through(
     typed: &Typed,
 ) -> Result<Exit, CliError> {
     match command {
-        // They stop their jobs in order.
+        // They stop their imports in order.
         Command::Import(args) => return import::run(context, link, args, typed.unlock.clone()).await,
         Command::Apply(args) => return import::run(context, link, args, typed.unlock.clone()).await,
         _ => {}
     }
     tokio::select! {
         outcome = ask(context, link, command, typed) => outcome,
-        _ = tokio::signal::ctrl_c() => Err(CliError::Cancelled),
+        _ = tokio::signal::ctrl_c() => {
+            // What was begun ends in order, unless a second one comes.
+            tokio::select! {
+                stopped = link.cancel_started() => stopped?,
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            Err(CliError::Cancelled)
+        }
     }
 }
 

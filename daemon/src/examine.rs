@@ -52,17 +52,22 @@ pub const DATABASE_DIFFERS: &str = "DATABASE_DIFFERS";
 /// # Errors
 /// What the file system or the database refuse; what is found damaged is in the result.
 pub fn examine(store: &Store, progress: &mut dyn FnMut(CheckProgress)) -> Result<Examined, StoreError> {
-    examine_while(store, &|| true, progress)
+    let mut progress = |reached| {
+        progress(reached);
+        Ok(())
+    };
+    examine_while(store, &|| true, &mut progress)
 }
 
-/// Looks at everything. While an import runs, as `idle` denies, nobody knows which attachments it is going to refer to.
+/// Looks at everything. While an import runs, as `idle` denies, nobody knows which attachments it is going to refer to. It ends where
+/// `progress` returns an error.
 ///
 /// # Errors
-/// As [`examine`].
+/// As [`examine`], and what `progress` returns.
 pub fn examine_while(
     store: &Store,
     idle: &dyn Fn() -> bool,
-    progress: &mut dyn FnMut(CheckProgress),
+    progress: &mut dyn FnMut(CheckProgress) -> Result<(), StoreError>,
 ) -> Result<Examined, StoreError> {
     let mut orphans = orphans::Search::begin(store, idle)?;
     let report = store.check_seeing(true, progress, &mut |payload| orphans.see(payload))?;

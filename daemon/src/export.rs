@@ -166,6 +166,9 @@ pub enum ExportError {
     /// The disk.
     #[error("the temporary file for what does not fit into memory cannot be used")]
     Temporary(#[source] io::Error),
+    /// Whoever asked for it stopped it.
+    #[error("the export was cancelled")]
+    Cancelled,
     /// A bug.
     #[error("{what} cannot be encoded or read back; please report this")]
     Unencodable { what: &'static str },
@@ -250,17 +253,18 @@ impl Exports {
     /// # Errors
     /// When the output is taken, the file system refuses, the store cannot be read, or the base does not fit.
     pub fn create(&self, request: &ExportRequest) -> Result<ExportRecord, ExportError> {
-        self.create_telling(request, &|_| {})
+        self.create_telling(request, &|_| true)
     }
 
-    /// As [`Exports::create`]; `tell` hears how far it is, record by record.
+    /// As [`Exports::create`]; `tell` hears how far it is, record by record, and ends it by returning false. Nothing is left of it
+    /// then.
     ///
     /// # Errors
-    /// As [`Exports::create`].
+    /// As [`Exports::create`]; [`ExportError::Cancelled`].
     pub fn create_telling(
         &self,
         request: &ExportRequest,
-        tell: &dyn Fn(Progress),
+        tell: &dyn Fn(Progress) -> bool,
     ) -> Result<ExportRecord, ExportError> {
         self.write(request, false, tell)
     }
@@ -269,7 +273,7 @@ impl Exports {
         &self,
         request: &ExportRequest,
         scheduled: bool,
-        tell: &dyn Fn(Progress),
+        tell: &dyn Fn(Progress) -> bool,
     ) -> Result<ExportRecord, ExportError> {
         let now = clock::check(self.0.clock.now_micros())?;
         data_dir::refuse_inside(self.0.store.dir(), &request.output)?;

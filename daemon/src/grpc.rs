@@ -12,6 +12,7 @@ mod export;
 pub mod guard;
 mod import;
 mod memory;
+pub mod operation;
 pub mod page;
 mod plugin;
 pub mod recent;
@@ -29,6 +30,7 @@ use satchel_proto::v1::{
     export_service_server::{self, ExportServiceServer},
     import_service_server::{self, ImportServiceServer},
     memory_service_server::{self, MemoryServiceServer},
+    operation_service_server::{self, OperationServiceServer},
     plugin_service_server::{self, PluginServiceServer},
 };
 use satchel_store::Store;
@@ -46,6 +48,7 @@ use tonic_health::{ServingStatus, server::HealthReporter};
 
 use self::{
     guard::{GuardLayer, MAX_CALLS_PER_CONNECTION, MAX_MESSAGE_BYTES},
+    operation::Operations,
     page::PageKey,
     recent::Recent,
 };
@@ -65,11 +68,12 @@ const GRACE: Duration = Duration::from_secs(5);
 const TOUCH_EVERY: Duration = Duration::from_hours(1);
 
 /// The names that health is asked for; the empty one stands for the whole daemon.
-const SERVICES: [&str; 7] = [
+const SERVICES: [&str; 8] = [
     "",
     memory_service_server::SERVICE_NAME,
     conversation_service_server::SERVICE_NAME,
     import_service_server::SERVICE_NAME,
+    operation_service_server::SERVICE_NAME,
     plugin_service_server::SERVICE_NAME,
     export_service_server::SERVICE_NAME,
     admin_service_server::SERVICE_NAME,
@@ -81,6 +85,8 @@ pub struct Core {
     pub store: Store,
     pub plugins: Arc<Plugins>,
     pub imports: Imports,
+    /// Long work other than imports.
+    pub operations: Operations,
     pub watch: Watch,
     pub exports: Exports,
     pub clock: Arc<dyn Clock>,
@@ -217,7 +223,8 @@ async fn router(
         .add_service(old_reflection)
         .add_service(limited!(MemoryServiceServer, memory::Memories(core.clone())))
         .add_service(limited!(ConversationServiceServer, conversation::Conversations(core.clone())))
-        .add_service(limited!(ImportServiceServer, import::ImportJobs { core: core.clone(), stopping }))
+        .add_service(limited!(ImportServiceServer, import::ImportJobs(core.clone())))
+        .add_service(limited!(OperationServiceServer, operation::Operating { core: core.clone(), stopping }))
         .add_service(limited!(PluginServiceServer, plugin::Plugins(core.clone())))
         .add_service(limited!(ExportServiceServer, export::Bundles::new(core.clone())))
         .add_service(limited!(AdminServiceServer, admin::Admin(core)));

@@ -128,12 +128,29 @@ pub struct JobView {
     pub id: Uuid,
     pub path: PathBuf,
     pub phase: Phase,
+    /// When it was asked for, in microseconds since the Unix epoch.
+    pub created_at: i64,
+    /// When it ended.
+    pub finished_at: Option<i64>,
     /// Bytes of this phase.
     pub done: u64,
     /// Of how many.
     pub total: u64,
     /// One for each export found so far; the last may still run.
     pub imports: Vec<ImportRecord>,
+}
+
+impl JobView {
+    /// A job that has just been asked for.
+    fn waiting(id: Uuid, path: PathBuf, created_at: i64) -> Self {
+        let imports = Vec::new();
+        Self { id, path, phase: Phase::Waiting, created_at, finished_at: None, done: 0, total: 0, imports }
+    }
+
+    fn end(&mut self, now: i64) {
+        self.phase = Phase::Ended;
+        self.finished_at = Some(now);
+    }
 }
 
 /// Why an import could not be made, or broke off.
@@ -316,11 +333,9 @@ impl Imports {
         watched: Option<WatchedImport>,
         on_end: Option<OnEnd>,
     ) -> Result<Uuid, IngestError> {
-        crate::clock::check(self.0.clock.now_micros())?;
+        let now = crate::clock::check(self.0.clock.now_micros())?;
         let id = Uuid::new_v4();
-        let path = request.path.clone();
-        let view = JobView { id, path, phase: Phase::Waiting, done: 0, total: 0, imports: Vec::new() };
-        let view = watch::Sender::new(view);
+        let view = watch::Sender::new(JobView::waiting(id, request.path.clone(), now));
         let job = Job::new(request, keys, watched, on_end, view);
         let mut jobs = self.0.jobs();
         if jobs.stopping {
@@ -347,12 +362,12 @@ impl Imports {
 
     /// The jobs that run or wait.
     pub fn active(&self) -> Vec<JobView> {
-        let jobs = self.0.jobs();
-        jobs.all
-            .values()
-            .map(|job| job.view.borrow().clone())
-            .filter(|view| view.phase != Phase::Ended)
-            .collect()
+        self.jobs().into_iter().filter(|view| view.phase != Phase::Ended).collect()
+    }
+
+    /// All jobs that are remembered.
+    pub fn jobs(&self) -> Vec<JobView> {
+        self.0.jobs().all.values().map(|job| job.view.borrow().clone()).collect()
     }
 
     /// Asks a job, or the job of an import, to stop; false if none such runs.

@@ -5,7 +5,7 @@ use std::{
     os::unix::net::UnixListener,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use satchel_store::{OpenEvent, Store, StoreError};
@@ -21,7 +21,7 @@ use crate::{
     connect::Inside,
     data_dir::{self, DataDirError},
     export::{Exports, Settings},
-    grpc::{self, Core, ServeError, page::PageKey, recent::Recent},
+    grpc::{self, Core, ServeError, operation::Operations, page::PageKey, recent::Recent},
     ingest::{Imports, IngestError, purge},
     plugins::Plugins,
     reading,
@@ -159,14 +159,15 @@ pub async fn run_under(
     };
     ready(Ready { socket: door.path().to_owned(), notices, inside: door.way() });
     let (watch, imports, store) = (core.watch.clone(), core.imports.clone(), core.store.clone());
-    let exports = core.exports.clone();
+    let (exports, operations) = (core.exports.clone(), core.operations.clone());
     if watching {
         watch.start();
     }
     let stop = async {
         stop.await;
-        // While open calls end, so do the imports.
+        // While open calls end, so does the work.
         imports.refuse();
+        operations.cancel_all();
     };
     let served = tokio::select! {
         served = door.serve(core, stop, hurried(hurry.clone())) => served,
@@ -175,7 +176,8 @@ pub async fn run_under(
         // An export that is being written ends by itself; the store is closed after it.
         () = export_regularly(exports, regular) => Ok(()),
     };
-    close(watch.clone(), imports.clone(), store.clone(), drain, hurry).await?;
+    let work = (watch.clone(), imports.clone(), operations.clone());
+    close(work, store.clone(), drain, hurry).await?;
     Ok(served?)
 }
 
@@ -219,24 +221,27 @@ impl Door {
     }
 }
 
-/// Lets running imports come to their next whole record, unless it has to go fast, and closes the store.
+/// Lets running imports come to their next whole record and other work to its end, unless it has to go fast, and closes the
+/// store.
 async fn close(
-    watch: Watch,
-    imports: Imports,
+    (watch, imports, operations): (Watch, Imports, Operations),
     store: Store,
     drain: Duration,
     hurry: watch::Receiver<bool>,
 ) -> Result<(), RunError> {
     let drained = tokio::task::spawn_blocking(move || {
         watch.stop();
-        imports.stop(drain)
+        let (began, imported) = (Instant::now(), imports.stop(drain));
+        operations.stop(drain.saturating_sub(began.elapsed())) && imported
     });
     let drained = tokio::select! {
         drained = drained => drained.map_err(|_| RunError::Panicked)?,
         () = hurried(hurry) => false,
     };
     if !drained {
-        tracing::warn!("an import still runs; its whole records stay, and importing again completes it");
+        tracing::warn!(
+            "an import or another operation still runs; the whole records of an import stay, and importing again completes it"
+        );
     }
     Ok(tokio::task::spawn_blocking(move || store.close()).await.map_err(|_| RunError::Panicked)??)
 }
@@ -341,6 +346,7 @@ fn open(
             store,
             plugins,
             imports,
+            operations: Operations::default(),
             watch,
             exports,
             clock,

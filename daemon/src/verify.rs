@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use satchel_host::Files;
+use satchel_host::{CancelToken, Files};
 use satchel_pam::{
     issue::{Issue, Severity},
     sign::PublicKey,
@@ -56,6 +56,8 @@ pub struct Options {
     pub strict: bool,
     /// What opens the bundle and its base, if they are encrypted.
     pub keys: Option<Keys>,
+    /// Ends the verification.
+    pub cancel: CancelToken,
 }
 
 /// What came of checking a signature.
@@ -166,6 +168,9 @@ pub enum VerifyError {
     /// The disk.
     #[error("the temporary file for what does not fit into memory cannot be used")]
     Temporary(#[from] LineageError),
+    /// Whoever asked for it stopped it.
+    #[error("the verification was cancelled")]
+    Cancelled,
     /// The key that was asked for.
     #[error("{text:?} is not a public key; give the z6Mk… that `satchel verify` shows, or a did:key")]
     BadSigner { text: String },
@@ -177,12 +182,18 @@ pub enum VerifyError {
 /// # Errors
 /// When it cannot be read, or is no PAM bundle at all.
 pub fn path(path: &Path, options: &Options) -> Result<Report, VerifyError> {
+    let report = checked(path, options);
+    // Its readers stop where the cancellation finds them, which looks like damage.
+    if options.cancel.cancelled() { Err(VerifyError::Cancelled) } else { report }
+}
+
+fn checked(path: &Path, options: &Options) -> Result<Report, VerifyError> {
     let wanted = options.signers.iter().map(|text| key(text)).collect::<Result<Vec<_>, _>>()?;
-    let mut all = check(path, options.keys.as_ref())?;
+    let mut all = check(path, options)?;
     let mut findings = Vec::new();
     let mut merged = None;
     if let Some(base_path) = &options.base {
-        let mut base = only(base_path, check(base_path, options.keys.as_ref())?)?;
+        let mut base = only(base_path, check(base_path, options)?)?;
         let mut checked = only(path, all)?;
         findings = judged(&mut base, options, &wanted);
         findings.iter_mut().for_each(|finding| finding.path.insert_str(0, "base: "));
@@ -204,7 +215,7 @@ pub fn path(path: &Path, options: &Options) -> Result<Report, VerifyError> {
 
 /// The memory store at `path`, which holds no other bundle.
 fn content(path: &Path, options: &Options) -> Result<Content, VerifyError> {
-    let (bundle, sets) = open(path, options.keys.as_ref())?;
+    let (bundle, sets) = open(path, options)?;
     let store = sets.into_iter().find_map(|files| files.store);
     Ok(Content { bundle, store })
 }
@@ -218,8 +229,9 @@ fn only(path: &Path, checked: Vec<Judged>) -> Result<Judged, VerifyError> {
 }
 
 /// What lies at `path`, with archives inside archives opened as an import opens them, and the documents that belong together in it.
-fn open(path: &Path, keys: Option<&Keys>) -> Result<(Bundle, Vec<PamFiles>), VerifyError> {
-    let mut bundle = Source::at(path)?.with_keys(keys.cloned()).open(&Limits::default())?;
+fn open(path: &Path, options: &Options) -> Result<(Bundle, Vec<PamFiles>), VerifyError> {
+    let source = Source::at(path)?.with_keys(options.keys.clone());
+    let mut bundle = source.open_until(&Limits::default(), &options.cancel)?;
     let mut opened = Opened::default();
     loop {
         let sets = judge::sets(&bundle);
@@ -238,8 +250,8 @@ fn open(path: &Path, keys: Option<&Keys>) -> Result<(Bundle, Vec<PamFiles>), Ver
     }
 }
 
-fn check(path: &Path, keys: Option<&Keys>) -> Result<Vec<Judged>, VerifyError> {
-    let (bundle, sets) = open(path, keys)?;
+fn check(path: &Path, options: &Options) -> Result<Vec<Judged>, VerifyError> {
+    let (bundle, sets) = open(path, options)?;
     let mut all = sets.iter().map(|files| judge(&bundle, files)).collect::<Result<Vec<_>, _>>()?;
     let roots: Vec<&str> =
         sets.iter().filter(|files| files.store.is_some()).map(|files| files.root.as_str()).collect();

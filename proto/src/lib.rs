@@ -2,6 +2,7 @@
 //!
 //! `README.md` says how clients use it: paging, revisions, limits, errors.
 
+mod operation;
 mod private;
 
 /// Package `satchel.v1`.

@@ -46,7 +46,7 @@ impl fmt::Debug for CreateExportRequest {
 
 #[cfg(test)]
 mod tests {
-    use crate::v1::{CreateExportRequest, CreateImportRequest, MakeExportRequest, Unlock};
+    use crate::v1::{CreateExportRequest, CreateImportRequest, Unlock};
 
     #[test]
     fn no_secret_is_shown() {
@@ -61,7 +61,7 @@ mod tests {
             passphrase: "correct horse battery".to_owned(),
         };
         let import = CreateImportRequest { unlock: Some(unlock), ..CreateImportRequest::default() };
-        let shown = format!("{:?} {import:?}", MakeExportRequest { export: Some(export) });
+        let shown = format!("{export:?} {import:?}");
         assert!(shown.contains("/a.zip.age") && shown.contains("Unlock"), "{shown}");
         assert!(!shown.contains("CANARY") && !shown.contains("horse"), "{shown}");
     }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio::{sync::oneshot, task::JoinHandle};
 use tonic::transport::Channel;
 
-use crate::archive;
+use crate::{archive, operation};
 
 /// Largest answer that the harness takes, in bytes: what a client takes by default.
 pub const MAX_ANSWER_BYTES: usize = 4 << 20;
@@ -89,11 +89,11 @@ impl Daemon {
         data_dir(&self.folder)
     }
 
-    /// Imports `path` and follows the job to its end.
+    /// Imports `path` and follows the operation to its end.
     ///
     /// # Errors
     /// When a call fails.
-    pub async fn import(&self, path: &Path) -> Result<v1::ImportJob> {
+    pub async fn import(&self, path: &Path) -> Result<v1::Operation> {
         self.import_by(path, None).await
     }
 
@@ -101,18 +101,12 @@ impl Daemon {
     ///
     /// # Errors
     /// When a call fails.
-    pub async fn import_by(&self, path: &Path, apply: Option<v1::ApplyRules>) -> Result<v1::ImportJob> {
+    pub async fn import_by(&self, path: &Path, apply: Option<v1::ApplyRules>) -> Result<v1::Operation> {
         let mut client = ImportServiceClient::new(self.channel.clone());
         let path = path.to_str().context("the path is UTF-8")?.to_owned();
         let request = v1::CreateImportRequest { path, apply, ..v1::CreateImportRequest::default() };
-        let job = client.create_import(request).await?.into_inner().job.context("a job")?;
-        let watch = v1::WatchImportRequest { id: job.id, min_interval: None };
-        let mut answers = client.watch_import(watch).await?.into_inner();
-        let mut last = None;
-        while let Some(answer) = answers.message().await? {
-            last = answer.job;
-        }
-        last.context("the stream told of the job")
+        let started = client.create_import(request).await?.into_inner().operation.context("an operation")?;
+        Ok(operation::ended(&self.channel, &started.id).await?)
     }
 }
 

@@ -7,3 +7,4 @@ pub mod generate;
 pub mod guests;
 pub mod histories;
 pub mod nobody;
+pub mod operation;

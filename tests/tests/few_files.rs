@@ -15,7 +15,7 @@ use satchel_proto::v1::{
     self, admin_service_client::AdminServiceClient, conversation_service_client::ConversationServiceClient,
     export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
 };
-use satchel_tests::daemon::Daemon;
+use satchel_tests::{daemon::Daemon, operation};
 use tempfile::TempDir;
 use zip::{ZipWriter, write::SimpleFileOptions};
 
@@ -57,9 +57,9 @@ fn zip_of_zips(path: &Path, from: usize) -> Result<PathBuf> {
 }
 
 /// How many conversations an import found and brought, of all its exports; nothing of it failed.
-fn brought(job: &v1::ImportJob) -> Result<u64> {
+fn brought(job: &v1::Operation) -> Result<u64> {
     let mut conversations = 0;
-    for import in &job.imports {
+    for import in job.imports() {
         ensure!(import.status() == v1::ImportStatus::Completed, "{import:?}");
         conversations += import.conversations.as_ref().map_or(0, |counts| counts.new);
     }
@@ -80,8 +80,7 @@ async fn export(daemon: &Daemon, name: &str) -> Result<v1::Export> {
         output: output.to_str().context("UTF-8")?.to_owned(),
         ..v1::CreateExportRequest::default()
     };
-    let made = ExportServiceClient::new(daemon.channel.clone()).create_export(request).await?.into_inner();
-    made.export.context("an export")
+    Ok(operation::export(&daemon.channel, request).await?)
 }
 
 /// Checks, downloads and applies an export, undoes that, and makes a backup.
@@ -89,22 +88,21 @@ async fn everything_else(daemon: &Daemon, made: &v1::Export) -> Result<()> {
     let mut exports = ExportServiceClient::new(daemon.channel.clone());
     let bundle = Some(v1::verify_export_request::Bundle::Id(made.id.clone()));
     let request = v1::VerifyExportRequest { bundle, ..v1::VerifyExportRequest::default() };
-    let verdict = exports.verify_export(request).await?.into_inner();
+    let verdict = operation::verify(&daemon.channel, request).await?;
     ensure!(verdict.valid && verdict.conversations == made.conversations, "{verdict:?}");
     let request = v1::DownloadExportRequest { id: made.id.clone(), offset: 0 };
     let mut pieces = exports.download_export(request).await?.into_inner();
     while pieces.message().await?.is_some() {}
 
     let job = daemon.import_by(Path::new(&made.path), Some(v1::ApplyRules::default())).await?;
-    let applied = job.imports.first().context("an import")?;
+    let applied = job.imports().first().context("an import")?;
     ensure!(applied.status() == v1::ImportStatus::Completed, "{applied:?}");
     let request = v1::UndoImportRequest { id: applied.id.clone(), dry_run: false, expected_records: None };
-    ImportServiceClient::new(daemon.channel.clone()).undo_import(request).await?;
+    operation::undo(&daemon.channel, request).await?;
 
     let output = daemon.folder.path().join("backup").to_str().context("UTF-8")?.to_owned();
     let request = v1::CreateBackupRequest { output };
-    let mut told = AdminServiceClient::new(daemon.channel.clone()).create_backup(request).await?.into_inner();
-    while told.message().await?.is_some() {}
+    operation::backup(&daemon.channel, request).await?;
     Ok(())
 }
 
@@ -155,7 +153,7 @@ async fn everything_works_with_few_files_and_comes_back_when_there_were_none() -
     ensure!(held.len() > 100, "files were left");
     let job = daemon.import(&late).await;
     if let Ok(job) = &job {
-        ensure!(job.imports.iter().all(|import| import.status() == v1::ImportStatus::Failed), "{job:?}");
+        ensure!(job.imports().iter().all(|import| import.status() == v1::ImportStatus::Failed), "{job:?}");
     }
     ensure!(reads(&daemon).await? == 0, "other calls go on, and nothing was stored");
     drop(held);

@@ -7,11 +7,12 @@ use satchel_daemon::signed::signed;
 use satchel_proto::v1::{
     self, admin_service_client::AdminServiceClient, conversation_service_client::ConversationServiceClient,
     export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
-    memory_service_client::MemoryServiceClient, plugin_service_client::PluginServiceClient,
+    memory_service_client::MemoryServiceClient, operation_service_client::OperationServiceClient,
+    plugin_service_client::PluginServiceClient,
 };
 use satchel_tests::{
     daemon::{Daemon, chatgpt_export, chatgpt_fixture},
-    generate,
+    generate, operation,
 };
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
@@ -64,8 +65,8 @@ async fn an_export_is_imported_with_a_receipt_that_balances() -> Result<()> {
     let daemon = Daemon::start().await?;
     let export = chatgpt_export(&daemon.folder.path().join("export"), 12)?;
     let job = daemon.import(&export).await?;
-    assert_eq!(job.state(), v1::JobState::Succeeded);
-    let import = job.imports.first().context("one import")?;
+    assert_eq!(job.state(), v1::OperationState::Succeeded);
+    let import = job.imports().first().context("one import")?;
     assert_eq!((import.status(), import.platform.as_str()), (v1::ImportStatus::Completed, "chatgpt"));
     let counts = import.conversations.context("counts")?;
     assert_eq!((counts.found, counts.new), (12, 12));
@@ -81,7 +82,7 @@ async fn an_export_is_imported_with_a_receipt_that_balances() -> Result<()> {
     assert_eq!(listed.imports.len(), 1);
 
     let second = daemon.import(&export).await?;
-    let second = second.imports.first().context("one import")?;
+    let second = second.imports().first().context("one import")?;
     assert_eq!(second.status(), v1::ImportStatus::Unchanged);
     let daemon = Daemon::start_in(daemon.stop().await?).await?;
     let mut client = ImportServiceClient::new(daemon.channel.clone());
@@ -96,13 +97,13 @@ async fn an_ended_job_is_told_in_one_message() -> Result<()> {
     let daemon = Daemon::start().await?;
     let export = chatgpt_export(&daemon.folder.path().join("export"), 1)?;
     let job = daemon.import(&export).await?;
-    let mut client = ImportServiceClient::new(daemon.channel.clone());
-    let import = job.imports.first().context("one import")?.id.clone();
+    let mut client = OperationServiceClient::new(daemon.channel.clone());
+    let import = job.imports().first().context("one import")?.id.clone();
     for id in [job.id.clone(), import] {
         let mut answers =
-            client.watch_import(v1::WatchImportRequest { id, min_interval: None }).await?.into_inner();
-        let only = answers.message().await?.and_then(|answer| answer.job).context("one message")?;
-        assert_eq!((only.id.as_str(), only.state()), (job.id.as_str(), v1::JobState::Succeeded));
+            client.watch_operation(v1::WatchOperationRequest { id, min_interval: None }).await?.into_inner();
+        let only = answers.message().await?.and_then(|answer| answer.operation).context("one message")?;
+        assert_eq!((only.id.as_str(), only.state()), (job.id.as_str(), v1::OperationState::Succeeded));
         assert!(answers.message().await?.is_none());
     }
     daemon.stop().await?;
@@ -119,18 +120,21 @@ async fn a_job_of_an_earlier_run_is_told_with_all_its_receipts() -> Result<()> {
     let text = std::fs::read_to_string(&conversations)?;
     std::fs::write(&conversations, text.trim_end().trim_end_matches(']').to_owned() + ",7]")?;
     let job = daemon.import(&both).await?;
-    ensure!(job.imports.len() == 2 && job.imports.iter().any(|import| !import.skipped.is_empty()), "{job:?}");
+    ensure!(
+        job.imports().len() == 2 && job.imports().iter().any(|import| !import.skipped.is_empty()),
+        "{job:?}"
+    );
     let daemon = Daemon::start_in(daemon.stop().await?).await?;
-    let mut client = ImportServiceClient::new(daemon.channel.clone());
-    for id in [job.id.clone(), job.imports[0].id.clone()] {
-        let request = v1::WatchImportRequest { id, min_interval: None };
-        let answer = client.watch_import(request).await?.into_inner().message().await?;
-        let told = answer.and_then(|answer| answer.job).context("one message")?;
-        assert_eq!((&told.id, &told.imports), (&job.id, &job.imports));
+    let mut client = OperationServiceClient::new(daemon.channel.clone());
+    for id in [job.id.clone(), job.imports()[0].id.clone()] {
+        let request = v1::WatchOperationRequest { id, min_interval: None };
+        let answer = client.watch_operation(request).await?.into_inner().message().await?;
+        let told = answer.and_then(|answer| answer.operation).context("one message")?;
+        assert_eq!((&told.id, told.imports()), (&job.id, job.imports()));
     }
-    let request =
-        v1::WatchImportRequest { id: "00000000-0000-4000-8000-000000000000".to_owned(), min_interval: None };
-    assert_eq!(refused(client.watch_import(request).await)?.0, Code::NotFound);
+    let id = "00000000-0000-4000-8000-000000000000".to_owned();
+    let request = v1::WatchOperationRequest { id, min_interval: None };
+    assert_eq!(refused(client.watch_operation(request).await)?.0, Code::NotFound);
     daemon.stop().await?;
     Ok(())
 }
@@ -138,34 +142,34 @@ async fn a_job_of_an_earlier_run_is_told_with_all_its_receipts() -> Result<()> {
 /// More than any machine imports while a test makes two calls.
 const LONG: usize = 20_000;
 
-async fn long_job(daemon: &Daemon) -> Result<v1::ImportJob> {
+async fn long_job(daemon: &Daemon) -> Result<v1::Operation> {
     let export = chatgpt_export(&daemon.folder.path().join("long"), LONG)?;
     let path = export.to_str().context("UTF-8")?.to_owned();
     let mut client = ImportServiceClient::new(daemon.channel.clone());
     let request = v1::CreateImportRequest { path, ..Default::default() };
-    client.create_import(request).await?.into_inner().job.context("a job")
+    client.create_import(request).await?.into_inner().operation.context("an operation")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_import_says_so_and_keeps_whole_records() -> Result<()> {
     let daemon = Daemon::start().await?;
     let id = long_job(&daemon).await?.id;
-    let mut client = ImportServiceClient::new(daemon.channel.clone());
+    let mut client = OperationServiceClient::new(daemon.channel.clone());
     let mut answers = client
-        .watch_import(v1::WatchImportRequest { id: id.clone(), min_interval: None })
+        .watch_operation(v1::WatchOperationRequest { id: id.clone(), min_interval: None })
         .await?
         .into_inner();
     let mut last = None;
     while let Some(answer) = answers.message().await? {
-        let job = answer.job.context("a job")?;
-        if job.imports.iter().any(|import| import.conversations.is_some_and(|counts| counts.new > 0)) {
-            client.cancel_import(v1::CancelImportRequest { id: id.clone() }).await?;
+        let job = answer.operation.context("an operation")?;
+        if job.imports().iter().any(|import| import.conversations.is_some_and(|counts| counts.new > 0)) {
+            client.cancel_operation(v1::CancelOperationRequest { id: id.clone() }).await?;
         }
         last = Some(job);
     }
     let job = last.context("a last message")?;
-    let import = job.imports.first().context("one import")?;
-    assert_eq!((job.state(), import.status()), (v1::JobState::Cancelled, v1::ImportStatus::Cancelled));
+    let import = job.imports().first().context("one import")?;
+    assert_eq!((job.state(), import.status()), (v1::OperationState::Cancelled, v1::ImportStatus::Cancelled));
     let stats =
         AdminServiceClient::new(daemon.channel.clone()).get_stats(v1::GetStatsRequest {}).await?.into_inner();
     assert!(stats.conversations > 0 && stats.messages == 4 * stats.conversations, "{stats:?}");
@@ -177,9 +181,9 @@ async fn a_cancelled_import_says_so_and_keeps_whole_records() -> Result<()> {
 async fn a_watcher_is_told_that_the_daemon_stops() -> Result<()> {
     let daemon = Daemon::start().await?;
     let id = long_job(&daemon).await?.id;
-    let mut client = ImportServiceClient::new(daemon.channel.clone());
+    let mut client = OperationServiceClient::new(daemon.channel.clone());
     let mut answers =
-        client.watch_import(v1::WatchImportRequest { id, min_interval: None }).await?.into_inner();
+        client.watch_operation(v1::WatchOperationRequest { id, min_interval: None }).await?.into_inner();
     answers.message().await?.context("the state at once")?;
     let watcher = tokio::spawn(async move {
         loop {
@@ -193,10 +197,16 @@ async fn a_watcher_is_told_that_the_daemon_stops() -> Result<()> {
     assert_eq!(refused(watcher.await?)?, (Code::Unavailable, "SHUTTING_DOWN".to_owned()));
     // The ledger does not leave it running, and the next daemon goes on.
     let daemon = Daemon::start_in(folder).await?;
-    let mut client = ImportServiceClient::new(daemon.channel.clone());
     let running =
         v1::ListImportsRequest { statuses: vec![v1::ImportStatus::Running.into()], ..Default::default() };
-    assert!(client.list_imports(running).await?.into_inner().imports.is_empty());
+    assert!(
+        ImportServiceClient::new(daemon.channel.clone())
+            .list_imports(running)
+            .await?
+            .into_inner()
+            .imports
+            .is_empty()
+    );
     daemon.stop().await?;
     Ok(())
 }
@@ -376,10 +386,10 @@ async fn a_download_goes_on_where_it_broke() -> Result<()> {
             output: output.to_str().context("UTF-8")?.to_owned(),
             ..v1::CreateExportRequest::default()
         };
-        let made = client.create_export(request.clone()).await?.into_inner().export.context("an export")?;
+        let made = operation::export(&daemon.channel, request.clone()).await?;
         assert_eq!(made.conversations, 20);
         let exists = (Code::FailedPrecondition, "OUTPUT_EXISTS".to_owned());
-        assert_eq!(refused(client.create_export(request).await)?, exists);
+        assert_eq!(refused(operation::export(&daemon.channel, request).await)?, exists);
 
         let whole = download(&mut client, &made.id, 0).await?;
         let half = whole.len() / 2;
@@ -420,11 +430,10 @@ async fn download(client: &mut Exports, id: &str, offset: u64) -> Result<Vec<u8>
 async fn a_bundle_is_checked_by_its_id_and_by_its_path() -> Result<()> {
     let daemon = Daemon::start().await?;
     daemon.import(&chatgpt_export(&daemon.folder.path().join("export"), 3)?).await?;
-    let mut client = ExportServiceClient::new(daemon.channel.clone());
     let output = daemon.folder.path().join("bundle");
     let path = output.to_str().context("UTF-8")?.to_owned();
     let request = v1::CreateExportRequest { output: path.clone(), ..Default::default() };
-    let made = client.create_export(request).await?.into_inner().export.context("an export")?;
+    let made = operation::export(&daemon.channel, request).await?;
     let by_path = |path: &str| Some(v1::verify_export_request::Bundle::Path(path.to_owned()));
 
     let valid = v1::SignatureState::Valid;
@@ -436,25 +445,24 @@ async fn a_bundle_is_checked_by_its_id_and_by_its_path() -> Result<()> {
             strict: true,
             ..Default::default()
         };
-        let report = client.verify_export(request).await?.into_inner();
+        let report = operation::verify(&daemon.channel, request).await?;
         assert!(report.valid && report.issues.is_empty() && report.issues_total == 0, "{report:?}");
         assert_eq!((report.signature(), report.manifest()), (valid, valid));
         assert_eq!((report.signer.as_str(), report.conversations), (made.signer.as_str(), 3));
-        assert!(report.header.is_some());
     }
 
     let store = output.join("memory-store.json");
     let whole = std::fs::read_to_string(&store)?;
     std::fs::write(&store, whole.replacen("\"export_id\"", "\"export_ID\"", 1))?;
     let request = v1::VerifyExportRequest { bundle: by_id.clone(), ..Default::default() };
-    let report = client.verify_export(request).await?.into_inner();
+    let report = operation::verify(&daemon.channel, request).await?;
     assert_eq!((report.valid, report.manifest()), (false, v1::SignatureState::Invalid));
     assert_eq!(report.issues.first().map(v1::VerifyIssue::severity), Some(v1::Severity::Error));
     assert!(report.issues_total >= signed(report.issues.len() as u64) && report.issues_total > 0);
 
-    let mut check = async |bundle, signer: &str| {
+    let check = async |bundle, signer: &str| {
         let request = v1::VerifyExportRequest { bundle, signer: signer.to_owned(), ..Default::default() };
-        refused(client.verify_export(request).await)
+        refused(operation::verify(&daemon.channel, request).await)
     };
     let invalid = (Code::InvalidArgument, "FIELD_INVALID".to_owned());
     assert_eq!(check(None, "").await?, invalid);
@@ -526,7 +534,7 @@ async fn health_and_reflection_know_every_service() -> Result<()> {
     let MessageResponse::ListServicesResponse(services) = answer else { anyhow::bail!("another answer") };
     let services: Vec<String> = services.service.into_iter().map(|service| service.name).collect();
     let ours: Vec<&String> = services.iter().filter(|name| name.starts_with("satchel.v1.")).collect();
-    assert_eq!(ours.len(), 6, "{services:?}");
+    assert_eq!(ours.len(), 7, "{services:?}");
 
     // What clients ask that are older than v1.
     let ask = v1alpha::ServerReflectionRequest {

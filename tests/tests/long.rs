@@ -12,11 +12,8 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::grpc::recent::laid_out;
 use satchel_daemon::signed::{signed, unsigned};
-use satchel_proto::v1::{
-    self, MessageSelection, conversation_service_client::ConversationServiceClient,
-    export_service_client::ExportServiceClient,
-};
-use satchel_tests::daemon::Daemon;
+use satchel_proto::v1::{self, MessageSelection, conversation_service_client::ConversationServiceClient};
+use satchel_tests::{daemon::Daemon, operation};
 
 const MESSAGES: usize = 100_000;
 /// After so many messages the last one was asked for again: a fork, and a branch of one.
@@ -91,7 +88,7 @@ async fn a_hundred_thousand_messages_are_laid_out_once_for_all_pages() -> Result
     let folder = daemon.folder.path().join("export");
     export(&folder)?;
     let job = daemon.import(&folder).await?;
-    ensure!(job.imports.len() == 1, "{job:?}");
+    ensure!(job.imports().len() == 1, "{job:?}");
     let mut client = ConversationServiceClient::new(daemon.channel.clone());
     let list = client.list_conversations(v1::ListConversationsRequest::default()).await?.into_inner();
     let id = list.conversations.first().context("the conversation")?.id.clone();
@@ -118,13 +115,12 @@ async fn a_hundred_thousand_messages_are_laid_out_once_for_all_pages() -> Result
     }
 
     let output = daemon.folder.path().join("notes");
-    let mut exports = ExportServiceClient::new(daemon.channel.clone());
     let request = v1::CreateExportRequest {
         output: output.to_str().context("UTF-8")?.to_owned(),
         format: v1::ExportFormat::Markdown.into(),
         ..v1::CreateExportRequest::default()
     };
-    exports.create_export(request).await?;
+    operation::export(&daemon.channel, request).await?;
     let file = fs::read_dir(output.join("conversations"))?.next().context("a file")??.path();
     let written = fs::read_to_string(file)?;
     for number in (0..MESSAGES).step_by(997).chain([FORK_EVERY - 2, MESSAGES - 1]) {

@@ -12,6 +12,7 @@ use satchel_proto::v1::{self, export_service_client::ExportServiceClient};
 use satchel_tests::{
     archive::{Archive, demo, only},
     daemon::Daemon,
+    operation,
 };
 use serde_json::{Value, json};
 use tonic_types::StatusExt as _;
@@ -225,7 +226,7 @@ async fn the_format_is_asked_for_told_and_listed() -> Result<()> {
         format: v1::ExportFormat::Memu.into(),
         ..v1::CreateExportRequest::default()
     };
-    let made = client.create_export(request.clone()).await?.into_inner().export.context("an export")?;
+    let made = operation::export(&daemon.channel, request.clone()).await?;
     assert_eq!(
         (made.format(), made.checksum.as_str(), made.signer.as_str()),
         (v1::ExportFormat::Memu, "", "")
@@ -235,17 +236,18 @@ async fn the_format_is_asked_for_told_and_listed() -> Result<()> {
         v1::CreateExportRequest { output: output("three"), format: 77, ..request },
     ];
     for refused in refusals {
-        let status = client.create_export(refused).await.err().context("it is refused")?;
+        let status = operation::export(&daemon.channel, refused).await.err().context("it is refused")?;
         let reason = status.get_error_details().error_info().map(|info| info.reason.clone());
         assert_eq!(reason.as_deref(), Some("FIELD_INVALID"));
     }
     let bundle = Some(v1::verify_export_request::Bundle::Id(made.id));
     let check = v1::VerifyExportRequest { bundle, ..v1::VerifyExportRequest::default() };
-    let status = client.verify_export(check).await.err().context("there is nothing to verify")?;
+    let status =
+        operation::verify(&daemon.channel, check).await.err().context("there is nothing to verify")?;
     let reason = status.get_error_details().error_info().map(|info| info.reason.clone());
     assert_eq!(reason.as_deref(), Some("BUNDLE_UNREADABLE"));
     let plain = v1::CreateExportRequest { output: output("bundle"), ..v1::CreateExportRequest::default() };
-    client.create_export(plain).await?;
+    operation::export(&daemon.channel, plain).await?;
     let listed = client.list_exports(v1::ListExportsRequest::default()).await?.into_inner().exports;
     let formats: Vec<v1::ExportFormat> = listed.iter().map(v1::Export::format).collect();
     assert_eq!(formats, [v1::ExportFormat::Pam, v1::ExportFormat::Memu]);

@@ -4,7 +4,10 @@ use anyhow::{Context as _, Result, ensure};
 use satchel_proto::v1::{
     self, admin_service_client::AdminServiceClient, export_service_client::ExportServiceClient,
 };
-use satchel_tests::daemon::{Daemon, chatgpt_export};
+use satchel_tests::{
+    daemon::{Daemon, chatgpt_export},
+    operation,
+};
 use tonic::Code;
 
 /// As `proto/README.md` has it.
@@ -22,7 +25,7 @@ async fn slow_downloads_are_bounded_in_all_and_hold_up_nobody() -> Result<()> {
         output: output.to_str().context("UTF-8")?.to_owned(),
         ..v1::CreateExportRequest::default()
     };
-    let export = client.create_export(request).await?.into_inner().export.context("an export")?;
+    let export = operation::export(&daemon.channel, request).await?;
     let file = std::fs::OpenOptions::new().write(true).open(&output)?;
     file.set_len(64 << 20)?;
     let download = v1::DownloadExportRequest { id: export.id.clone(), offset: 0 };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use satchel_proto::v1::{Backup, CreateBackupRequest};
+use satchel_proto::v1::{Backup, CreateBackupRequest, operation::Result as Reached};
 use serde::Serialize;
 
 use super::{
@@ -15,6 +15,7 @@ use super::{
     import::text_of,
     link::{Link, Place},
     look::{Look, Paint},
+    operation::unexpected,
     steps::Steps,
     text,
 };
@@ -58,15 +59,11 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &BackupArgs
     let output =
         absolute.map_err(|source| CliError::File { action: "find", path: args.file.clone(), source })?;
     let request = CreateBackupRequest { output: text_of(output)? };
-    let mut answers = link.admin().create_backup(request).await?.into_inner();
+    let operation = link.admin().create_backup(request).await?.into_inner().operation;
     let mut steps = Steps::new(&context.out, "writing the backup");
-    let mut backup = None;
-    while let Some(answer) = answers.message().await? {
-        steps.at(&mut context.out, unsigned(answer.done_bytes), unsigned(answer.total_bytes));
-        backup = answer.backup;
-    }
+    let ended = link.result_of(operation, |operation| steps.show(&mut context.out, operation)).await;
     steps.end();
-    let backup = backup.unwrap_or_default();
+    let Reached::Backup(backup) = ended? else { return Err(unexpected()) };
     if context.out.json {
         let Backup { path, revision, size_bytes, files, digest, left_out } = &backup;
         let (revision, bytes, files) = (*revision, *size_bytes, *files);

@@ -6,7 +6,10 @@ mod refused;
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use satchel_host::CacheUse;
-use satchel_proto::v1::{GetSigningKeysRequest, GetStatusRequest, Problem, StoreCheck, VerifyStoreRequest};
+use satchel_proto::v1::{
+    GetSigningKeysRequest, GetStatusRequest, Problem, StoreCheck, VerifyStoreRequest,
+    operation::Result as Reached,
+};
 use satchel_store::{OpenEvent, OpenOptions, Store};
 use serde::Serialize;
 
@@ -19,6 +22,7 @@ use super::{
     json::admin::Problem as ProblemJson,
     link::{Link, Place},
     look::Look,
+    operation::unexpected,
     rebuild,
     status::render_problem,
     steps::Steps,
@@ -135,15 +139,12 @@ async fn daemon(context: &mut Context, args: DoctorArgs, findings: &mut Findings
     findings.looked_at.push(format!("the daemon, process {}: what it reports", status.pid));
     findings.problems.extend(status.problems);
     let data_dir = status.data_dir;
-    let mut answers = link.admin().verify_store(VerifyStoreRequest {}).await?.into_inner();
+    let operation = link.admin().verify_store(VerifyStoreRequest {}).await?.into_inner().operation;
     let mut steps = Steps::new(&context.out, "reading every byte of the store");
-    let mut check = None;
-    while let Some(answer) = answers.message().await? {
-        steps.at(&mut context.out, unsigned(answer.done_bytes), unsigned(answer.total_bytes));
-        check = answer.check;
-    }
+    let ended = link.result_of(operation, |operation| steps.show(&mut context.out, operation)).await;
     steps.end();
-    let StoreCheck { frames, records, files, problems, orphans } = check.unwrap_or_default();
+    let Reached::StoreCheck(check) = ended? else { return Err(unexpected()) };
+    let StoreCheck { frames, records, files, problems, orphans } = check;
     findings.counted(unsigned(frames), unsigned(records), unsigned(files));
     findings.orphaned(unsigned(orphans), Path::new(&data_dir));
     // Damage that the daemon knows of since its start is found again.

@@ -2,8 +2,8 @@
 
 use indicatif::ProgressBar;
 use satchel_proto::v1::{
-    CreateExportRequest, Export, ExportFormat, ExportProgress, ExportType, GetExportRequest,
-    ListExportsRequest, MakeExportRequest, MemoryFilter, make_export_response::Told,
+    CreateExportRequest, Export, ExportFormat, ExportType, GetExportRequest, ListExportsRequest,
+    MemoryFilter, Operation, OperationPhase, OperationProgress, operation::Result as Reached,
 };
 
 use super::{
@@ -16,6 +16,7 @@ use super::{
     json,
     link::Link,
     look::{Look, Paint},
+    operation::unexpected,
     page::{self, Page},
     table::{Cell, Column, Table},
     text,
@@ -91,29 +92,29 @@ fn filter(select: &ExportSelect, calendar: &Calendar) -> Result<Option<MemoryFil
 }
 
 /// Makes the export and shows how far it is.
-async fn make(link: &Link, export: CreateExportRequest, spinner: &ProgressBar) -> Result<Export, CliError> {
-    let request = MakeExportRequest { export: Some(export) };
-    let mut told = link.exports().make_export(request).await?.into_inner();
-    let mut made = None;
-    while let Some(message) = told.message().await? {
-        match message.told {
-            Some(Told::Progress(progress)) => spinner.set_message(stage(&progress)),
-            Some(Told::Export(export)) => made = Some(export),
-            None => {}
+async fn make(link: &Link, request: CreateExportRequest, spinner: &ProgressBar) -> Result<Export, CliError> {
+    let operation = link.exports().create_export(request).await?.into_inner().operation;
+    let show = |operation: &Operation| {
+        if let Some(stage) = operation.progress.as_ref().and_then(stage) {
+            spinner.set_message(stage);
         }
+    };
+    match link.result_of(operation, show).await? {
+        Reached::Export(export) => Ok(export),
+        _ => Err(unexpected()),
     }
-    made.ok_or_else(|| tonic::Status::unavailable("the daemon went away before the export was made").into())
 }
 
 /// How far it is, in words.
-fn stage(progress: &ExportProgress) -> String {
-    let ExportProgress { conversations, conversations_total, memories, memories_total } = *progress;
-    let (what, done, total) = if memories == 0 {
-        ("conversations", conversations, conversations_total)
-    } else {
-        ("memories", memories, memories_total)
+fn stage(progress: &OperationProgress) -> Option<String> {
+    let what = match progress.phase() {
+        OperationPhase::WritingConversations => "conversations",
+        OperationPhase::WritingMemories => "memories",
+        _ => return None,
     };
-    format!("writing {what}: {} of {}", text::number(unsigned(done)), text::number(unsigned(total.max(done))))
+    let done = progress.records_done;
+    let total = progress.records_total.unwrap_or(done).max(done);
+    Some(format!("writing {what}: {} of {}", text::number(unsigned(done)), text::number(unsigned(total))))
 }
 
 /// Runs one of the commands.

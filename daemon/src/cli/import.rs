@@ -11,11 +11,10 @@ use std::{
 };
 
 use satchel_proto::v1::{
-    ApplyRules, CancelImportRequest, CreateImportRequest, Import, ImportJob, ImportStatus, JobState, Unlock,
-    WatchImportRequest, import_service_client::ImportServiceClient,
+    ApplyRules, CancelOperationRequest, CreateImportRequest, Import, ImportStatus, Operation, OperationState,
+    Unlock, WatchOperationRequest,
 };
 use tokio_stream::StreamExt;
-use tonic::transport::Channel;
 
 use self::progress::Progress;
 use super::{
@@ -72,7 +71,7 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     let args = Order { unlock, ..args.into() };
     let paths = args.paths.iter().map(|path| absolute(context, path)).collect::<Result<Vec<_>, _>>()?;
-    let mut work = Work { client: link.imports(), started: VecDeque::new(), cancelled: false };
+    let mut work = Work { link, started: VecDeque::new(), cancelled: false };
     let mut imports = Vec::new();
     let mut waiting = paths.iter();
     let mut exit = Exit::Done;
@@ -84,12 +83,12 @@ pub(crate) async fn run(
         }
         let Some(job) = work.started.pop_front() else { break };
         let ended = work.follow(job, context).await?;
-        exit = ended.imports.iter().map(exit_of).fold(exit, Exit::worst);
+        exit = ended.imports().iter().map(exit_of).fold(exit, Exit::worst);
         exit = exit.worst(exit_of_job(&ended));
         if heard {
             heard = listened_to(report(context, &ended, imports.is_empty()))?;
         }
-        imports.extend(ended.imports);
+        imports.extend(ended.imports().iter().cloned());
     }
     if context.out.json {
         listened_to(context.out.json(&json::import::Imports::new(&imports, None)))?;
@@ -105,14 +104,14 @@ fn listened_to(printed: Result<(), CliError>) -> Result<bool, CliError> {
     }
 }
 
-fn report(context: &mut Context, job: &ImportJob, first: bool) -> Result<(), CliError> {
+fn report(context: &mut Context, job: &Operation, first: bool) -> Result<(), CliError> {
     if context.out.json {
         return Ok(());
     }
-    if job.imports.is_empty() {
-        context.out.note(&format!("{}: nothing was imported", super::text::one_line(&job.path)));
+    if job.imports().is_empty() {
+        context.out.note(&format!("{}: nothing was imported", super::text::one_line(job.path())));
     }
-    for (at, import) in job.imports.iter().enumerate() {
+    for (at, import) in job.imports().iter().enumerate() {
         let text = receipt::render(import, &context.calendar, context.out.look);
         let gap = if first && at == 0 { "" } else { "\n" };
         context.out.print(&format!("{gap}{text}"))?;
@@ -148,14 +147,14 @@ pub(super) fn text_of(path: PathBuf) -> Result<String, CliError> {
 }
 
 /// The jobs of this command.
-struct Work {
-    client: ImportServiceClient<Channel>,
-    started: VecDeque<ImportJob>,
+struct Work<'a> {
+    link: &'a Link,
+    started: VecDeque<Operation>,
     /// Ctrl-C was pressed.
     cancelled: bool,
 }
 
-impl Work {
+impl Work<'_> {
     async fn start(&mut self, path: &str, args: &Order) -> Result<(), CliError> {
         let request = CreateImportRequest {
             path: path.to_owned(),
@@ -165,21 +164,21 @@ impl Work {
             apply: args.apply.clone(),
             unlock: args.unlock.clone(),
         };
-        self.started.extend(self.client.create_import(request).await?.into_inner().job);
+        self.started.extend(self.link.imports().create_import(request).await?.into_inner().operation);
         Ok(())
     }
 
     /// Follows a job to its end. The first Ctrl-C stops all jobs in order, the second leaves at once.
-    async fn follow(&mut self, job: ImportJob, context: &mut Context) -> Result<ImportJob, CliError> {
-        let request = WatchImportRequest { id: job.id.clone(), min_interval: None };
-        let mut changes = self.client.watch_import(request).await?.into_inner();
-        let mut progress = Progress::new(&job.path, &context.out);
+    async fn follow(&mut self, job: Operation, context: &mut Context) -> Result<Operation, CliError> {
+        let request = WatchOperationRequest { id: job.id.clone(), min_interval: None };
+        let mut changes = self.link.operations().watch_operation(request).await?.into_inner();
+        let mut progress = Progress::new(job.path(), &context.out);
         let mut last = job;
         loop {
             tokio::select! {
                 change = changes.next() => match change {
                     Some(change) => {
-                        last = change?.job.unwrap_or(last);
+                        last = change?.operation.unwrap_or(last);
                         progress.show(&last);
                     }
                     None => break,
@@ -206,7 +205,7 @@ impl Work {
             .chain(self.started.iter().map(|job| job.id.clone()))
             .collect();
         for id in ids {
-            self.client.cancel_import(CancelImportRequest { id }).await?;
+            self.link.operations().cancel_operation(CancelOperationRequest { id }).await?;
         }
         Ok(())
     }
@@ -227,21 +226,23 @@ fn exit_of(import: &Import) -> Exit {
     }
 }
 
-fn exit_of_job(job: &ImportJob) -> Exit {
+fn exit_of_job(job: &Operation) -> Exit {
     match job.state() {
-        JobState::Cancelled => Exit::Cancelled,
+        OperationState::Cancelled => Exit::Cancelled,
         // A job that failed with an import has that import's code.
-        JobState::Failed if job.imports.is_empty() => Exit::Failed,
-        JobState::Unspecified
-        | JobState::Queued
-        | JobState::Running
-        | JobState::Succeeded
-        | JobState::Failed => Exit::Done,
+        OperationState::Failed if job.imports().is_empty() => Exit::Failed,
+        OperationState::Unspecified
+        | OperationState::Queued
+        | OperationState::Running
+        | OperationState::Succeeded
+        | OperationState::Failed => Exit::Done,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use satchel_proto::v1::{ImportResult, operation};
+
     use super::*;
 
     #[test]
@@ -255,10 +256,11 @@ mod tests {
         assert_eq!(exit(ImportStatus::Failed), 4);
         assert_eq!(exit(ImportStatus::Cancelled), 130);
         assert_eq!(exit(ImportStatus::Waiting), 0);
-        let job = |state: JobState, imports| {
-            exit_of_job(&ImportJob { state: state.into(), imports, ..ImportJob::default() })
+        let job = |state: OperationState, imports| {
+            let result = operation::Result::Imports(ImportResult { imports, ..ImportResult::default() });
+            exit_of_job(&Operation { state: state.into(), result: Some(result), ..Operation::default() })
         };
-        assert_eq!(job(JobState::Failed, Vec::new()), Exit::Failed);
-        assert_eq!(job(JobState::Failed, vec![Import::default()]), Exit::Done);
+        assert_eq!(job(OperationState::Failed, Vec::new()), Exit::Failed);
+        assert_eq!(job(OperationState::Failed, vec![Import::default()]), Exit::Done);
     }
 }

@@ -3,7 +3,7 @@
 mod undo;
 
 use satchel_proto::v1::{
-    CancelImportRequest, GetImportRequest, Import, ImportIssue, ImportStatus, IssueKind,
+    CancelOperationRequest, GetImportRequest, Import, ImportIssue, ImportStatus, IssueKind,
     ListImportIssuesRequest, ListImportsRequest, RecordCounts,
 };
 
@@ -117,18 +117,17 @@ async fn issues(
 
 async fn cancel(context: &mut Context, link: &Link, given: Option<&str>) -> Result<Exit, CliError> {
     let id = resolve(link, given).await?;
-    let job =
-        link.imports().cancel_import(CancelImportRequest { id }).await?.into_inner().job.unwrap_or_default();
+    let cancelled = link.operations().cancel_operation(CancelOperationRequest { id }).await?.into_inner();
+    let operation = cancelled.operation.unwrap_or_default();
     if context.out.json {
-        let state = words::job_state(job.state);
-        context.out.json(&json::import::Cancelled { job_id: &job.id, state })?;
+        let state = words::operation_state(operation.state);
+        context.out.json(&json::import::Cancelled { job_id: &operation.id, state })?;
         return Ok(Exit::Done);
     }
-    let text = match job.state() {
-        satchel_proto::v1::JobState::Running | satchel_proto::v1::JobState::Queued => {
-            "it stops; what is stored until now is whole and stays\n"
-        }
-        _ => "it had ended already\n",
+    let text = if operation.ended() {
+        "it had ended already\n"
+    } else {
+        "it stops; what is stored until now is whole and stays\n"
     };
     context.out.print(text)?;
     Ok(Exit::Done)

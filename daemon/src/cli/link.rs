@@ -3,6 +3,7 @@
 use std::{
     io::Write,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -10,7 +11,7 @@ use satchel_proto::v1::{
     GetStatusRequest, admin_service_client::AdminServiceClient,
     conversation_service_client::ConversationServiceClient, export_service_client::ExportServiceClient,
     import_service_client::ImportServiceClient, memory_service_client::MemoryServiceClient,
-    plugin_service_client::PluginServiceClient,
+    operation_service_client::OperationServiceClient, plugin_service_client::PluginServiceClient,
 };
 use satchel_store::{OpenEvent, StoreError};
 use tokio::{sync::oneshot, task::JoinHandle};
@@ -67,6 +68,8 @@ impl Place {
 pub(crate) struct Link {
     channel: Channel,
     hosted: Option<Hosted>,
+    /// The operation that this command has started and that has not ended.
+    started: Mutex<Option<String>>,
 }
 
 /// A daemon inside this process.
@@ -87,7 +90,7 @@ impl Link {
                 let address = format!("{UNIX}{}", socket.display());
                 let unreachable =
                     |source: ConnectError| CliError::Unreachable { address, source: source.into() };
-                Ok(Self { channel: connect_socket(socket).await.map_err(unreachable)?, hosted: None })
+                Ok(Self::new(connect_socket(socket).await.map_err(unreachable)?, None))
             }
             Place::Local(config) => Self::local(config, out).await,
         }
@@ -98,7 +101,7 @@ impl Link {
         let waited = tokio::time::Instant::now();
         loop {
             match connect(dir).await {
-                Ok(channel) => return Ok(Self { channel, hosted: None }),
+                Ok(channel) => return Ok(Self::new(channel, None)),
                 Err(ConnectError::NotRunning { .. }) => {}
                 Err(error) => return Err(store_error(dir, error)),
             }
@@ -153,7 +156,16 @@ impl Link {
             tracing::debug!(%error, "our own socket");
             RunError::Panicked
         })?;
-        Ok(Self { channel, hosted })
+        Ok(Self::new(channel, hosted))
+    }
+
+    fn new(channel: Channel, hosted: Option<Hosted>) -> Self {
+        Self { channel, hosted, started: Mutex::default() }
+    }
+
+    /// Replaces the operation that this command has started, and returns the one before.
+    pub(super) fn started(&self, id: Option<String>) -> Option<String> {
+        std::mem::replace(&mut *self.started.lock().unwrap_or_else(PoisonError::into_inner), id)
     }
 
     /// Whether the daemon is a process of its own.
@@ -173,6 +185,10 @@ impl Link {
         ImportServiceClient::new(self.channel.clone())
     }
 
+    pub(crate) fn operations(&self) -> OperationServiceClient<Channel> {
+        OperationServiceClient::new(self.channel.clone())
+    }
+
     pub(crate) fn exports(&self) -> ExportServiceClient<Channel> {
         ExportServiceClient::new(self.channel.clone())
     }
@@ -185,17 +201,17 @@ impl Link {
         AdminServiceClient::new(self.channel.clone())
     }
 
-    /// Waits until the imports of other commands have ended that joined the daemon inside this process: they would end with
+    /// Waits until the operations of other commands have ended that joined the daemon inside this process: they would end with
     /// it.
     pub(crate) async fn wait_for_others(&self, out: &mut Out) {
         let mut told = false;
         while self.hosted.is_some() {
             match self.admin().get_status(GetStatusRequest {}).await {
-                Ok(status) if status.get_ref().running_jobs > 0 => {}
+                Ok(status) if status.get_ref().running_operations > 0 => {}
                 _ => return,
             }
             if !told {
-                out.note("another command imports through this one, which ends when that has ended");
+                out.note("another command works through this one, which ends when that has ended");
                 told = true;
             }
             tokio::time::sleep(LOOK_AGAIN).await;
@@ -207,7 +223,7 @@ impl Link {
     /// # Errors
     /// When that daemon could not close its store.
     pub(crate) async fn close(self, place: &Place) -> Result<(), CliError> {
-        let Self { channel, hosted } = self;
+        let Self { channel, hosted, started: _ } = self;
         // An open connection would hold the stop.
         drop(channel);
         let (Some(Hosted { stop, served }), Place::Local(config)) = (hosted, place) else { return Ok(()) };

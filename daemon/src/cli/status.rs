@@ -49,8 +49,9 @@ fn render(
     let since = calendar.minute(status.started_at.as_ref());
     let running = format!("process {}, since {since}", status.pid);
     facts.add("daemon", if daemon { &running } else { "none runs" });
-    if status.running_jobs > 0 {
-        facts.add("at work", &text::count(u64::from(unsigned(status.running_jobs)), "import", "imports"));
+    if status.running_operations > 0 {
+        let running = u64::from(unsigned(status.running_operations));
+        facts.add("at work", &text::count(running, "operation", "operations"));
     }
     facts.add(
         "memories",

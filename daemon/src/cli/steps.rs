@@ -3,10 +3,12 @@
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
+use satchel_proto::v1::Operation;
 use satchel_store::CheckProgress;
 use tokio::{sync::watch, task::JoinError};
 
 use super::{out::Out, text};
+use crate::signed::unsigned;
 
 /// Between two plain lines.
 const PACE: Duration = Duration::from_secs(5);
@@ -32,6 +34,14 @@ impl Steps {
         } else if self.last.elapsed() >= PACE {
             self.last = Instant::now();
             out.note(&line);
+        }
+    }
+
+    /// Shows the progress of an operation that counts bytes.
+    pub(crate) fn show(&mut self, out: &mut Out, operation: &Operation) {
+        if let Some(progress) = &operation.progress {
+            let done = unsigned(progress.bytes_done);
+            self.at(out, done, progress.bytes_total.map_or(done, unsigned));
         }
     }
 

@@ -1,5 +1,6 @@
 //! `verify`: checks a bundle of anybody, offline.
 
+use satchel_host::CancelToken;
 use satchel_pam::issue::Severity;
 use serde::Serialize;
 
@@ -38,6 +39,7 @@ pub(crate) fn run(args: &VerifyArgs, own_keys: Vec<String>, context: &mut Contex
         own_keys,
         strict: args.strict,
         keys,
+        cancel: CancelToken::new(),
     };
     let spinner = out.spinner("checking");
     let checked = verify::path(&args.path, &options);

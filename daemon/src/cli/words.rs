@@ -5,7 +5,7 @@
 use crate::signed::unsigned;
 use satchel_proto::v1::{
     AttachmentKind, DifferenceKind, DocumentStanding, ExportFormat, ExportType, ExtractionMethod,
-    ImportStatus, IssueKind, JobState, MemoryStatus, MemoryStatusCount, MemoryType, MemoryTypeCount,
+    ImportStatus, IssueKind, MemoryStatus, MemoryStatusCount, MemoryType, MemoryTypeCount, OperationState,
     PartKind, Permission, PlatformCount, RecordKind, RelationType, Role, SourceOrigin, SourceState,
     Visibility,
 };
@@ -78,7 +78,7 @@ words! {
     /// `conversation`, `message`, …
     record_kind: RecordKind, "RECORD_KIND_";
     /// `queued`, `running`, …
-    job_state: JobState, "JOB_STATE_";
+    operation_state: OperationState, "OPERATION_STATE_";
     /// `configured`, `flag`, `added`.
     source_origin: SourceOrigin, "SOURCE_ORIGIN_";
     /// `idle`, `watching`, …
@@ -102,6 +102,6 @@ mod tests {
         assert_eq!(extraction_method(ExtractionMethod::LlmInference.into()), "llm_inference");
         assert_eq!(import_status(ImportStatus::CompletedWithSkips.into()), "completed_with_skips");
         assert_eq!(role(Role::Tool.into()), "tool");
-        assert_eq!(job_state(99), "unknown");
+        assert_eq!(operation_state(99), "unknown");
     }
 }

@@ -91,7 +91,7 @@ impl Job<'_> {
         target.file("memory-store.json", |out| {
             let mut writer = store::Writer::new(out, self.header()?).map_err(failed)?;
             self.each_memory(|record| {
-                self.told.on(|progress| progress.memories += 1);
+                self.told.on(|progress| progress.memories += 1)?;
                 if !self.may_leave(&record.memory)? {
                     written.withheld += 1;
                     return Ok(());

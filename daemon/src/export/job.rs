@@ -45,15 +45,19 @@ pub(super) struct Job<'a> {
 /// How far it is, and who hears of it.
 pub(super) struct Told<'a> {
     pub(super) progress: Cell<Progress>,
-    pub(super) tell: &'a dyn Fn(Progress),
+    pub(super) tell: &'a dyn Fn(Progress) -> bool,
 }
 
 impl Told<'_> {
-    pub(super) fn on(&self, step: impl FnOnce(&mut Progress)) {
+    /// Counts one more record.
+    ///
+    /// # Errors
+    /// When the export is to end.
+    pub(super) fn on(&self, step: impl FnOnce(&mut Progress)) -> Result<(), ExportError> {
         let mut progress = self.progress.get();
         step(&mut progress);
         self.progress.set(progress);
-        (self.tell)(progress);
+        if (self.tell)(progress) { Ok(()) } else { Err(ExportError::Cancelled) }
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn write(job: &Job<'_>) -> Result<ExportRecord, ExportError> {
             |after| Ok(job.store.conversations(&query, after, PAGE, job.revision)?),
             |summary| {
                 conversation::write(job, &mut target, &summary.id, &mut places, &mut files)?;
-                job.told.on(|progress| progress.conversations += 1);
+                job.told.on(|progress| progress.conversations += 1)?;
                 files.write(job, &mut target)
             },
         )?;

@@ -35,7 +35,7 @@ impl Exports {
             selection: Selection::default(),
             lock,
         };
-        let record = self.write(&request, true, &|_| {})?;
+        let record = self.write(&request, true, &|_| true)?;
         let made: Vec<ExportRecord> = std::iter::once(record.clone()).chain(made).collect();
         for old in superfluous(&made, plan.keep) {
             remove(plan, old)?;

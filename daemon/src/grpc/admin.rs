@@ -4,13 +4,13 @@ use std::{collections::BTreeMap, path::Path};
 
 use satchel_proto::v1::{self, admin_service_server::AdminService};
 use satchel_store::{Health, Stats, StoreError};
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use super::{
     Core,
     call::absolute,
-    care::{self, Answers},
+    care,
+    operation::Reporter,
     source,
     status::{Fault, Kind},
     wire::{
@@ -32,25 +32,27 @@ pub(super) struct Admin(pub(super) Core);
 
 #[tonic::async_trait]
 impl AdminService for Admin {
-    type CreateBackupStream = ReceiverStream<Result<v1::CreateBackupResponse, Status>>;
-    type VerifyStoreStream = ReceiverStream<Result<v1::VerifyStoreResponse, Status>>;
-
     async fn create_backup(
         &self,
         request: Request<v1::CreateBackupRequest>,
-    ) -> Result<Response<Self::CreateBackupStream>, Status> {
+    ) -> Result<Response<v1::CreateBackupResponse>, Status> {
         let v1::CreateBackupRequest { output } = request.into_inner();
         absolute("output", &output)?;
         let core = self.0.clone();
-        Ok(care::stream(move |answers: &mut Answers<_>| care::back_up(&core, &output, answers)))
+        let work = move |reporter: &Reporter| care::back_up(&core, &output, reporter);
+        let operation = Some(self.0.operations.start(&self.0.clock, v1::OperationKind::Backup, work)?);
+        Ok(Response::new(v1::CreateBackupResponse { operation, header: Some(self.0.header()) }))
     }
 
     async fn verify_store(
         &self,
-        _request: Request<v1::VerifyStoreRequest>,
-    ) -> Result<Response<Self::VerifyStoreStream>, Status> {
+        request: Request<v1::VerifyStoreRequest>,
+    ) -> Result<Response<v1::VerifyStoreResponse>, Status> {
+        let v1::VerifyStoreRequest {} = request.into_inner();
         let core = self.0.clone();
-        Ok(care::stream(move |answers: &mut Answers<_>| care::verify(&core, answers)))
+        let work = move |reporter: &Reporter| care::verify(&core, reporter);
+        let operation = Some(self.0.operations.start(&self.0.clock, v1::OperationKind::VerifyStore, work)?);
+        Ok(Response::new(v1::VerifyStoreResponse { operation, header: Some(self.0.header()) }))
     }
 
     async fn get_purge_plan(
@@ -94,7 +96,8 @@ fn get_status(core: &Core) -> Result<v1::GetStatusResponse, Fault> {
         journal_bytes: signed(stats.journal_bytes),
         database_bytes: signed(stats.engine_bytes),
         blob_bytes: signed(stats.blob_bytes),
-        running_jobs: signed(u32::try_from(core.imports.active().len()).unwrap_or(u32::MAX)),
+        running_operations: i32::try_from(core.imports.active().len() + core.operations.open())
+            .unwrap_or(i32::MAX),
         started_at: Some(time_to_wire(core.started_at)),
         problems: problems(&core.store.health())
             .into_iter()

@@ -2,21 +2,15 @@
 
 mod download;
 
-use std::{
-    cell::Cell,
-    fs::File,
-    path::Path,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{fs::File, path::Path, sync::Arc};
 
+use satchel_host::CancelToken;
 use satchel_pam::sign::PublicKey;
 use satchel_proto::v1::{
-    self, export_service_server::ExportService, make_export_response::Told, verify_export_request::Bundle,
+    self, export_service_server::ExportService, operation::Result as Reached, verify_export_request::Bundle,
 };
 use satchel_store::MemoryQuery;
-use tokio::sync::{Semaphore, mpsc};
-use tokio_stream::wrappers::ReceiverStream;
+use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status};
 
 use download::{Download, STALLED, streamed};
@@ -35,16 +29,13 @@ use super::{
 };
 use crate::{
     envelope::{Keys, Lock},
-    export::{ExportRecord, ExportRequest, Extent, Format, Progress, Selection},
-    trust, verify,
+    export::{ExportError, ExportRecord, ExportRequest, Extent, Format, Selection},
+    trust,
+    verify::{self, VerifyError},
 };
 
 /// Downloads at once, of all clients.
 const DOWNLOADS: usize = 16;
-/// Messages of progress that wait for a slow reader; more are left out.
-const TOLD_AHEAD: usize = 4;
-/// Between two messages of progress.
-const TELL_EVERY: Duration = Duration::from_millis(100);
 
 /// The service.
 #[derive(Clone)]
@@ -56,12 +47,9 @@ impl Bundles {
     }
 }
 
-type Making = ReceiverStream<Result<v1::MakeExportResponse, Status>>;
-
 #[tonic::async_trait]
 impl ExportService for Bundles {
     type DownloadExportStream = Download;
-    type MakeExportStream = Making;
 
     async fn create_export(
         &self,
@@ -69,15 +57,6 @@ impl ExportService for Bundles {
     ) -> Result<Response<v1::CreateExportResponse>, Status> {
         let request = request.into_inner();
         self.0.answer(|core| create(core, request)).await
-    }
-
-    async fn make_export(&self, request: Request<v1::MakeExportRequest>) -> Result<Response<Making>, Status> {
-        let v1::MakeExportRequest { export } = request.into_inner();
-        let export = export.ok_or_else(|| Fault::field("export", "must be set"))?;
-        let (sender, receiver) = mpsc::channel(TOLD_AHEAD);
-        let (core, span) = (self.0.clone(), tracing::Span::current());
-        tokio::task::spawn_blocking(move || span.in_scope(|| make(&core, export, &sender)));
-        Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
     async fn get_export(
@@ -118,7 +97,7 @@ impl ExportService for Bundles {
         request: Request<v1::VerifyExportRequest>,
     ) -> Result<Response<v1::VerifyExportResponse>, Status> {
         let request = request.into_inner();
-        self.0.answer(|core| check(core, request)).await
+        self.0.answer(|core| start_verification(core, request)).await
     }
 
     async fn get_signing_keys(
@@ -210,33 +189,16 @@ pub(super) fn key_from_wire(field: &'static str, text: &str) -> Result<PublicKey
 }
 
 fn create(core: &Core, request: v1::CreateExportRequest) -> Result<v1::CreateExportResponse, Fault> {
-    let export = export_to_wire(core.exports.create(&wanted(request)?)?);
-    Ok(v1::CreateExportResponse { export: Some(export), header: Some(core.header()) })
-}
-
-/// Makes an export and tells of it; goes on when nobody listens any more.
-fn make(
-    core: &Core,
-    request: v1::CreateExportRequest,
-    sender: &mpsc::Sender<Result<v1::MakeExportResponse, Status>>,
-) {
-    let last = Cell::new(None::<Instant>);
-    let tell = |progress: Progress| {
-        if last.get().is_some_and(|last| last.elapsed() < TELL_EVERY) {
-            return;
+    let (request, exports) = (wanted(request)?, core.exports.clone());
+    let operation = core.operations.start(&core.clock, v1::OperationKind::Export, move |reporter| {
+        let tell = |progress| reporter.report(progress_to_wire(progress));
+        match exports.create_telling(&request, &tell) {
+            Ok(record) => Ok(Some(Reached::Export(export_to_wire(record)))),
+            Err(ExportError::Cancelled) => Ok(None),
+            Err(error) => Err(error.into()),
         }
-        last.set(Some(Instant::now()));
-        let told = Some(Told::Progress(progress_to_wire(progress)));
-        // One that reads too slowly, or not at all, hears of a later step.
-        drop(sender.try_send(Ok(v1::MakeExportResponse { told, header: None })));
-    };
-    let made = wanted(request).and_then(|request| Ok(core.exports.create_telling(&request, &tell)?));
-    let answer = made.map(|record| v1::MakeExportResponse {
-        told: Some(Told::Export(export_to_wire(record))),
-        header: Some(core.header()),
-    });
-    // Nobody to tell is no matter: the ledger has it.
-    drop(sender.blocking_send(answer.map_err(Status::from)));
+    })?;
+    Ok(v1::CreateExportResponse { operation: Some(operation), header: Some(core.header()) })
 }
 
 fn wanted(request: v1::CreateExportRequest) -> Result<ExportRequest, Fault> {
@@ -342,7 +304,10 @@ fn open(core: &Core, id: &str, offset: u64) -> Result<(File, u64), Fault> {
     Ok((file, size))
 }
 
-fn check(core: &Core, request: v1::VerifyExportRequest) -> Result<v1::VerifyExportResponse, Fault> {
+fn start_verification(
+    core: &Core,
+    request: v1::VerifyExportRequest,
+) -> Result<v1::VerifyExportResponse, Fault> {
     let v1::VerifyExportRequest { bundle, signer, strict, base_path, unlock } = request;
     let path = match bundle {
         Some(Bundle::Id(id)) => {
@@ -359,14 +324,21 @@ fn check(core: &Core, request: v1::VerifyExportRequest) -> Result<v1::VerifyExpo
     let signers = if signer.is_empty() { Vec::new() } else { vec![signer] };
     let base = (!base_path.is_empty()).then_some(base_path);
     base.as_deref().map_or(Ok(()), |base| absolute("base_path", base))?;
-    let options = verify::Options {
+    let mut options = verify::Options {
         signers,
         base: base.map(Into::into),
         own_keys: core.exports.signers(),
         strict,
         keys: keys_from_wire(unlock)?,
+        cancel: CancelToken::new(),
     };
-    let report =
-        verify::path(Path::new(&path), &options).map_err(|error| Fault::unverified(&path, &error))?;
-    Ok(v1::VerifyExportResponse { header: Some(core.header()), ..report_to_wire(report) })
+    let operation = core.operations.start(&core.clock, v1::OperationKind::VerifyExport, move |reporter| {
+        options.cancel = reporter.cancel().clone();
+        match verify::path(Path::new(&path), &options) {
+            Ok(report) => Ok(Some(Reached::Verification(report_to_wire(report)))),
+            Err(VerifyError::Cancelled) => Ok(None),
+            Err(error) => Err(Fault::unverified(&path, &error)),
+        }
+    })?;
+    Ok(v1::VerifyExportResponse { operation: Some(operation), header: Some(core.header()) })
 }

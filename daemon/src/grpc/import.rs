@@ -1,16 +1,8 @@
 //! `ImportService`: jobs and receipts.
 
-mod follow;
-
-use std::pin::Pin;
-
-use satchel_host::CancelToken;
-use satchel_proto::v1::{self, import_service_server::ImportService};
-use tokio::sync::watch;
-use tokio_stream::Stream;
+use satchel_proto::v1::{self, import_service_server::ImportService, operation::Result as Reached};
 use tonic::{Request, Response, Status};
 
-use self::follow::{interval, job_of, watch};
 use super::{
     Core,
     call::{Paging, bounded, index_cursor, index_of, required},
@@ -19,19 +11,16 @@ use super::{
     status::{Fault, Kind},
     wire::{
         import::{
-            effect_to_wire, import_to_wire, job_to_wire, light_import_to_wire, skip_to_wire,
+            import_to_wire, job_to_wire, light_import_to_wire, reversal_to_wire, skip_to_wire,
             status_from_wire, warning_to_wire,
         },
         scalar::{bounded_count, count_from_wire},
     },
 };
-use crate::{
-    ingest::{
-        Apply, ImportRequest, IngestError,
-        receipt::{ImportRecord, ImportStatus},
-        undo::{Outcome, Turn, TurnRequest},
-    },
-    signed::signed,
+use crate::ingest::{
+    Apply, ImportRequest, IngestError,
+    receipt::{ImportRecord, ImportStatus},
+    undo::{Turn, TurnRequest},
 };
 
 /// Longest path that is taken, in bytes; no system takes longer ones.
@@ -42,24 +31,16 @@ const MAX_ROWS: usize = 500;
 const MAX_LOOKED_AT: usize = 5_000;
 
 #[derive(Clone)]
-pub(super) struct ImportJobs {
-    pub(super) core: Core,
-    /// Turns true when the daemon is about to stop.
-    pub(super) stopping: watch::Receiver<bool>,
-}
-
-type Watched = Pin<Box<dyn Stream<Item = Result<v1::WatchImportResponse, Status>> + Send>>;
+pub(super) struct ImportJobs(pub(super) Core);
 
 #[tonic::async_trait]
 impl ImportService for ImportJobs {
-    type WatchImportStream = Watched;
-
     async fn create_import(
         &self,
         request: Request<v1::CreateImportRequest>,
     ) -> Result<Response<v1::CreateImportResponse>, Status> {
         let request = request.into_inner();
-        self.core.answer(|core| create(core, request)).await
+        self.0.answer(|core| create(core, request)).await
     }
 
     async fn get_import(
@@ -67,7 +48,7 @@ impl ImportService for ImportJobs {
         request: Request<v1::GetImportRequest>,
     ) -> Result<Response<v1::GetImportResponse>, Status> {
         let v1::GetImportRequest { id } = request.into_inner();
-        self.core
+        self.0
             .answer(move |core| {
                 let import = import_to_wire(find(core, &id)?);
                 Ok(v1::GetImportResponse { receipt: Some(import), header: Some(core.header()) })
@@ -80,17 +61,7 @@ impl ImportService for ImportJobs {
         request: Request<v1::ListImportsRequest>,
     ) -> Result<Response<v1::ListImportsResponse>, Status> {
         let request = request.into_inner();
-        self.core.answer(|core| list(core, request)).await
-    }
-
-    async fn watch_import(
-        &self,
-        request: Request<v1::WatchImportRequest>,
-    ) -> Result<Response<Watched>, Status> {
-        let v1::WatchImportRequest { id, min_interval } = request.into_inner();
-        let interval = interval(min_interval)?;
-        let job = self.core.blocking(move |core| job_of(core, &id)).await?;
-        Ok(Response::new(Box::pin(watch(self.core.clone(), self.stopping.clone(), job, interval))))
+        self.0.answer(|core| list(core, request)).await
     }
 
     async fn list_import_issues(
@@ -98,7 +69,7 @@ impl ImportService for ImportJobs {
         request: Request<v1::ListImportIssuesRequest>,
     ) -> Result<Response<v1::ListImportIssuesResponse>, Status> {
         let request = request.into_inner();
-        self.core.answer(|core| issues(core, request)).await
+        self.0.answer(|core| issues(core, request)).await
     }
 
     async fn undo_import(
@@ -106,18 +77,8 @@ impl ImportService for ImportJobs {
         request: Request<v1::UndoImportRequest>,
     ) -> Result<Response<v1::UndoImportResponse>, Status> {
         let v1::UndoImportRequest { id, dry_run, expected_records } = request.into_inner();
-        let (outcome, header) = self.turn(Turn::Undo, (id, dry_run, expected_records)).await?;
-        Ok(Response::new(v1::UndoImportResponse {
-            records: signed(outcome.records()),
-            receipt: Some(import_to_wire(outcome.import)),
-            conversations: Some(effect_to_wire(outcome.conversations)),
-            memories: Some(effect_to_wire(outcome.memories)),
-            relations: Some(effect_to_wire(outcome.relations)),
-            revisions: outcome
-                .revisions
-                .map(|[first, last]| v1::RevisionRange { first: signed(first), last: signed(last) }),
-            header: Some(header),
-        }))
+        let operation = Some(self.reverse(Turn::Undo, id, dry_run, expected_records)?);
+        Ok(Response::new(v1::UndoImportResponse { operation, header: Some(self.0.header()) }))
     }
 
     async fn redo_import(
@@ -125,35 +86,8 @@ impl ImportService for ImportJobs {
         request: Request<v1::RedoImportRequest>,
     ) -> Result<Response<v1::RedoImportResponse>, Status> {
         let v1::RedoImportRequest { id, dry_run, expected_records } = request.into_inner();
-        let (outcome, header) = self.turn(Turn::Redo, (id, dry_run, expected_records)).await?;
-        Ok(Response::new(v1::RedoImportResponse {
-            records: signed(outcome.records()),
-            receipt: Some(import_to_wire(outcome.import)),
-            conversations: Some(effect_to_wire(outcome.conversations)),
-            memories: Some(effect_to_wire(outcome.memories)),
-            relations: Some(effect_to_wire(outcome.relations)),
-            revisions: outcome
-                .revisions
-                .map(|[first, last]| v1::RevisionRange { first: signed(first), last: signed(last) }),
-            header: Some(header),
-        }))
-    }
-
-    async fn cancel_import(
-        &self,
-        request: Request<v1::CancelImportRequest>,
-    ) -> Result<Response<v1::CancelImportResponse>, Status> {
-        let v1::CancelImportRequest { id } = request.into_inner();
-        self.core
-            .answer(move |core| {
-                let job = job_of(core, &id)?;
-                core.imports.cancel(&id);
-                Ok(v1::CancelImportResponse {
-                    job: Some(job_to_wire(job.now())),
-                    header: Some(core.header()),
-                })
-            })
-            .await
+        let operation = Some(self.reverse(Turn::Redo, id, dry_run, expected_records)?);
+        Ok(Response::new(v1::RedoImportResponse { operation, header: Some(self.0.header()) }))
     }
 
     async fn list_sources(
@@ -161,7 +95,7 @@ impl ImportService for ImportJobs {
         request: Request<v1::ListSourcesRequest>,
     ) -> Result<Response<v1::ListSourcesResponse>, Status> {
         let request = request.into_inner();
-        self.core.answer(move |core| source::list(core, request)).await
+        self.0.answer(move |core| source::list(core, request)).await
     }
 
     async fn add_source(
@@ -169,7 +103,7 @@ impl ImportService for ImportJobs {
         request: Request<v1::AddSourceRequest>,
     ) -> Result<Response<v1::AddSourceResponse>, Status> {
         let request = request.into_inner();
-        self.core.answer(|core| source::add(core, request)).await
+        self.0.answer(|core| source::add(core, request)).await
     }
 
     async fn remove_source(
@@ -177,41 +111,37 @@ impl ImportService for ImportJobs {
         request: Request<v1::RemoveSourceRequest>,
     ) -> Result<Response<v1::RemoveSourceResponse>, Status> {
         let request = request.into_inner();
-        self.core.answer(|core| source::remove(core, request)).await
-    }
-}
-
-/// What a handler that is dropped leaves behind: work on another thread, which it asks to stop.
-struct Asked(CancelToken);
-
-impl Drop for Asked {
-    fn drop(&mut self) {
-        self.0.cancel();
+        self.0.answer(|core| source::remove(core, request)).await
     }
 }
 
 impl ImportJobs {
-    /// Undoes an import, or takes that back; stops between two batches if the caller hangs up.
-    async fn turn(
+    /// Starts to undo an import, or to redo it.
+    fn reverse(
         &self,
         turn: Turn,
-        (id, dry_run, expected): (String, bool, Option<i64>),
-    ) -> Result<(Outcome, v1::StoreHeader), Status> {
-        let cancel = CancelToken::new();
-        let _asked = Asked(cancel.clone());
-        self.core
-            .blocking(move |core| {
-                required("id", &id)?;
-                let expected =
-                    expected.map(|count| count_from_wire("expected_records", count)).transpose()?;
-                let outcome = core.imports.turn(TurnRequest { id: &id, turn, dry_run, expected }, &cancel);
-                let outcome = outcome.map_err(|error| match error {
-                    IngestError::Refused(problem) => Fault::ImportState { id: id.clone(), problem },
-                    other => other.into(),
-                })?;
-                Ok((outcome.ok_or_else(|| Fault::missing(Kind::Import, &id))?, core.header()))
-            })
-            .await
+        id: String,
+        dry_run: bool,
+        expected: Option<i64>,
+    ) -> Result<v1::Operation, Fault> {
+        required("id", &id)?;
+        let expected = expected.map(|count| count_from_wire("expected_records", count)).transpose()?;
+        let kind = match turn {
+            Turn::Undo => v1::OperationKind::UndoImport,
+            Turn::Redo => v1::OperationKind::RedoImport,
+        };
+        let imports = self.0.imports.clone();
+        self.0.operations.start(&self.0.clock, kind, move |reporter| {
+            let request = TurnRequest { id: &id, turn, dry_run, expected };
+            match imports.turn(request, reporter.cancel()) {
+                Ok(Some(outcome)) if outcome.cancelled => Ok(None),
+                Ok(Some(outcome)) => Ok(Some(Reached::Reversal(reversal_to_wire(outcome)))),
+                Ok(None) => Err(Fault::missing(Kind::Import, &id)),
+                Err(IngestError::Cancelled) => Ok(None),
+                Err(IngestError::Refused(problem)) => Err(Fault::ImportState { id, problem }),
+                Err(error) => Err(error.into()),
+            }
+        })
     }
 }
 
@@ -233,8 +163,8 @@ fn create(core: &Core, request: v1::CreateImportRequest) -> Result<v1::CreateImp
     let request = ImportRequest { path: path.into(), provider, again, dry_run, apply };
     let id = core.imports.start_with(request, keys)?;
     let view = core.imports.subscribe(id).ok_or_else(|| Fault::missing(Kind::Import, id.to_string()))?;
-    let job = job_to_wire(view.borrow().clone());
-    Ok(v1::CreateImportResponse { job: Some(job), header: Some(core.header()) })
+    let operation = Some(job_to_wire(view.borrow().clone()));
+    Ok(v1::CreateImportResponse { operation, header: Some(core.header()) })
 }
 
 fn find(core: &Core, id: &str) -> Result<ImportRecord, Fault> {

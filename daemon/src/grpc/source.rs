@@ -198,7 +198,7 @@ fn item(watch: &Watch, notice: Notice) -> v1::SourceItem {
     v1::SourceItem {
         name,
         reason: reason.chars().take(MAX_REASON).collect(),
-        job_id: job.unwrap_or_default(),
+        operation_id: job.unwrap_or_default(),
         retry_in: again.map(|again| duration_to_wire(watch.until(again))),
     }
 }

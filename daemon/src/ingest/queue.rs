@@ -123,8 +123,7 @@ mod tests {
             ImportRequest { path: "/a".into(), provider: None, again: false, dry_run: false, apply: None };
         let watched =
             watched.then(|| WatchedImport { root: "/".into(), name: "a".into(), providers: Vec::new() });
-        let view = JobView { id, path: "/a".into(), phase, done: 0, total: 0, imports: Vec::new() };
-        let view = watch::Sender::new(view);
+        let view = watch::Sender::new(JobView { phase, ..JobView::waiting(id, "/a".into(), 0) });
         Job::new(request, None, watched, None, view)
     }
 

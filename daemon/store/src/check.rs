@@ -33,17 +33,22 @@ impl Store {
         deep: bool,
         progress: &mut dyn FnMut(CheckProgress),
     ) -> Result<CheckReport, StoreError> {
-        self.check_seeing(deep, progress, &mut |_| {})
+        let mut progress = |reached| {
+            progress(reached);
+            Ok(())
+        };
+        self.check_seeing(deep, &mut progress, &mut |_| {})
     }
 
-    /// As [`Store::check`]; `seen` is shown what each frame holds that is read, unpacked and unsealed.
+    /// As [`Store::check`]; `seen` is shown what each frame holds that is read, unpacked and unsealed. The check ends where
+    /// `progress` returns an error.
     ///
     /// # Errors
-    /// As [`Store::check`].
+    /// As [`Store::check`], and what `progress` returns.
     pub fn check_seeing(
         &self,
         deep: bool,
-        progress: &mut dyn FnMut(CheckProgress),
+        progress: &mut dyn FnMut(CheckProgress) -> Result<(), StoreError>,
         seen: &mut dyn FnMut(&[u8]),
     ) -> Result<CheckReport, StoreError> {
         let mut report = CheckReport::default();
@@ -65,7 +70,7 @@ impl Store {
         &self,
         deep: bool,
         (position, revision): (Position, u64),
-        progress: &mut dyn FnMut(CheckProgress),
+        progress: &mut dyn FnMut(CheckProgress) -> Result<(), StoreError>,
         seen: &mut dyn FnMut(&[u8]),
         report: &mut CheckReport,
     ) -> Result<(), StoreError> {
@@ -82,7 +87,7 @@ impl Store {
         let total = segments.bytes_from(from);
         let outcome = segments.scan(from, before, acknowledged, &mut |visit| {
             done += visit.header.frame_length();
-            progress(CheckProgress { done, total });
+            progress(CheckProgress { done, total })?;
             if deep { comparer.frame(visit, seen) } else { Ok(()) }
         })?;
         comparer.end();

@@ -8,6 +8,9 @@ use crate::{engine::passes, report::Damage};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
+    /// Whoever asked for it stopped it.
+    #[error("it was cancelled")]
+    Cancelled,
     /// Another process has the folder.
     #[error("the store in {dir:?} is in use by process {pid}; stop it, or let commands go through it")]
     Locked {

@@ -9,8 +9,8 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::signed::unsigned;
 use satchel_proto::v1::{
-    self, ImportJob, ImportPhase, Source, admin_service_client::AdminServiceClient,
-    import_service_client::ImportServiceClient,
+    self, Operation, OperationPhase, Source, admin_service_client::AdminServiceClient,
+    import_service_client::ImportServiceClient, operation_service_client::OperationServiceClient,
 };
 use tokio::runtime::Runtime;
 use tonic::transport::Channel;
@@ -28,10 +28,10 @@ pub(crate) struct Client {
 
 /// How a job went, seen from outside.
 pub(crate) struct Followed {
-    pub(crate) job: ImportJob,
+    pub(crate) job: Operation,
     pub(crate) seconds: f64,
     /// Longest time in which nothing moved, and in which phase that was.
-    pub(crate) silence: (f64, ImportPhase),
+    pub(crate) silence: (f64, OperationPhase),
 }
 
 impl Client {
@@ -43,6 +43,10 @@ impl Client {
 
     fn imports(&self) -> ImportServiceClient<Channel> {
         ImportServiceClient::new(self.channel.clone())
+    }
+
+    fn operations(&self) -> OperationServiceClient<Channel> {
+        OperationServiceClient::new(self.channel.clone())
     }
 
     /// The watched folder.
@@ -81,31 +85,31 @@ impl Client {
         let path = path.to_str().context("a path of text")?.to_owned();
         let request = v1::CreateImportRequest { path, ..v1::CreateImportRequest::default() };
         let answer = self.runtime.block_on(self.imports().create_import(request))?;
-        Ok(answer.into_inner().job.context("a job")?.id)
+        Ok(answer.into_inner().operation.context("an operation")?.id)
     }
 
     /// Asks a job to stop.
     pub(crate) fn cancel(&self, job: &str) -> Result<()> {
-        let request = v1::CancelImportRequest { id: job.to_owned() };
-        self.runtime.block_on(self.imports().cancel_import(request))?;
+        let request = v1::CancelOperationRequest { id: job.to_owned() };
+        self.runtime.block_on(self.operations().cancel_operation(request))?;
         Ok(())
     }
 
     /// Follows a job until it is over, or `enough`.
-    pub(crate) fn follow(&self, job: &str, enough: impl Fn(&ImportJob) -> bool) -> Result<Followed> {
+    pub(crate) fn follow(&self, job: &str, enough: impl Fn(&Operation) -> bool) -> Result<Followed> {
         let start = Instant::now();
-        let request = v1::WatchImportRequest { id: job.to_owned(), min_interval: None };
+        let request = v1::WatchOperationRequest { id: job.to_owned(), min_interval: None };
         self.runtime.block_on(async {
-            let mut views = self.imports().watch_import(request).await?.into_inner();
+            let mut views = self.operations().watch_operation(request).await?.into_inner();
             let (mut last, mut seen, mut moved) = (None, None, Instant::now());
-            let mut silence = (0.0, ImportPhase::Unspecified);
+            let mut silence = (0.0, OperationPhase::Unspecified);
             while let Some(view) = views.message().await? {
-                let job = view.job.context("a job")?;
+                let job = view.operation.context("an operation")?;
                 let progress = job.progress;
                 if progress != seen {
                     let still = moved.elapsed().as_secs_f64();
                     if still > silence.0 {
-                        silence = (still, seen.map_or(ImportPhase::Unspecified, |seen| seen.phase()));
+                        silence = (still, seen.map_or(OperationPhase::Unspecified, |seen| seen.phase()));
                     }
                     (seen, moved) = (progress, Instant::now());
                 }

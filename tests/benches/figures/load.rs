@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use satchel_proto::v1::{ImportJob, ImportPhase, JobState};
+use satchel_proto::v1::{Operation, OperationPhase, OperationState};
 use satchel_tests::generate::{self, Dice};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
@@ -87,7 +87,7 @@ fn heavy(label: &str, export: &Path, scratch: &Path) -> Result<()> {
     // Compiling the importers is not what is measured.
     import(&program, &data, &own(scratch, 0)?)?;
     let memory = daemon.memory();
-    let stopped = stop_in(&client, export, ImportPhase::Reading)?;
+    let stopped = stop_in(&client, export, OperationPhase::Reading)?;
     let over = AtomicBool::new(false);
     let (followed, others) = thread::scope(|scope| {
         let others = scope.spawn(|| others(&program, &data, scratch, &over));
@@ -116,21 +116,21 @@ fn heavy(label: &str, export: &Path, scratch: &Path) -> Result<()> {
 
 fn whole(client: &Client, export: &Path) -> Result<Followed> {
     let followed = client.follow(&client.begin(export)?, |_| false)?;
-    ensure!(followed.job.state() == JobState::Succeeded, "{:?}", followed.job);
+    ensure!(followed.job.state() == OperationState::Succeeded, "{:?}", followed.job);
     Ok(followed)
 }
 
 /// Seconds from the call to the end of an import that is stopped when it is well in this phase.
-fn stop_in(client: &Client, export: &Path, phase: ImportPhase) -> Result<f64> {
+fn stop_in(client: &Client, export: &Path, phase: OperationPhase) -> Result<f64> {
     let job = client.begin(export)?;
-    let well_in = |job: &ImportJob| {
+    let well_in = |job: &Operation| {
         job.progress.is_some_and(|at| at.phase() == phase && at.bytes_done > at.bytes_total.unwrap_or(0) / 10)
     };
     client.follow(&job, well_in)?;
     let asked = Instant::now();
     client.cancel(&job)?;
     let followed = client.follow(&job, |_| false)?;
-    ensure!(followed.job.state() == JobState::Cancelled, "{:?}", followed.job);
+    ensure!(followed.job.state() == OperationState::Cancelled, "{:?}", followed.job);
     Ok(asked.elapsed().as_secs_f64())
 }
 

@@ -4,10 +4,13 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_proto::v1::{
-    self, export_service_client::ExportServiceClient, make_export_response::Told,
+    self, export_service_client::ExportServiceClient, operation::Result as Reached,
     verify_export_request::Bundle,
 };
-use satchel_tests::daemon::{Daemon, chatgpt_export};
+use satchel_tests::{
+    daemon::{Daemon, chatgpt_export},
+    operation,
+};
 use tonic::{Code, transport::Channel};
 
 fn text(path: &Path) -> Result<String> {
@@ -19,32 +22,25 @@ fn wanted(daemon: &Daemon, name: &str, kind: v1::ExportType) -> Result<v1::Creat
     Ok(v1::CreateExportRequest { output, r#type: kind.into(), ..Default::default() })
 }
 
-/// Makes an export and answers it, with how often it was heard of before.
-async fn make(
-    client: &mut ExportServiceClient<Channel>,
-    request: v1::CreateExportRequest,
-) -> Result<(v1::Export, usize)> {
-    let request = v1::MakeExportRequest { export: Some(request) };
-    let mut told = client.make_export(request).await?.into_inner();
-    let (mut made, mut steps) = (None, 0);
-    while let Some(message) = told.message().await? {
-        match message.told.context("something is told")? {
-            Told::Progress(progress) => {
-                ensure!(made.is_none() && progress.conversations <= progress.conversations_total);
-                steps += 1;
-            }
-            Told::Export(export) => {
-                ensure!(message.header.is_some(), "the last message shows the store");
-                made = Some(export);
-            }
-        }
+/// Makes an export and answers it, with how many states with progress were sent before.
+async fn make(channel: &Channel, request: v1::CreateExportRequest) -> Result<(v1::Export, usize)> {
+    let started = ExportServiceClient::new(channel.clone()).create_export(request).await?.into_inner();
+    let mut states = operation::states(channel, &started.operation.context("an operation")?.id).await?;
+    let last = states.pop().context("a last state")?;
+    for state in &states {
+        let progress = state.progress.unwrap_or_default();
+        ensure!(!state.ended() && Some(progress.records_done) <= progress.records_total.or(Some(0)));
     }
-    Ok((made.context("an export")?, steps))
+    let progress = last.progress.map_or(0, |progress| progress.records_done);
+    match last.into_result()? {
+        Reached::Export(export) => Ok((export, states.len() + usize::from(progress > 0))),
+        other => anyhow::bail!("{other:?}"),
+    }
 }
 
 async fn apply(daemon: &Daemon, path: &str, rules: v1::ApplyRules) -> Result<v1::Import> {
     let job = daemon.import_by(Path::new(path), Some(rules)).await?;
-    job.imports.into_iter().next().context("an import")
+    job.imports().first().cloned().context("an import")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -52,10 +48,10 @@ async fn changes_are_made_listed_checked_and_merged_by_calls() -> Result<()> {
     let (here, there) = (Daemon::start().await?, Daemon::start().await?);
     here.import(&chatgpt_export(&here.folder.path().join("one"), 20)?).await?;
     let mut client = ExportServiceClient::new(here.channel.clone());
-    let (full, steps) = make(&mut client, wanted(&here, "full.zip", v1::ExportType::Full)?).await?;
+    let (full, steps) = make(&here.channel, wanted(&here, "full.zip", v1::ExportType::Full)?).await?;
     assert!(steps > 0 && full.r#type() == v1::ExportType::Full);
     here.import(&chatgpt_export(&here.folder.path().join("two"), 32)?).await?;
-    let (delta, _) = make(&mut client, wanted(&here, "delta.zip", v1::ExportType::Incremental)?).await?;
+    let (delta, _) = make(&here.channel, wanted(&here, "delta.zip", v1::ExportType::Incremental)?).await?;
     assert_eq!((delta.r#type(), &delta.base_export_id), (v1::ExportType::Incremental, &full.id));
     assert_eq!((delta.base_revision, delta.since.is_empty()), (Some(full.revision), false));
     let listed = client.list_exports(v1::ListExportsRequest::default()).await?.into_inner().exports;
@@ -65,8 +61,8 @@ async fn changes_are_made_listed_checked_and_merged_by_calls() -> Result<()> {
 
     let bundle = Some(Bundle::Id(delta.id.clone()));
     let request = v1::VerifyExportRequest { bundle, base_path: full.path.clone(), ..Default::default() };
-    let report = client.verify_export(request).await?.into_inner();
-    let (whole, _) = make(&mut client, wanted(&here, "whole", v1::ExportType::Full)?).await?;
+    let report = operation::verify(&here.channel, request).await?;
+    let (whole, _) = make(&here.channel, wanted(&here, "whole", v1::ExportType::Full)?).await?;
     assert_eq!((report.valid, &report.merged_checksum), (true, &whole.checksum), "{report:?}");
 
     let refused = apply(&there, &delta.path, v1::ApplyRules::default()).await?;
@@ -76,8 +72,7 @@ async fn changes_are_made_listed_checked_and_merged_by_calls() -> Result<()> {
         let import = apply(&there, path, v1::ApplyRules::default()).await?;
         assert_eq!(import.status(), v1::ImportStatus::Completed, "{}", import.reason);
     }
-    let mut client = ExportServiceClient::new(there.channel.clone());
-    let (copy, _) = make(&mut client, wanted(&there, "copy.zip", v1::ExportType::Full)?).await?;
+    let (copy, _) = make(&there.channel, wanted(&there, "copy.zip", v1::ExportType::Full)?).await?;
     assert_eq!((copy.checksum, copy.conversations), (whole.checksum, whole.conversations));
     here.stop().await?;
     there.stop().await?;
@@ -87,26 +82,25 @@ async fn changes_are_made_listed_checked_and_merged_by_calls() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_base_that_is_wrong_is_refused_with_its_field() -> Result<()> {
     let daemon = Daemon::start().await?;
-    let mut client = ExportServiceClient::new(daemon.channel.clone());
     let changes = wanted(&daemon, "delta", v1::ExportType::Incremental)?;
     let unknown = v1::CreateExportRequest { base_export_id: "nobody".into(), ..changes.clone() };
-    let status = client.create_export(unknown).await.err().context("refused")?;
+    let status = operation::export(&daemon.channel, unknown).await.err().context("refused")?;
     assert_eq!(status.code(), Code::NotFound);
     let full = wanted(&daemon, "full", v1::ExportType::Full)?;
     let with_base = v1::CreateExportRequest { base_export_id: "nobody".into(), ..full.clone() };
-    let status = client.create_export(with_base).await.err().context("refused")?;
+    let status = operation::export(&daemon.channel, with_base).await.err().context("refused")?;
     assert_eq!(status.code(), Code::InvalidArgument);
     let memu = v1::CreateExportRequest { format: v1::ExportFormat::Memu.into(), ..changes.clone() };
-    let status = client.create_export(memu).await.err().context("refused")?;
+    let status = operation::export(&daemon.channel, memu).await.err().context("refused")?;
     assert_eq!(status.code(), Code::InvalidArgument);
-    let (_, _) = make(&mut client, full).await?;
-    let (empty, _) = make(&mut client, changes).await?;
+    let (_, _) = make(&daemon.channel, full).await?;
+    let (empty, _) = make(&daemon.channel, changes).await?;
     assert_eq!((empty.r#type(), empty.memories), (v1::ExportType::Incremental, 0));
     let bad = v1::CreateExportRequest {
         base_export_id: empty.id,
         ..wanted(&daemon, "later", v1::ExportType::Incremental)?
     };
-    let status = client.create_export(bad).await.err().context("refused")?;
+    let status = operation::export(&daemon.channel, bad).await.err().context("refused")?;
     ensure!(status.message().contains("is no full PAM export"), "{status}");
     daemon.stop().await?;
     Ok(())

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_proto::v1::{self, export_service_client::ExportServiceClient, verify_export_request::Bundle};
-use satchel_tests::{archive::demo, daemon::Daemon};
+use satchel_tests::{archive::demo, daemon::Daemon, operation};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn selections_and_keys_are_served_to_any_client() -> Result<()> {
@@ -18,14 +18,14 @@ async fn selections_and_keys_are_served_to_any_client() -> Result<()> {
         strip_identifiers: true,
         ..Default::default()
     };
-    let made = client.create_export(request.clone()).await?.into_inner().export.context("an export")?;
+    let made = operation::export(&daemon.channel, request.clone()).await?;
     ensure!(
         made.selected_by == ["type"] && made.stripped && made.conversations == 0 && made.memories > 0,
         "{made:?}"
     );
     let bundle = Some(Bundle::Id(made.id.clone()));
     let verdict =
-        client.verify_export(v1::VerifyExportRequest { bundle, ..Default::default() }).await?.into_inner();
+        operation::verify(&daemon.channel, v1::VerifyExportRequest { bundle, ..Default::default() }).await?;
     ensure!(verdict.valid && verdict.stripped && verdict.selected_by == ["type"], "{verdict:?}");
     let by = |filter: v1::MemoryFilter| v1::CreateExportRequest { filter: Some(filter), ..request.clone() };
     let refused = [
@@ -39,7 +39,7 @@ async fn selections_and_keys_are_served_to_any_client() -> Result<()> {
     ];
     for (request, field) in refused {
         let request = v1::CreateExportRequest { output: output("refused"), ..request };
-        let status = client.create_export(request).await.err().context("it is refused")?;
+        let status = operation::export(&daemon.channel, request).await.err().context("it is refused")?;
         ensure!(
             status.code() == tonic::Code::InvalidArgument && status.message().contains(field),
             "{status:?}"

@@ -7,25 +7,24 @@ use satchel_proto::v1::{
     self, export_service_client::ExportServiceClient, memory_service_client::MemoryServiceClient,
     verify_export_request::Bundle,
 };
-use satchel_tests::{archive::demo, daemon::Daemon};
+use satchel_tests::{archive::demo, daemon::Daemon, operation};
 use tonic::Code;
 
 async fn bring(daemon: &Daemon, path: &str, apply: Option<v1::ApplyRules>) -> Result<v1::Import> {
     let job = daemon.import_by(Path::new(path), apply).await?;
-    job.imports.into_iter().next().context("an import")
+    job.imports().first().cloned().context("an import")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_are_trusted_and_strangers_are_named_by_calls() -> Result<()> {
     let (here, there) = (Daemon::start().await?, Daemon::start().await?);
     here.import(&demo().join("claude-export")).await?;
-    let mut exports = ExportServiceClient::new(here.channel.clone());
     let output = here.folder.path().join("bundle").to_string_lossy().into_owned();
     let request = v1::CreateExportRequest { output, ..Default::default() };
-    let made = exports.create_export(request).await?.into_inner().export.context("an export")?;
+    let made = operation::export(&here.channel, request).await?;
     let bundle = Some(Bundle::Id(made.id.clone()));
     let verdict =
-        exports.verify_export(v1::VerifyExportRequest { bundle, ..Default::default() }).await?.into_inner();
+        operation::verify(&here.channel, v1::VerifyExportRequest { bundle, ..Default::default() }).await?;
     let covered = verdict.covered.context("what is covered")?;
     ensure!(covered.memories() == v1::Coverage::Signed && covered.conversations() == v1::Coverage::Signed);
     ensure!(verdict.bundles.len() == 1 && verdict.bundles[0].signer == made.signer, "{:?}", verdict.bundles);

@@ -2,7 +2,10 @@
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_proto::v1::{self, import_service_client::ImportServiceClient};
-use satchel_tests::daemon::{Daemon, chatgpt_export};
+use satchel_tests::{
+    daemon::{Daemon, chatgpt_export},
+    operation,
+};
 use tonic::Code;
 use tonic_types::StatusExt as _;
 
@@ -11,17 +14,20 @@ async fn an_import_is_undone_and_brought_back_by_calls() -> Result<()> {
     let daemon = Daemon::start().await?;
     let export = chatgpt_export(&daemon.folder.path().join("export"), 3)?;
     let job = daemon.import(&export).await?;
-    let id = job.imports.first().context("an import")?.id.clone();
+    let id = job.imports().first().context("an import")?.id.clone();
     let mut client = ImportServiceClient::new(daemon.channel.clone());
     let request = v1::UndoImportRequest { id: id.clone(), dry_run: true, expected_records: None };
-    let preview = client.undo_import(request.clone()).await?.into_inner();
+    let preview = operation::undo(&daemon.channel, request.clone()).await?;
     ensure!(preview.records == 3 && preview.revisions.is_none(), "{preview:?}");
     let wrong = v1::UndoImportRequest { dry_run: false, expected_records: Some(2), ..request.clone() };
-    let refused = client.undo_import(wrong).await.err().context("another undo than was shown was done")?;
+    let refused = operation::undo(&daemon.channel, wrong)
+        .await
+        .err()
+        .context("another undo than was shown was done")?;
     let reason = refused.get_details_error_info().map(|info| info.reason);
     ensure!(refused.code() == Code::FailedPrecondition && reason.as_deref() == Some("IMPORT_STATE"));
     let right = v1::UndoImportRequest { dry_run: false, expected_records: Some(3), ..request.clone() };
-    let done = client.undo_import(right).await?.into_inner();
+    let done = operation::undo(&daemon.channel, right).await?;
     let import = done.receipt.context("an import")?;
     ensure!(import.status() == v1::ImportStatus::Undone && import.reason.contains("redo"), "{import:?}");
     let mut talks = v1::conversation_service_client::ConversationServiceClient::new(daemon.channel.clone());
@@ -29,17 +35,20 @@ async fn an_import_is_undone_and_brought_back_by_calls() -> Result<()> {
     ensure!(list.conversations.is_empty());
     let listed = client.list_imports(v1::ListImportsRequest::default()).await?.into_inner();
     ensure!(listed.imports.iter().any(|import| import.status() == v1::ImportStatus::Undone));
-    let twice = client.undo_import(v1::UndoImportRequest { dry_run: false, ..request }).await.err();
+    let twice =
+        operation::undo(&daemon.channel, v1::UndoImportRequest { dry_run: false, ..request }).await.err();
     ensure!(twice.is_some_and(|refused| refused.message().contains("undone already")));
     let request = v1::RedoImportRequest { id, dry_run: false, expected_records: None };
-    let back = client.redo_import(request).await?.into_inner();
+    let back = operation::redo(&daemon.channel, request).await?;
     ensure!(back.conversations.is_some_and(|effect| effect.restored == 3));
     let list = talks.list_conversations(v1::ListConversationsRequest::default()).await?.into_inner();
     let first = list.conversations.first().context("a conversation")?.id.clone();
     let shown = talks.get_conversation(v1::GetConversationRequest { id: first }).await?.into_inner();
     ensure!(shown.conversation.is_some_and(|conversation| !conversation.withdrawn));
     let unknown = v1::UndoImportRequest { id: "nobody".to_owned(), ..v1::UndoImportRequest::default() };
-    ensure!(client.undo_import(unknown).await.is_err_and(|status| status.code() == Code::NotFound));
+    ensure!(
+        operation::undo(&daemon.channel, unknown).await.is_err_and(|status| status.code() == Code::NotFound)
+    );
     daemon.stop().await?;
     Ok(())
 }

@@ -5,9 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use satchel_daemon::signed::signed;
-use satchel_proto::v1::{self, ImportStatus};
+use satchel_proto::v1::{self, ImportStatus, operation_service_client::OperationServiceClient};
+use satchel_tests::operation;
 
 use crate::play::{PATIENCE, Play, at_rest, export};
 
@@ -43,7 +44,7 @@ async fn a_person_does_not_wait_behind_a_flood() -> Result<()> {
     let own = play.daemon.folder.path().join("own.json");
     fs::write(&own, export(9_999))?;
     let job = play.daemon.import(&own).await?;
-    assert_eq!(job.imports[0].status(), ImportStatus::Completed);
+    assert_eq!(job.imports()[0].status(), ImportStatus::Completed);
     let behind = play.source().await?;
     assert!(behind.imported < signed(flood as u64), "the flood was over first: {behind:?}");
     play.imported(flood as u64).await?;
@@ -64,17 +65,12 @@ async fn a_job_of_a_folder_is_seen_in_the_history_and_can_be_cancelled() -> Resu
     while cancelled.is_none() {
         assert!(Instant::now() < end, "{:?}", play.source().await?);
         let Some(item) = play.source().await?.reading.pop() else { continue };
-        let job = play.client().cancel_import(v1::CancelImportRequest { id: item.job_id }).await;
+        let request = v1::CancelOperationRequest { id: item.operation_id };
+        let job = OperationServiceClient::new(play.channel()).cancel_operation(request).await;
         let begun = Instant::now();
-        let Some(job) = job.ok().and_then(|answer| answer.into_inner().job) else { continue };
-        let watch = v1::WatchImportRequest { id: job.id, min_interval: None };
-        let mut views = play.client().watch_import(watch).await?.into_inner();
-        let mut last = None;
-        while let Some(view) = views.message().await? {
-            last = view.job;
-        }
-        let state = last.context("the job's end")?.state();
-        if state == v1::JobState::Cancelled {
+        let Some(job) = job.ok().and_then(|answer| answer.into_inner().operation) else { continue };
+        let state = operation::ended(&play.channel(), &job.id).await?.state();
+        if state == v1::OperationState::Cancelled {
             assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
             cancelled = Some(item.name);
         }

@@ -66,6 +66,10 @@ impl Play {
         self.downloads.join(name)
     }
 
+    pub(crate) fn channel(&self) -> tonic::transport::Channel {
+        self.daemon.channel.clone()
+    }
+
     pub(crate) fn client(&self) -> ImportServiceClient<tonic::transport::Channel> {
         ImportServiceClient::new(self.daemon.channel.clone())
     }

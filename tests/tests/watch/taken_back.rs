@@ -4,7 +4,7 @@ use std::{fs, time::SystemTime};
 
 use anyhow::{Context, Result};
 use satchel_proto::v1::{self, ImportStatus};
-use satchel_tests::exports::pack;
+use satchel_tests::{exports::pack, operation};
 
 use crate::play::{Play, export};
 
@@ -26,7 +26,7 @@ async fn an_undone_import_stays_undone_when_its_file_is_touched_renamed_or_copie
         assert_eq!(play.conversations().await?, 1);
         let id = play.imports().await?.first().context("an import")?.id.clone();
         let undo = v1::UndoImportRequest { id: id.clone(), ..Default::default() };
-        play.client().undo_import(undo).await?;
+        operation::undo(&play.channel(), undo).await?;
         assert_eq!(play.conversations().await?, 0);
 
         let touched = fs::FileTimes::new().set_modified(SystemTime::now());
@@ -46,7 +46,7 @@ async fn an_undone_import_stays_undone_when_its_file_is_touched_renamed_or_copie
 
         // A person who asks for it gets it.
         let job = play.daemon.import(&play.at(&format!("renamed {name}"))).await?;
-        assert_eq!(job.imports[0].status(), ImportStatus::Completed, "{job:?}");
+        assert_eq!(job.imports()[0].status(), ImportStatus::Completed, "{job:?}");
         assert_eq!(play.conversations().await?, 1);
         play.daemon.stop().await?;
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use satchel_proto::v1::{ImportPhase, ImportProgress};
+use satchel_proto::v1::{OperationPhase, OperationProgress};
 
 use crate::{cli::text, signed::unsigned};
 
@@ -20,18 +20,18 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn new(now: Instant) -> Self {
-        Self { phase: ImportPhase::Unspecified.into(), began: now, from: 0 }
+        Self { phase: OperationPhase::Unspecified.into(), began: now, from: 0 }
     }
 
     /// Takes in where the job is; a new phase begins a new measurement.
-    pub(super) fn see(&mut self, progress: &ImportProgress, now: Instant) {
+    pub(super) fn see(&mut self, progress: &OperationProgress, now: Instant) {
         if progress.phase != self.phase {
             *self = Self { phase: progress.phase, began: now, from: unsigned(progress.bytes_done) };
         }
     }
 
     /// Returns a line such as `reading 120 MB of 500 MB (24 %), 45 MB/s, 12,345 records, 8.4 s left`.
-    pub(super) fn line(&self, progress: &ImportProgress, now: Instant) -> String {
+    pub(super) fn line(&self, progress: &OperationProgress, now: Instant) -> String {
         let mut line = doing(progress.phase()).to_owned();
         let done = unsigned(progress.bytes_done);
         match unsigned(progress.bytes_total).filter(|total| *total > 0) {
@@ -49,10 +49,10 @@ impl Pace {
         if let Some(rate) = rate {
             text::append(&mut line, format_args!(", {}/s", text::bytes(rate)));
         }
-        if progress.records > 0 {
+        if progress.records_done > 0 {
             text::append(
                 &mut line,
-                format_args!(", {}", text::count(unsigned(progress.records), "record", "records")),
+                format_args!(", {}", text::count(unsigned(progress.records_done), "record", "records")),
             );
         }
         let left =
@@ -79,13 +79,15 @@ impl Pace {
     }
 }
 
-fn doing(phase: ImportPhase) -> &'static str {
+fn doing(phase: OperationPhase) -> &'static str {
     match phase {
-        ImportPhase::Unspecified => "waiting",
-        ImportPhase::Looking => "looking",
-        ImportPhase::Hashing => "hashing",
-        ImportPhase::Reading => "reading",
-        ImportPhase::Settling => "deriving memories",
+        OperationPhase::Unspecified
+        | OperationPhase::WritingConversations
+        | OperationPhase::WritingMemories => "waiting",
+        OperationPhase::Detecting => "looking",
+        OperationPhase::Hashing => "hashing",
+        OperationPhase::Reading => "reading",
+        OperationPhase::Deriving => "deriving memories",
     }
 }
 
@@ -94,12 +96,13 @@ mod tests {
     use super::*;
     use crate::signed::signed;
 
-    fn at(phase: ImportPhase, done: u64, total: Option<u64>, records: u64) -> ImportProgress {
-        ImportProgress {
+    fn at(phase: OperationPhase, done: u64, total: Option<u64>, records: u64) -> OperationProgress {
+        OperationProgress {
             phase: phase.into(),
             bytes_done: signed(done),
             bytes_total: signed(total),
-            records: signed(records),
+            records_done: signed(records),
+            records_total: None,
         }
     }
 
@@ -107,15 +110,15 @@ mod tests {
     fn rate_and_time_left_belong_to_the_phase() {
         let start = Instant::now();
         let mut pace = Pace::new(start);
-        assert_eq!(pace.line(&at(ImportPhase::Unspecified, 0, None, 0), start), "waiting");
+        assert_eq!(pace.line(&at(OperationPhase::Unspecified, 0, None, 0), start), "waiting");
 
-        let hashing = at(ImportPhase::Hashing, 500_000_000, Some(500_000_000), 0);
+        let hashing = at(OperationPhase::Hashing, 500_000_000, Some(500_000_000), 0);
         pace.see(&hashing, start);
-        let reading = at(ImportPhase::Reading, 0, Some(500_000_000), 0);
+        let reading = at(OperationPhase::Reading, 0, Some(500_000_000), 0);
         pace.see(&reading, start + Duration::from_secs(10));
         assert_eq!(pace.line(&reading, start + Duration::from_secs(10)), "reading 0 B of 500 MB (0 %)");
 
-        let later = at(ImportPhase::Reading, 120_000_000, Some(500_000_000), 12_345);
+        let later = at(OperationPhase::Reading, 120_000_000, Some(500_000_000), 12_345);
         pace.see(&later, start + Duration::from_secs(12));
         assert_eq!(
             pace.line(&later, start + Duration::from_secs(12)),
@@ -127,13 +130,13 @@ mod tests {
     fn what_is_not_known_is_left_out() {
         let start = Instant::now();
         let mut pace = Pace::new(start);
-        let odd = at(ImportPhase::Settling, 9, Some(3), 1);
+        let odd = at(OperationPhase::Deriving, 9, Some(3), 1);
         pace.see(&odd, start);
         assert_eq!(
             pace.line(&odd, start + Duration::from_secs(5)),
             "deriving memories 9 B of 3 B (100 %), 1 record"
         );
-        let unknown = at(ImportPhase::Settling, 2_000, None, 0);
+        let unknown = at(OperationPhase::Deriving, 2_000, None, 0);
         assert_eq!(pace.line(&unknown, start + Duration::from_millis(1)), "deriving memories 2.0 kB");
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use satchel_proto::v1::{ImportJob, ImportPhase};
+use satchel_proto::v1::{Operation, OperationPhase};
 
 use super::pace::Pace;
 use crate::{
@@ -47,8 +47,8 @@ impl Progress {
     }
 
     /// Shows where the job is.
-    pub(super) fn show(&mut self, job: &ImportJob) {
-        let Some(progress) = job.progress.as_ref() else { return };
+    pub(super) fn show(&mut self, operation: &Operation) {
+        let Some(progress) = operation.progress.as_ref() else { return };
         let now = Instant::now();
         self.pace.see(progress, now);
         match &mut self.shown {
@@ -65,7 +65,7 @@ impl Progress {
             // A job that is over in a moment needs no line.
             Shown::Lines { last } if now.duration_since(*last) >= LINE_EVERY => {
                 *last = now;
-                if progress.phase() != ImportPhase::Unspecified {
+                if progress.phase() != OperationPhase::Unspecified {
                     let line = self.pace.line(progress, now);
                     self.tell(&line);
                 }

@@ -2,11 +2,16 @@
 
 use std::io::{IsTerminal as _, stdin};
 
-use satchel_proto::v1::{Import, RecordEffect, RedoImportRequest, RevisionRange, UndoImportRequest};
+use satchel_proto::v1::{
+    Import, ImportReversal, RecordEffect, RedoImportRequest, RevisionRange, UndoImportRequest,
+    operation::Result as Reached,
+};
 
 use super::resolve;
 use crate::{
-    cli::{Context, args::UndoArgs, error::CliError, exit::Exit, json, link::Link, text},
+    cli::{
+        Context, args::UndoArgs, error::CliError, exit::Exit, json, link::Link, operation::unexpected, text,
+    },
     signed::{signed, unsigned},
 };
 
@@ -56,31 +61,27 @@ async fn call(
     dry_run: bool,
     expected_records: Option<u64>,
 ) -> Result<Turned, CliError> {
-    let id = id.to_owned();
-    let named = |conversations, memories, relations| {
-        [("conversation", conversations), ("memory", memories), ("relation", relations)]
-    };
-    Ok(match way {
+    let (id, expected_records) = (id.to_owned(), signed(expected_records));
+    let mut imports = link.imports();
+    let operation = match way {
         Way::Undo => {
-            let request = UndoImportRequest { id, dry_run, expected_records: signed(expected_records) };
-            let answer = link.imports().undo_import(request).await?.into_inner();
-            Turned {
-                import: answer.receipt.unwrap_or_default(),
-                effects: named(answer.conversations, answer.memories, answer.relations),
-                records: unsigned(answer.records),
-                revisions: answer.revisions,
-            }
+            let request = UndoImportRequest { id, dry_run, expected_records };
+            imports.undo_import(request).await?.into_inner().operation
         }
         Way::Redo => {
-            let request = RedoImportRequest { id, dry_run, expected_records: signed(expected_records) };
-            let answer = link.imports().redo_import(request).await?.into_inner();
-            Turned {
-                import: answer.receipt.unwrap_or_default(),
-                effects: named(answer.conversations, answer.memories, answer.relations),
-                records: unsigned(answer.records),
-                revisions: answer.revisions,
-            }
+            let request = RedoImportRequest { id, dry_run, expected_records };
+            imports.redo_import(request).await?.into_inner().operation
         }
+    };
+    let Reached::Reversal(reversal) = link.result_of(operation, |_| {}).await? else {
+        return Err(unexpected());
+    };
+    let ImportReversal { receipt, conversations, memories, relations, records, revisions } = reversal;
+    Ok(Turned {
+        import: receipt.unwrap_or_default(),
+        effects: [("conversation", conversations), ("memory", memories), ("relation", relations)],
+        records: unsigned(records),
+        revisions,
     })
 }
 

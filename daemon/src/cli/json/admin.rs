@@ -180,7 +180,7 @@ impl<'a> Status<'a> {
             started_at: when(status.started_at.as_ref()),
             store_id: header.map_or("", |header| &header.store_id),
             revision: header.map_or(0, |header| unsigned(header.revision)),
-            running_jobs: unsigned(status.running_jobs),
+            running_jobs: unsigned(status.running_operations),
             memories: Counted {
                 total: unsigned(stored.memories),
                 by_status: counts(&stored.memories_by_status),

@@ -82,11 +82,11 @@ impl<'a> Source<'a> {
 
 impl<'a> Item<'a> {
     fn new(item: &'a v1::SourceItem) -> Self {
-        let v1::SourceItem { name, reason, job_id, retry_in } = item;
+        let v1::SourceItem { name, reason, operation_id, retry_in } = item;
         Self {
             name,
             reason: filled(reason),
-            job_id: filled(job_id),
+            job_id: filled(operation_id),
             retry_in_seconds: retry_in.as_ref().map(|wait| wait.seconds),
         }
     }

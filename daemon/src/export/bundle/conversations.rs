@@ -82,7 +82,7 @@ impl Job<'_> {
             let Some(record) = self.store.conversation(id, Some(self.revision))? else {
                 return Ok(());
             };
-            self.told.on(|progress| progress.conversations += 1);
+            self.told.on(|progress| progress.conversations += 1)?;
             if stub::is(&record) {
                 written.listed.insert(Id::from(id), Listed::Stored);
                 return Ok(());

@@ -35,7 +35,7 @@ pub(super) fn write(
         pages(
             |after| Ok(job.store.memories(&query, after, PAGE, job.revision)?),
             |record| {
-                job.told.on(|progress| progress.memories += 1);
+                job.told.on(|progress| progress.memories += 1)?;
                 if !job.may_leave(&record.memory)? {
                     return Ok(());
                 }

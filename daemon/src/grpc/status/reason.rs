@@ -16,6 +16,7 @@ pub enum Reason {
     MessageNotFound,
     ImportNotFound,
     ExportNotFound,
+    OperationNotFound,
     SourceNotFound,
     PathNotFound,
     ImportState,
@@ -43,7 +44,7 @@ pub enum Reason {
 
 impl Reason {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::FieldInvalid,
         Self::PageTokenInvalid,
         Self::RequestIdReused,
@@ -55,6 +56,7 @@ impl Reason {
         Self::MessageNotFound,
         Self::ImportNotFound,
         Self::ExportNotFound,
+        Self::OperationNotFound,
         Self::SourceNotFound,
         Self::PathNotFound,
         Self::ImportState,
@@ -99,6 +101,7 @@ impl Reason {
             Self::MessageNotFound => "MESSAGE_NOT_FOUND",
             Self::ImportNotFound => "IMPORT_NOT_FOUND",
             Self::ExportNotFound => "EXPORT_NOT_FOUND",
+            Self::OperationNotFound => "OPERATION_NOT_FOUND",
             Self::SourceNotFound => "SOURCE_NOT_FOUND",
             Self::SourceRefused => "SOURCE_REFUSED",
             Self::PathNotFound => "PATH_NOT_FOUND",
@@ -136,6 +139,7 @@ impl Reason {
             | Self::MessageNotFound
             | Self::ImportNotFound
             | Self::ExportNotFound
+            | Self::OperationNotFound
             | Self::SourceNotFound
             | Self::PathNotFound => Code::NotFound,
             Self::ImportState
@@ -169,6 +173,7 @@ pub enum Kind {
     Message,
     Import,
     Export,
+    Operation,
     Source,
     Path,
 }
@@ -183,6 +188,7 @@ impl Kind {
             Self::Message => "message",
             Self::Import => "import",
             Self::Export => "export",
+            Self::Operation => "operation",
             Self::Source => "source",
             Self::Path => "path",
         }
@@ -197,6 +203,7 @@ impl Kind {
             Self::Message => Reason::MessageNotFound,
             Self::Import => Reason::ImportNotFound,
             Self::Export => Reason::ExportNotFound,
+            Self::Operation => Reason::OperationNotFound,
             Self::Source => Reason::SourceNotFound,
             Self::Path => Reason::PathNotFound,
         }

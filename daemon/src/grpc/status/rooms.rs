@@ -66,6 +66,7 @@ impl Fault {
             | VerifyError::Several { .. }
             | VerifyError::Read { .. }
             | VerifyError::Temporary(_)
+            | VerifyError::Cancelled
             | VerifyError::TooLarge { .. } => {
                 Self::BundleUnreadable { path: path.to_owned(), problem: crate::chain(error) }
             }
@@ -92,7 +93,7 @@ impl From<BackupError> for Fault {
                 let problem = "there are more files in the data directory than a backup holds";
                 Self::OutputRefused { path: path.to_string_lossy().into_owned(), problem: problem.to_owned() }
             }
-            BackupError::Cancelled => Self::ShuttingDown,
+            error @ BackupError::Cancelled => Self::internal(error),
         }
     }
 }
@@ -165,9 +166,10 @@ impl From<ExportError> for Fault {
             ExportError::NotOurs { .. } => Self::field("id", error.to_string()),
             ExportError::Lock(_) => Self::field("age_recipients", error.to_string()),
             ExportError::Gone { path, .. } => Self::BundleGone { path: path.to_string_lossy().into_owned() },
-            ExportError::Ledger(_) | ExportError::Temporary(_) | ExportError::Unencodable { .. } => {
-                Self::internal(error)
-            }
+            ExportError::Ledger(_)
+            | ExportError::Temporary(_)
+            | ExportError::Cancelled
+            | ExportError::Unencodable { .. } => Self::internal(error),
         }
     }
 }

@@ -39,9 +39,9 @@ enum_pair!(severity_to_wire, severity_from_wire, Severity, v1::Severity, [
     Warning => Warning,
 ]);
 
-/// Shows what came of checking a bundle: the first findings, long texts cut. The header is left empty.
+/// Shows what came of checking a bundle: the first findings, long texts cut.
 #[must_use]
-pub fn report_to_wire(report: Report) -> v1::VerifyExportResponse {
+pub fn report_to_wire(report: Report) -> v1::BundleVerification {
     let Report {
         valid,
         signature,
@@ -58,13 +58,12 @@ pub fn report_to_wire(report: Report) -> v1::VerifyExportResponse {
         bundles,
     } = report;
     let Selected { by: selected_by, stripped } = selection.unwrap_or_default();
-    v1::VerifyExportResponse {
+    v1::BundleVerification {
         valid,
         signature: signed_to_wire(signature),
         manifest: signed_to_wire(manifest),
         signer: signer.unwrap_or_default(),
         issues: issues.into_iter().take(MAX_FINDINGS).map(finding_to_wire).collect(),
-        header: None,
         issues_total: signed(issues_found as u64),
         memories: signed(memories),
         conversations: signed(conversations),
@@ -129,27 +128,20 @@ fn finding_to_wire(finding: Finding) -> v1::VerifyIssue {
     }
 }
 
-/// Shows how far an export is.
+/// Shows how far an export is: conversations are written first.
 #[must_use]
-pub fn progress_to_wire(progress: Progress) -> v1::ExportProgress {
+pub fn progress_to_wire(progress: Progress) -> v1::OperationProgress {
     let Progress { memories, memories_total, conversations, conversations_total } = progress;
-    v1::ExportProgress {
-        conversations: signed(conversations),
-        conversations_total: signed(conversations_total),
-        memories: signed(memories),
-        memories_total: signed(memories_total),
-    }
-}
-
-/// Reads how far an export is.
-#[must_use]
-pub fn progress_from_wire(wire: v1::ExportProgress) -> Progress {
-    let v1::ExportProgress { conversations, conversations_total, memories, memories_total } = wire;
-    Progress {
-        memories: unsigned(memories),
-        memories_total: unsigned(memories_total),
-        conversations: unsigned(conversations),
-        conversations_total: unsigned(conversations_total),
+    let (phase, done, total) = if memories == 0 {
+        (v1::OperationPhase::WritingConversations, conversations, conversations_total)
+    } else {
+        (v1::OperationPhase::WritingMemories, memories, memories_total)
+    };
+    v1::OperationProgress {
+        phase: phase.into(),
+        records_done: signed(done),
+        records_total: Some(signed(total)),
+        ..v1::OperationProgress::default()
     }
 }
 
@@ -371,14 +363,22 @@ mod tests {
         assert!(prost::Message::encoded_len(&wire) < 4 << 20);
     }
 
-    proptest! {
-        #[test]
-        fn progress_comes_back(numbers in counts::<4>()) {
-            let [memories, memories_total, conversations, conversations_total] = numbers;
-            let progress = Progress { memories, memories_total, conversations, conversations_total };
-            prop_assert_eq!(progress_from_wire(progress_to_wire(progress)), progress);
-        }
+    #[test]
+    fn an_export_writes_conversations_and_then_memories() {
+        let shown = |conversations, memories| {
+            let wire = progress_to_wire(Progress {
+                conversations,
+                conversations_total: 7,
+                memories,
+                memories_total: 9,
+            });
+            (wire.phase(), wire.records_done, wire.records_total)
+        };
+        assert_eq!(shown(3, 0), (v1::OperationPhase::WritingConversations, 3, Some(7)));
+        assert_eq!(shown(7, 4), (v1::OperationPhase::WritingMemories, 4, Some(9)));
+    }
 
+    proptest! {
         #[test]
         fn an_export_comes_back(
             texts in vec(".{0,12}", 6),

@@ -19,7 +19,7 @@ use crate::{
         receipt::{
             Account, Counts, Difference, DifferenceKind, HeldBack, ImportRecord, ImportStatus, Standing,
         },
-        undo::Effect,
+        undo::{Effect, Outcome},
     },
     signed::{millis, signed, unsigned},
 };
@@ -265,7 +265,7 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
     } = record;
     v1::Import {
         id,
-        job_id: job,
+        operation_id: job,
         source,
         source_checksum: source_checksum.unwrap_or_default(),
         platform: provider.unwrap_or_default(),
@@ -279,8 +279,7 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
         warnings: warnings.into_iter().map(warning_to_wire).collect(),
         more_skipped: issue_pages > 0,
         warnings_total: signed(warnings_found),
-        revisions: revisions
-            .map(|[first, last]| v1::RevisionRange { first: signed(first), last: signed(last) }),
+        revisions: revisions.map(revisions_to_wire),
         elapsed: Some(duration_to_wire(Duration::from_millis(elapsed_ms))),
         reason: cut(reason.unwrap_or_default(), MAX_REASON_BYTES),
         dry_run,
@@ -311,7 +310,7 @@ pub fn import_to_wire(record: ImportRecord) -> v1::Import {
 pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
     let v1::Import {
         id,
-        job_id,
+        operation_id,
         source,
         source_checksum,
         platform,
@@ -349,7 +348,7 @@ pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
     let given = |text: String| (!text.is_empty()).then_some(text);
     Ok(ImportRecord {
         id,
-        job: job_id,
+        job: operation_id,
         source,
         path,
         files,
@@ -401,28 +400,64 @@ pub fn light_import_to_wire(record: ImportRecord) -> v1::Import {
     v1::Import { more_skipped, ..import_to_wire(light) }
 }
 
-/// Shows a job. The receipts carry their issues once it has ended, as far as the answer has room for them.
+/// Shows the revisions that an import or its reversal committed.
 #[must_use]
-pub fn job_to_wire(job: JobView) -> v1::ImportJob {
-    let JobView { id, path, phase, done, total, imports } = job;
+pub fn revisions_to_wire([first, last]: [u64; 2]) -> v1::RevisionRange {
+    v1::RevisionRange { first: signed(first), last: signed(last) }
+}
+
+/// Shows what came of undoing or redoing an import.
+#[must_use]
+pub fn reversal_to_wire(outcome: Outcome) -> v1::ImportReversal {
+    let records = signed(outcome.records());
+    let Outcome { import, conversations, memories, relations, revisions, cancelled: _ } = outcome;
+    v1::ImportReversal {
+        receipt: Some(import_to_wire(import)),
+        conversations: Some(effect_to_wire(conversations)),
+        memories: Some(effect_to_wire(memories)),
+        relations: Some(effect_to_wire(relations)),
+        records,
+        revisions: revisions.map(revisions_to_wire),
+    }
+}
+
+/// Shows the job of an import as an operation. Receipts are whole, as far as they fit, when it has ended.
+#[must_use]
+pub fn job_to_wire(job: JobView) -> v1::Operation {
+    let room = if job.phase == Phase::Ended { PAGE_BYTES } else { 0 };
+    job_within(job, room)
+}
+
+/// As [`job_to_wire`], with receipts that leave out skips and warnings.
+#[must_use]
+pub fn light_job_to_wire(job: JobView) -> v1::Operation {
+    job_within(job, 0)
+}
+
+fn job_within(job: JobView, mut room: usize) -> v1::Operation {
+    let JobView { id, path, phase, created_at, finished_at, done, total, imports } = job;
     let state = job_state(phase, &imports);
     let records = imports
         .iter()
         .map(|import| import.conversations.found + import.messages.found + import.memories.found);
-    let progress = v1::ImportProgress {
+    let progress = v1::OperationProgress {
         phase: phase_to_wire(phase).into(),
         bytes_done: signed(done),
         bytes_total: (total > 0).then_some(signed(total)),
-        records: signed(records.sum::<u64>()),
+        records_done: signed(records.sum::<u64>()),
+        records_total: None,
     };
-    let mut room = if phase == Phase::Ended { PAGE_BYTES } else { 0 };
     let imports = imports.into_iter().map(|import| import_within(import, &mut room)).collect();
-    v1::ImportJob {
+    let result = v1::ImportResult { path: path.to_string_lossy().into_owned(), imports };
+    v1::Operation {
         id: id.to_string(),
+        kind: v1::OperationKind::Import.into(),
         state: state.into(),
-        path: path.to_string_lossy().into_owned(),
         progress: Some(progress),
-        imports,
+        created_at: Some(time_to_wire(created_at)),
+        finished_at: finished_at.map(time_to_wire),
+        error: None,
+        result: Some(v1::operation::Result::Imports(result)),
     }
 }
 
@@ -440,25 +475,25 @@ fn import_within(record: ImportRecord, room: &mut usize) -> v1::Import {
     }
 }
 
-fn job_state(phase: Phase, imports: &[ImportRecord]) -> v1::JobState {
+fn job_state(phase: Phase, imports: &[ImportRecord]) -> v1::OperationState {
     let any = |status| imports.iter().any(|import| import.status == status);
     match phase {
-        Phase::Waiting => v1::JobState::Queued,
-        Phase::Looking | Phase::Hashing | Phase::Reading | Phase::Settling => v1::JobState::Running,
+        Phase::Waiting => v1::OperationState::Queued,
+        Phase::Looking | Phase::Hashing | Phase::Reading | Phase::Settling => v1::OperationState::Running,
         // Cancelled while it waited: it never had an import.
-        Phase::Ended if imports.is_empty() || any(ImportStatus::Cancelled) => v1::JobState::Cancelled,
-        Phase::Ended if any(ImportStatus::Failed) => v1::JobState::Failed,
-        Phase::Ended => v1::JobState::Succeeded,
+        Phase::Ended if imports.is_empty() || any(ImportStatus::Cancelled) => v1::OperationState::Cancelled,
+        Phase::Ended if any(ImportStatus::Failed) => v1::OperationState::Failed,
+        Phase::Ended => v1::OperationState::Succeeded,
     }
 }
 
-fn phase_to_wire(phase: Phase) -> v1::ImportPhase {
+fn phase_to_wire(phase: Phase) -> v1::OperationPhase {
     match phase {
-        Phase::Waiting | Phase::Ended => v1::ImportPhase::Unspecified,
-        Phase::Looking => v1::ImportPhase::Looking,
-        Phase::Hashing => v1::ImportPhase::Hashing,
-        Phase::Reading => v1::ImportPhase::Reading,
-        Phase::Settling => v1::ImportPhase::Settling,
+        Phase::Waiting | Phase::Ended => v1::OperationPhase::Unspecified,
+        Phase::Looking => v1::OperationPhase::Detecting,
+        Phase::Hashing => v1::OperationPhase::Hashing,
+        Phase::Reading => v1::OperationPhase::Reading,
+        Phase::Settling => v1::OperationPhase::Deriving,
     }
 }
 

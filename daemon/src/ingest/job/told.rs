@@ -38,7 +38,7 @@ impl Task {
     pub(super) fn over(&self) {
         let left = self.left();
         if !*left {
-            self.show(|view| view.phase = Phase::Ended);
+            self.show(|view| view.end(self.inner.clock.now_micros()));
         }
     }
 
@@ -164,7 +164,7 @@ impl Task {
         self.show(|view| {
             view.imports.retain(ImportRecord::ended);
             view.imports.push(record);
-            view.phase = Phase::Ended;
+            view.end(self.inner.clock.now_micros());
         });
         *left = true;
     }

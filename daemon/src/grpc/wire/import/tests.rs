@@ -136,7 +136,17 @@ proptest! {
 }
 
 fn job(phase: Phase, imports: Vec<ImportRecord>) -> JobView {
-    JobView { id: Uuid::nil(), path: "/a/b.zip".into(), phase, done: 1, total: 0, imports }
+    let finished_at = (phase == Phase::Ended).then_some(2);
+    JobView {
+        id: Uuid::nil(),
+        path: "/a/b.zip".into(),
+        phase,
+        created_at: 1,
+        finished_at,
+        done: 1,
+        total: 0,
+        imports,
+    }
 }
 
 fn long_receipt() -> ImportRecord {
@@ -186,23 +196,23 @@ fn long_receipt() -> ImportRecord {
 fn a_job_fits_its_answer_whatever_its_receipts_list() {
     let ended = job_to_wire(job(Phase::Ended, vec![long_receipt(); 5]));
     assert!(ended.encoded_len() < 4 << 20);
-    assert_eq!(ended.imports.first().map(|import| import.skipped.len()), Some(1_000));
+    assert_eq!(ended.imports().first().map(|import| import.skipped.len()), Some(1_000));
     assert_eq!(
-        ended.imports.last().map(|import| (import.skipped.len(), import.more_skipped)),
+        ended.imports().last().map(|import| (import.skipped.len(), import.more_skipped)),
         Some((0, true))
     );
     let running = job_to_wire(job(Phase::Reading, vec![long_receipt()]));
-    assert!(running.imports.iter().all(|import| import.skipped.is_empty()));
+    assert!(running.imports().iter().all(|import| import.skipped.is_empty()));
 }
 
 #[test]
 fn a_job_says_how_it_stands() {
     let with = |status| vec![ImportRecord { status, ..long_receipt() }];
     let state = |phase, imports| job_to_wire(job(phase, imports)).state();
-    assert_eq!(state(Phase::Waiting, Vec::new()), v1::JobState::Queued);
-    assert_eq!(state(Phase::Settling, with(ImportStatus::Running)), v1::JobState::Running);
-    assert_eq!(state(Phase::Ended, with(ImportStatus::Unchanged)), v1::JobState::Succeeded);
-    assert_eq!(state(Phase::Ended, with(ImportStatus::Failed)), v1::JobState::Failed);
-    assert_eq!(state(Phase::Ended, with(ImportStatus::Cancelled)), v1::JobState::Cancelled);
-    assert_eq!(state(Phase::Ended, Vec::new()), v1::JobState::Cancelled);
+    assert_eq!(state(Phase::Waiting, Vec::new()), v1::OperationState::Queued);
+    assert_eq!(state(Phase::Settling, with(ImportStatus::Running)), v1::OperationState::Running);
+    assert_eq!(state(Phase::Ended, with(ImportStatus::Unchanged)), v1::OperationState::Succeeded);
+    assert_eq!(state(Phase::Ended, with(ImportStatus::Failed)), v1::OperationState::Failed);
+    assert_eq!(state(Phase::Ended, with(ImportStatus::Cancelled)), v1::OperationState::Cancelled);
+    assert_eq!(state(Phase::Ended, Vec::new()), v1::OperationState::Cancelled);
 }

@@ -1,0 +1,69 @@
+//! Follows an operation of the daemon to its end.
+
+use satchel_proto::v1::{
+    CancelOperationRequest, Operation, WatchOperationRequest, operation,
+    operation_service_client::OperationServiceClient,
+};
+use tonic::{Status, transport::Channel};
+
+use super::{error::CliError, link::Link};
+
+/// Follows `operation` to its end and returns its last state; `show` sees each state.
+///
+/// # Errors
+/// A daemon that goes away before the operation has ended.
+pub(super) async fn follow(
+    mut client: OperationServiceClient<Channel>,
+    operation: Operation,
+    mut show: impl FnMut(&Operation),
+) -> Result<Operation, CliError> {
+    let request = WatchOperationRequest { id: operation.id.clone(), min_interval: None };
+    let mut states = client.watch_operation(request).await?.into_inner();
+    let mut last = operation;
+    while let Some(state) = states.message().await? {
+        last = state.operation.unwrap_or(last);
+        show(&last);
+    }
+    if last.ended() {
+        Ok(last)
+    } else {
+        Err(Status::unavailable("the daemon went away before the operation had ended").into())
+    }
+}
+
+impl Link {
+    /// Follows an operation that this command has started, and returns its result. If the command is interrupted meanwhile,
+    /// [`Link::cancel_started`] cancels the operation.
+    ///
+    /// # Errors
+    /// Why the operation failed, as a call would have, and a daemon that goes away.
+    pub(super) async fn result_of(
+        &self,
+        operation: Option<Operation>,
+        show: impl FnMut(&Operation),
+    ) -> Result<operation::Result, CliError> {
+        let operation = operation.ok_or_else(|| Status::internal("the daemon answered no operation"))?;
+        self.started(Some(operation.id.clone()));
+        let ended = follow(self.operations(), operation, show).await?;
+        self.started(None);
+        Ok(ended.into_result()?)
+    }
+
+    /// Cancels the operation that this command has started, if there is one, and waits for its end.
+    ///
+    /// # Errors
+    /// A daemon that goes away.
+    pub(super) async fn cancel_started(&self) -> Result<(), CliError> {
+        let Some(id) = self.started(None) else { return Ok(()) };
+        let cancelled = self.operations().cancel_operation(CancelOperationRequest { id }).await?;
+        if let Some(operation) = cancelled.into_inner().operation {
+            follow(self.operations(), operation, |_| {}).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The error of an operation whose result is of another kind than its method's.
+pub(super) fn unexpected() -> CliError {
+    Status::internal("the daemon answered the result of another kind of operation").into()
+}

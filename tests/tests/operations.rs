@@ -1,0 +1,185 @@
+//! Long work from a client's side: it is listed, followed and cancelled in one way, and does not depend on a connection.
+
+use std::{cell::Cell, path::Path};
+
+use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::{
+    connect::connect,
+    examine::examine_while,
+    export::{ExportError, ExportRequest, Format},
+    verify::{self, VerifyError},
+};
+use satchel_host::CancelToken;
+use satchel_proto::v1::{
+    self, OperationKind, OperationState, admin_service_client::AdminServiceClient,
+    export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
+    operation::Result as Reached, operation_service_client::OperationServiceClient,
+};
+use satchel_store::StoreError;
+use satchel_tests::{
+    archive::{Archive, demo, whole},
+    daemon::{Daemon, chatgpt_export},
+    operation,
+};
+use tonic::Code;
+use tonic_types::StatusExt as _;
+
+fn request(folder: &Path, name: &str) -> v1::CreateExportRequest {
+    v1::CreateExportRequest { output: folder.join(name).display().to_string(), ..Default::default() }
+}
+
+async fn listed(daemon: &Daemon, states: &[OperationState], page_size: i32) -> Result<Vec<v1::Operation>> {
+    let mut client = OperationServiceClient::new(daemon.channel.clone());
+    let states = states.iter().map(|state| i32::from(*state)).collect::<Vec<_>>();
+    let (mut all, mut page_token) = (Vec::new(), String::new());
+    loop {
+        let request = v1::ListOperationsRequest { page_size, page_token, states: states.clone() };
+        let page = client.list_operations(request).await?.into_inner();
+        ensure!(page.operations.len() <= 2 && page.header.is_some());
+        all.extend(page.operations);
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            return Ok(all);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_goes_on_when_its_caller_goes_away() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    daemon.import(&chatgpt_export(&daemon.folder.path().join("export"), 50)?).await?;
+    let caller = connect(&daemon.data_dir()).await?;
+    let call = request(daemon.folder.path(), "bundle.zip");
+    let started = ExportServiceClient::new(caller).create_export(call).await?.into_inner();
+    // The connection of the caller is closed by now.
+    let id = started.operation.context("an operation")?.id;
+    let ended = operation::ended(&daemon.channel, &id).await?;
+    let Reached::Export(export) = ended.into_result()? else { anyhow::bail!("no export") };
+    assert_eq!(export.conversations, 50);
+    let mut client = OperationServiceClient::new(daemon.channel.clone());
+    let again = client.get_operation(v1::GetOperationRequest { id }).await?.into_inner().operation;
+    assert_eq!(again.map(|operation| operation.into_result().ok()), Some(Some(Reached::Export(export))));
+    daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_kind_of_work_is_an_operation_and_is_listed() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    let folder = daemon.folder.path();
+    let imported = daemon.import(&demo().join("claude-export")).await?;
+    let import = imported.imports().first().context("an import")?.id.clone();
+    let export = operation::export(&daemon.channel, request(folder, "bundle")).await?;
+    let bundle = Some(v1::verify_export_request::Bundle::Id(export.id));
+    let verification =
+        operation::verify(&daemon.channel, v1::VerifyExportRequest { bundle, ..Default::default() }).await?;
+    ensure!(verification.valid, "{verification:?}");
+    let output = folder.join("backup").display().to_string();
+    ensure!(operation::backup(&daemon.channel, v1::CreateBackupRequest { output }).await?.files > 0);
+    ensure!(operation::verify_store(&daemon.channel).await?.problems.is_empty());
+    let undo = v1::UndoImportRequest { id: import.clone(), ..Default::default() };
+    ensure!(operation::undo(&daemon.channel, undo).await?.records > 0);
+    let redo = v1::RedoImportRequest { id: import.clone(), ..Default::default() };
+    ensure!(operation::redo(&daemon.channel, redo).await?.records > 0);
+    let refused = operation::export(&daemon.channel, request(folder, "bundle")).await;
+    let status = refused.err().context("the folder is not empty")?;
+    assert_eq!(status.get_details_error_info().map(|info| info.reason), Some("OUTPUT_EXISTS".to_owned()));
+
+    let all = listed(&daemon, &[], 2).await?;
+    let kinds: Vec<OperationKind> = all.iter().map(v1::Operation::kind).collect();
+    assert_eq!(
+        kinds,
+        [
+            OperationKind::Export,
+            OperationKind::RedoImport,
+            OperationKind::UndoImport,
+            OperationKind::VerifyStore,
+            OperationKind::Backup,
+            OperationKind::VerifyExport,
+            OperationKind::Export,
+            OperationKind::Import,
+        ]
+    );
+    ensure!(all.iter().all(|one| one.ended() && one.finished_at.is_some() && one.created_at.is_some()));
+    let failed = listed(&daemon, &[OperationState::Failed], 2).await?;
+    assert_eq!(failed.iter().map(|one| &one.id).collect::<Vec<_>>(), [&all[0].id]);
+
+    let mut client = OperationServiceClient::new(daemon.channel.clone());
+    let by_import =
+        client.get_operation(v1::GetOperationRequest { id: import }).await?.into_inner().operation;
+    assert_eq!(by_import.map(|one| one.id), Some(imported.id));
+    let stats = AdminServiceClient::new(daemon.channel.clone()).get_status(v1::GetStatusRequest {}).await?;
+    assert_eq!(stats.into_inner().running_operations, 0);
+    daemon.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_operation_is_refused() -> Result<()> {
+    let daemon = Daemon::start().await?;
+    let mut client = OperationServiceClient::new(daemon.channel.clone());
+    let id = || "00000000-0000-4000-8000-000000000000".to_owned();
+    let missing = [
+        client.get_operation(v1::GetOperationRequest { id: id() }).await.err(),
+        client.watch_operation(v1::WatchOperationRequest { id: id(), min_interval: None }).await.err(),
+        client.cancel_operation(v1::CancelOperationRequest { id: id() }).await.err(),
+    ];
+    for status in missing {
+        let status = status.context("no operation has this id")?;
+        let reason = status.get_details_error_info().map(|info| info.reason);
+        assert_eq!((status.code(), reason.as_deref()), (Code::NotFound, Some("OPERATION_NOT_FOUND")));
+    }
+    for state in [0, 77] {
+        let request = v1::ListOperationsRequest { states: vec![state], ..Default::default() };
+        let status = client.list_operations(request).await.err().context("it is refused")?;
+        ensure!(status.code() == Code::InvalidArgument && status.message().contains("states"), "{status:?}");
+    }
+    let undo = v1::UndoImportRequest { id: id(), ..Default::default() };
+    let started = ImportServiceClient::new(daemon.channel.clone()).undo_import(undo).await?.into_inner();
+    let ended = operation::ended(&daemon.channel, &started.operation.context("an operation")?.id).await?;
+    assert_eq!((ended.state(), ended.error.map(|error| error.code)), (OperationState::Failed, Some(5)));
+    daemon.stop().await?;
+    Ok(())
+}
+
+#[test]
+fn an_export_that_is_cancelled_leaves_nothing() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let archive = Archive::open(&folder.path().join("data"))?;
+    archive.import(&demo().join("claude-export"))?;
+    for (format, name) in [(Format::Pam, "a.zip"), (Format::Pam, "a"), (Format::Markdown, "b")] {
+        let seen = Cell::new(0);
+        let output = folder.path().join(name);
+        let request = ExportRequest { format, ..whole(output.clone()) };
+        let tell = |_| {
+            seen.set(seen.get() + 1);
+            seen.get() < 3
+        };
+        let cancelled = archive.exports.create_telling(&request, &tell);
+        ensure!(matches!(cancelled, Err(ExportError::Cancelled)), "{cancelled:?}");
+        ensure!(seen.get() == 3 && !output.exists(), "{name}");
+        archive.exports.create(&request)?;
+    }
+    let left = std::fs::read_dir(folder.path())?.count();
+    assert_eq!(left, 4, "the data, and three exports");
+    Ok(())
+}
+
+#[test]
+fn checks_that_are_cancelled_say_so_and_give_no_verdict() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let archive = Archive::open(&folder.path().join("data"))?;
+    archive.import(&demo().join("claude-export"))?;
+    let stopped = examine_while(&archive.store, &|| true, &mut |_| Err(StoreError::Cancelled));
+    ensure!(matches!(stopped, Err(StoreError::Cancelled)), "{stopped:?}");
+
+    let bundle = folder.path().join("bundle.zip");
+    archive.export(&bundle)?;
+    let cancel = CancelToken::new();
+    let options = verify::Options { cancel: cancel.clone(), ..Default::default() };
+    ensure!(verify::path(&bundle, &options)?.valid);
+    cancel.cancel();
+    let stopped = verify::path(&bundle, &options);
+    ensure!(matches!(stopped, Err(VerifyError::Cancelled)), "{stopped:?}");
+    Ok(())
+}
