@@ -2,12 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[expect(dead_code, reason = "other tests use the rest")]
 mod home;
 
-use std::{fs, path::Path, process::Output};
+use std::{
+    fs,
+    path::Path,
+    process::{Output, Stdio},
+    time::Instant,
+};
 
-use home::{Home, code, stderr};
+use home::{Home, LONG, code, ended, large_export, stderr};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 fn stored() -> Home {
@@ -84,6 +89,48 @@ fn notes_are_written_with_files() {
     assert!(stderr(&output).contains("nothing in it is signed"), "{}", stderr(&output));
     for name in ["index.md", "memories/instruction.md", "conversations", "attachments"] {
         assert!(out.join(name).exists(), "{name}");
+    }
+}
+
+/// The names in a folder that are neither the test's nor the program's own.
+fn written(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let own = [".local", ".config", "large"];
+    names
+        .map(|name| name.to_string_lossy().into_owned())
+        .filter(|name| !own.contains(&name.as_str()))
+        .collect()
+}
+
+/// It is stopped as soon as its first bytes are on the disk, by itself and in a daemon, which goes on without it.
+#[test]
+fn an_export_that_is_interrupted_leaves_nothing() {
+    let home = Home::new();
+    let export = large_export(&home, 6_000);
+    assert_eq!(code(&home.run(&["import", &export])), Some(0));
+    let out = home.path().join("out");
+    let words = ["export", "--output", out.to_str().unwrap()];
+    for with_daemon in [false, true] {
+        let daemon = with_daemon.then(|| home.command(&["serve"]).stderr(Stdio::null()).spawn().unwrap());
+        let begun = Instant::now();
+        while with_daemon && !String::from_utf8_lossy(&home.run(&["status"]).stdout).contains("since") {
+            assert!(begun.elapsed() < LONG, "the daemon does not answer");
+        }
+        let mut exporting = home.command(&words).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        let begun = Instant::now();
+        while written(home.path()).is_empty() {
+            assert!(begun.elapsed() < LONG && exporting.try_wait().unwrap().is_none(), "nothing is written");
+        }
+        kill_process(Pid::from_child(&exporting), Signal::INT).unwrap();
+        assert_eq!(ended(&mut exporting).code(), Some(130));
+        assert_eq!(written(home.path()), Vec::<String>::new());
+        let listed = json(&home.run(&["exports", "list", "--json"]));
+        assert_eq!(listed["exports"].as_array().unwrap().len(), 0);
+        if let Some(mut daemon) = daemon {
+            assert!(daemon.try_wait().unwrap().is_none(), "the daemon ended");
+            kill_process(Pid::from_child(&daemon), Signal::TERM).unwrap();
+            assert!(ended(&mut daemon).success());
+        }
     }
 }
 
