@@ -32,8 +32,8 @@ test: setup
 ROUNDS ?= 25
 fault: setup
 	SATCHEL_FAULT_ROUNDS=$(ROUNDS) $(CARGO) test --workspace --lib -- --nocapture \
-		tests::power tests::dying tests::points tests::harm tests::small_disk tests::crash tests::damage
-	SATCHEL_FAULT_ROUNDS=$(ROUNDS) $(CARGO) test --workspace --test fault --test kill --test points
+		tests::power tests::dying tests::failpoints tests::harm tests::small_disk tests::crash tests::damage
+	SATCHEL_FAULT_ROUNDS=$(ROUNDS) $(CARGO) test --workspace --test fault --test kill --test failpoints
 
 lint: setup
 	$(CARGO) fmt --all --check

@@ -25,7 +25,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use satchel_store::{Cursor, Page, Store, StoreError, points};
+use satchel_store::{Cursor, Page, Store, StoreError};
 use uuid::Uuid;
 
 use self::{
@@ -325,7 +325,7 @@ impl Exports {
             )),
             Err(error) => return Err(error.into()),
         }
-        points::reached("export recorded");
+        satchel_failpoints::reached("export recorded");
         Ok(record)
     }
 

@@ -2,8 +2,6 @@
 
 use std::cell::RefCell;
 
-use satchel_store::points;
-
 type Listener = Box<dyn FnMut(&'static str)>;
 
 thread_local! {
@@ -13,7 +11,7 @@ thread_local! {
 /// Tells `listener` of every place that this thread comes to from now on; of those that it comes to itself it does not hear.
 pub(crate) fn here(listener: impl FnMut(&'static str) + 'static) {
     // The first listener of this process stays, and serves all tests of it.
-    points::listen(pass);
+    satchel_failpoints::listen(pass);
     LISTENER.set(Some(Box::new(listener)));
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use satchel_pam::hash::Sha256Digest;
-use satchel_store::{CheckProgress, Pinned, Store, StoreError, points};
+use satchel_store::{CheckProgress, Pinned, Store, StoreError};
 use sha2::{Digest, Sha256};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
@@ -109,9 +109,9 @@ pub fn create(
         progress: Progress { done: 0, total },
         report,
     };
-    points::reached("backup begun");
+    satchel_failpoints::reached("backup begun");
     let pinned = copy.pin(store)?;
-    points::reached("backup pinned");
+    satchel_failpoints::reached("backup pinned");
     for segment in &pinned.segments {
         let source = store.open_pinned(segment)?;
         copy.file(&format!("journal/{}", segment.name), source)?;
@@ -169,7 +169,7 @@ impl Copy<'_> {
             self.advance(read)?;
         }
         let sha256 = Sha256Digest::from_bytes(hasher.finalize().into()).to_hex();
-        points::reached("backup file copied");
+        satchel_failpoints::reached("backup file copied");
         self.entries.push(Entry { name: name.to_owned(), bytes, sha256 });
         Ok(())
     }
@@ -267,16 +267,16 @@ impl Copy<'_> {
         let file = self.zip.finish().map_err(|error| failed(error.into()))?;
         let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
         file.as_file().sync_all().map_err(&failed)?;
-        points::reached("backup synced");
+        satchel_failpoints::reached("backup synced");
         let length = file.as_file().metadata().map_err(&failed)?.len();
         file.place(self.output).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => BackupError::Occupied { path: self.output.to_owned() },
             _ => failed(error),
         })?;
-        points::reached("backup placed");
+        satchel_failpoints::reached("backup placed");
         let parent = self.output.parent().filter(|parent| !parent.as_os_str().is_empty());
         File::open(parent.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()).map_err(&failed)?;
-        points::reached("backup folder synced");
+        satchel_failpoints::reached("backup folder synced");
         Ok(Backup {
             path: self.output.to_owned(),
             revision: manifest.revision,

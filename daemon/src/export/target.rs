@@ -12,7 +12,6 @@ use rustix::{
     io::Errno,
 };
 use satchel_pam::hash::Sha256Digest;
-use satchel_store::points;
 use sha2::{Digest, Sha256};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
@@ -87,7 +86,7 @@ impl Target {
         } else {
             (Partial::folder(parent, id).map_err(&failed)?, Kind::Folder)
         };
-        points::reached("export begun");
+        satchel_failpoints::reached("export begun");
         Ok(Self { output: output.to_owned(), partial, kind, files: Vec::new(), bytes: 0 })
     }
 
@@ -109,7 +108,7 @@ impl Target {
             Kind::Zip(zip) => entry(zip, path, &failed, fill)?,
             Kind::Sealed(zip) => entry(zip, path, &failed, fill)?,
         };
-        points::reached("export file written");
+        satchel_failpoints::reached("export file written");
         self.bytes += written.bytes;
         self.files.push(written.clone());
         Ok(written)
@@ -137,7 +136,7 @@ impl Target {
                 file.sync_all().map_err(&failed)?;
             }
         }
-        points::reached("export synced");
+        satchel_failpoints::reached("export synced");
         match self.place() {
             // Another export was faster.
             Err(error)
@@ -150,12 +149,12 @@ impl Target {
             }
             placed => placed.map_err(&failed)?,
         }
-        points::reached("export placed");
+        satchel_failpoints::reached("export placed");
         self.partial.placed();
         let parent =
             self.output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(parent).and_then(|folder| folder.sync_all()).map_err(&failed)?;
-        points::reached("export folder synced");
+        satchel_failpoints::reached("export folder synced");
         Ok(self.bytes)
     }
 }

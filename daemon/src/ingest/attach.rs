@@ -8,7 +8,7 @@ use satchel_pam::{
     hash::Sha256Digest,
     record::{AttachmentRecord, Source, Warning},
 };
-use satchel_store::{Store, points};
+use satchel_store::Store;
 
 use super::run::Normalised;
 use crate::intake::Bundle;
@@ -29,7 +29,7 @@ impl Keeper<'_> {
         locator: &str,
         notes: &mut Vec<Normalised>,
     ) -> Attachment {
-        points::reached("attachment asked");
+        satchel_failpoints::reached("attachment asked");
         let AttachmentRecord { mut attachment, source } = file;
         let stored = match &source {
             None | Some(Source::Uri(_)) => None,

@@ -15,7 +15,7 @@ use std::{
 
 use satchel_host::{CancelToken, Files as _};
 use satchel_pam::{conversation::ImportMetadata, record::Warning};
-use satchel_store::{Durability, Origin, points};
+use satchel_store::{Durability, Origin};
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -216,7 +216,7 @@ impl Task {
             ledger::put(&self.inner.store, &record, Durability::WithNextCommit)?;
             self.remember_bytes(&record, names)?;
         }
-        points::reached("import listed");
+        satchel_failpoints::reached("import listed");
         self.show(|view| {
             (view.phase, view.done, view.total) = (Phase::Reading, 0, record.bytes);
             view.imports.push(record.clone());
@@ -253,13 +253,13 @@ impl Task {
         self.replace_last(record.clone());
         let record = self.finish(record);
         if !self.request.dry_run {
-            points::reached("import concluded");
+            satchel_failpoints::reached("import concluded");
             ledger::put(&self.inner.store, &record, Durability::Now)?;
-            points::reached("receipt stored");
+            satchel_failpoints::reached("receipt stored");
             self.remember_bytes(&record, names)?;
             if let Some(identity) = identity(&record, names).filter(|_| done) {
                 ledger::put_source(&self.inner.store, &identity, &record, Durability::Now)?;
-                points::reached("source remembered");
+                satchel_failpoints::reached("source remembered");
                 applied.map_or(Ok(()), |applied| self.remember(*applied, &record))?;
             }
         }
@@ -287,9 +287,9 @@ impl Task {
             *applied = tail.applied.take();
             Self::name_files(source, found, &tail.attached, record);
             self.show(|view| view.phase = Phase::Settling);
-            points::reached("import read");
+            satchel_failpoints::reached("import read");
             memories::settle(&self.inner.store, writer, tail, record)?;
-            points::reached("memories settled");
+            satchel_failpoints::reached("memories settled");
             writer.remember_late(record)
         };
         let outcome = self.run(found, files, &mut writer, record, settle);

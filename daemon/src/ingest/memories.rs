@@ -14,7 +14,7 @@ use satchel_pam::{
     record::{RecordKind, Skip},
     relation::Relation,
 };
-use satchel_store::{Change, Store, key_of, points};
+use satchel_store::{Change, Store, key_of};
 
 use super::{
     IngestError,
@@ -54,7 +54,7 @@ pub(super) fn settle(
         return Ok(());
     }
     let reports = reports(store, writer, &tail, record)?;
-    points::reached("settling begun");
+    satchel_failpoints::reached("settling begun");
     let marked = known::marked(store)?;
     let all = marked || !known::derived_here(store)? || !lineage::unfinished(store)?.is_empty();
     let joins = Joins::of(tail, record);

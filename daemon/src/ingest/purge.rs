@@ -11,7 +11,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use satchel_store::{
     Batch, Change, CheckProgress, ConversationWrite, Health, Origin, Seal, Store, StoreError,
-    empty_conversation, empty_memory, erased, points,
+    empty_conversation, empty_memory, erased,
 };
 
 use self::eraser::Words;
@@ -52,7 +52,7 @@ pub fn note(store: &Store, record: &PurgeRecord) -> Result<(), IngestError> {
     while rest.peek().is_some() {
         let changes = rest.by_ref().take(BATCH_CHANGES).collect();
         store.commit(Batch { origin: origin.clone(), changes })?;
-        points::reached("purge noted");
+        satchel_failpoints::reached("purge noted");
     }
     Ok(())
 }

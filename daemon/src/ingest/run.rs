@@ -19,7 +19,7 @@ use satchel_pam::{
     },
     relation::Relation,
 };
-use satchel_store::{Store, points};
+use satchel_store::Store;
 
 use super::{
     IngestError,
@@ -240,7 +240,7 @@ pub(super) fn write_all(
             Next::End => return writer.flush(record),
         }
         progress(record);
-        points::reached("record taken");
+        satchel_failpoints::reached("record taken");
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
 
 use satchel_host::CancelToken;
 use satchel_pam::conversation::ImportMetadata;
-use satchel_store::{Change, ConversationRecord, Origin, Store, points};
+use satchel_store::{Change, ConversationRecord, Origin, Store};
 use uuid::Uuid;
 
 use super::{
@@ -138,7 +138,7 @@ impl Inner {
         let (undone, at) = (request.turn == Turn::Undo, self.clock.now_micros());
         let note = UndoRecord { import, undone, done: false, at, completed_at: None, revisions: None };
         note.put(&self.store)?;
-        points::reached("undo noted");
+        satchel_failpoints::reached("undo noted");
         self.follow(note, &record, cancel).map(Some)
     }
 
@@ -152,9 +152,9 @@ impl Inner {
         let turn = if note.undone { Turn::Undo } else { Turn::Redo };
         let mut outcome = Run::new(self, note.import, record, turn, false, cancel)?.go()?;
         if !outcome.cancelled {
-            points::reached("undo done");
+            satchel_failpoints::reached("undo done");
             UndoRecord { done: true, revisions: outcome.revisions, ..note }.put(&self.store)?;
-            points::reached("undo confirmed");
+            satchel_failpoints::reached("undo confirmed");
         }
         if let Some(now) = ledger::get(&self.store, &record.id)? {
             outcome.import = now;
@@ -277,7 +277,7 @@ impl<'a> Run<'a> {
             for some in ids.chunks(BATCH) {
                 self.writer.wanted()?;
                 self.conversations(some)?;
-                points::reached("undo of conversations stored");
+                satchel_failpoints::reached("undo of conversations stored");
             }
             after = page.next;
             if after.is_none() {
@@ -415,7 +415,7 @@ impl<'a> Run<'a> {
                 let batch = rest.by_ref().take(BATCH_CHANGES).collect();
                 self.writer.wanted()?;
                 self.writer.commit(batch, &mut self.scratch)?;
-                points::reached("undo of memories stored");
+                satchel_failpoints::reached("undo of memories stored");
             }
         }
         self.writer.flush(&mut self.scratch)

@@ -6,8 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use satchel_store::points;
-
 /// The calls to a source that have not returned; clones share one.
 #[derive(Clone, Debug, Default)]
 pub struct Pulse(Arc<Mutex<Calls>>);
@@ -34,7 +32,7 @@ impl Pulse {
         calls.next += 1;
         calls.open.insert(number, Instant::now());
         drop(calls);
-        points::reached("source asked");
+        satchel_failpoints::reached("source asked");
         Call { pulse: self, number }
     }
 

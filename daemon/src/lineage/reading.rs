@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use satchel_store::{ConversationRecord, Ledger, Store, points};
+use satchel_store::{ConversationRecord, Ledger, Store};
 
 use super::{
     LineageError, Part, decode,
@@ -135,7 +135,7 @@ fn missing() -> LineageError {
 }
 
 fn version_of(store: &Store, id: &str, version: u32) -> Result<ConversationRecord, LineageError> {
-    points::reached("version of a conversation read");
+    satchel_failpoints::reached("version of a conversation read");
     let found = store.conversation_version(id, version)?;
     found.ok_or(LineageError::Unreadable { what: "an older version of a conversation" })
 }

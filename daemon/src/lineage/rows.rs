@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use satchel_store::{Change, Ledger, Store, points};
+use satchel_store::{Change, Ledger, Store};
 
 use super::{Family, LineageError, REST, put};
 use crate::plan::{
@@ -174,7 +174,7 @@ impl<'a> Placing<'a> {
         let mut places = BTreeMap::new();
         for (key, rows) in self.wanted {
             for id in self.families.read.get(&key).iter().flat_map(|family| &family.shown) {
-                points::reached("conversation of a row read");
+                satchel_failpoints::reached("conversation of a row read");
                 let shown = self.store.conversation(id, None)?.filter(|stored| !stored.withdrawn);
                 let heads = shown.iter().flat_map(|stored| &stored.heads);
                 let here = heads.filter(|head| rows.contains(&head.id));

@@ -20,7 +20,6 @@ use sealed::{SealedReader, SealedWriter};
 use crate::{
     disk::{Disk, DiskFile},
     error::{FSYNC, StoreError},
-    points,
     seal::Seal,
     sha256::Sha256,
     store::Store,
@@ -71,7 +70,7 @@ impl Store {
         let seal = self.seal();
         match copy(disk, source, &temporary, seal.map(|seal| (seal, None))) {
             Ok((blob, file)) => {
-                points::reached("blob copied");
+                satchel_failpoints::reached("blob copied");
                 let new_blobs = self.new_blobs();
                 let name = file_name(&blob.sha256, seal);
                 if new_blobs.add(Copied { temporary, file, name }) >= MOST_WAITING {
@@ -156,7 +155,7 @@ impl NewBlobs {
             file.sync().map_err(StoreError::io(FSYNC, temporary))?;
         }
         if !waiting.is_empty() {
-            points::reached("blobs synced");
+            satchel_failpoints::reached("blobs synced");
         }
         let mut folders = BTreeSet::new();
         for Copied { temporary, name, .. } in &*waiting {
@@ -168,7 +167,7 @@ impl NewBlobs {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && disk.open(&path, false).is_ok() => {}
                 renamed => renamed.map_err(StoreError::io("rename a blob to", &path))?,
             }
-            points::reached("blob renamed");
+            satchel_failpoints::reached("blob renamed");
             folders.insert(folder);
         }
         if !folders.is_empty() {
@@ -178,7 +177,7 @@ impl NewBlobs {
             disk.sync_folder(folder).map_err(StoreError::io(FSYNC, folder))?;
         }
         if !waiting.is_empty() {
-            points::reached("blob folders synced");
+            satchel_failpoints::reached("blob folders synced");
         }
         waiting.clear();
         Ok(())

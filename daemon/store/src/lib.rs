@@ -20,7 +20,6 @@ mod keys;
 mod ledger;
 mod open;
 mod pin;
-pub mod points;
 mod purge;
 mod query;
 mod read;
@@ -30,7 +29,7 @@ mod report;
 mod revision;
 mod seal;
 mod sha256;
-#[cfg(any(test, feature = "points"))]
+#[cfg(any(test, feature = "failpoints"))]
 mod spoil;
 mod stats;
 mod store;

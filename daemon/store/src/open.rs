@@ -37,7 +37,7 @@ use crate::{
         segments::Segments,
         writer::{self, Writer},
     },
-    keys, points, purge,
+    keys, purge,
     report::{Damage, Health, OpenEvent},
     revision::Revision,
     seal::Seal,
@@ -454,7 +454,7 @@ fn settle(
     if outcome.damage.is_empty() {
         if outcome.unfinished.is_none() && outcome.tail > 0 {
             file.set_length(end.offset).map_err(StoreError::io("cut", &path))?;
-            points::reached("unfinished end cut");
+            satchel_failpoints::reached("unfinished end cut");
         }
         file.sync().map_err(StoreError::io(FSYNC, &path))?;
         // Who made the segment may have been killed before its name was durable.

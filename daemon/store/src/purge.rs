@@ -33,7 +33,6 @@ use crate::{
     },
     ledger::{Ledger, LedgerWrite},
     open::claim,
-    points,
     report::{CheckProgress, Damage},
     seal::Seal,
     store::{OpenOptions, Store},
@@ -119,27 +118,27 @@ pub fn purge(
     };
     ready::ready(dir, &old, eraser.attachments(), disk.as_ref())?;
     disk.create_folders(&built).map_err(StoreError::io("create", &built))?;
-    points::reached("purge begun");
+    satchel_failpoints::reached("purge begun");
     let bodies = bodies(&old, eraser)?;
     let mut editor = Editor { eraser, bodies, elsewhere: BTreeSet::new() };
     rewrite(&disk, &old, built.join("journal"), seal, Some(&mut |content| editor.edit(content)), progress)?;
-    points::reached("purge written");
+    satchel_failpoints::reached("purge written");
     let gone: BTreeSet<[u8; 32]> =
         editor.eraser.attachments().difference(&editor.elsewhere).copied().collect();
     // Attachments that are set aside with the old store are named while both stand.
     let names = gone.iter().map(|sha256| blob_path(dir, &file_name(sha256, seal)));
     list_gone(dir, &built, names)?;
     build(&built, seal, &old)?;
-    points::reached("purge built");
+    satchel_failpoints::reached("purge built");
     let ready = dir.join(READY);
     disk.sync_folder(&built).map_err(StoreError::io(FSYNC, &built))?;
     // The last moment at which it can be left as it was.
     ready::replaceable(dir, &old, &gone)?;
     fs::rename(&built, &ready).map_err(StoreError::io("rename", &built))?;
     disk.sync_folder(dir).map_err(StoreError::io(FSYNC, dir))?;
-    points::reached("purge ready");
+    satchel_failpoints::reached("purge ready");
     finish(dir)?;
-    points::reached("purge done");
+    satchel_failpoints::reached("purge done");
     Ok(gone)
 }
 

@@ -26,7 +26,6 @@ use crate::{
         self, Ground, noted, standing,
         state::{Closing, Left},
     },
-    points,
     report::{Damage, Health, OpenEvent, StateDigest},
     revision::Revision,
     seal::Seal,
@@ -238,7 +237,7 @@ impl Store {
     pub fn close(self) -> Result<(), StoreError> {
         let sealed = self.inner.seal();
         drop(self);
-        points::reached("store closed");
+        satchel_failpoints::reached("store closed");
         match sealed {
             // All that was confirmed is in the journal; the next start takes a little longer.
             Err(error) if error.unwritable() => {
@@ -368,10 +367,10 @@ impl Inner {
                 self.note_failure(&error, writer);
                 return Err(error);
             }
-            points::reached("seal synced");
+            satchel_failpoints::reached("seal synced");
             writer.applier.passed(writer.journal.position());
             writer.applier.flush()?;
-            points::reached("seal passed");
+            satchel_failpoints::reached("seal passed");
             writer.dirty = false;
         }
         Ok(self.engine.flush()?)

@@ -11,7 +11,6 @@ use crate::{
     erase::{erasable, erase, no_link, writable},
     error::{FSYNC, StoreError},
     keep::KEPT,
-    points,
 };
 
 /// In a folder that waits: the files, named from the data directory, one a line, that go with the old store.
@@ -59,7 +58,7 @@ pub(crate) fn replace_some(
             None => return Ok(false),
         };
         work()?;
-        points::reached("piece replaced");
+        satchel_failpoints::reached("piece replaced");
         Ok(true)
     };
     for name in pieces {
@@ -86,7 +85,7 @@ pub(crate) fn replace_some(
     // What says that they go must not go before they have.
     let done = step(&mut || {
         sync_folders(&gone)?;
-        points::reached("gone synced");
+        satchel_failpoints::reached("gone synced");
         erase(&stage).map_err(StoreError::io("erase", &stage))
     })?;
     if done {

@@ -9,7 +9,6 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::{envelope::Lock, export::ExportRequest};
-use satchel_store::points;
 use satchel_tests::archive::{Archive, demo, whole};
 
 /// Set in the child: its folder, to whom it exports, and the place that is its last, with how often it comes there before.
@@ -33,7 +32,7 @@ fn child_that_dies_while_it_exports() -> Result<()> {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return Ok(()) };
     let (place, time) = (std::env::var(PLACE)?, std::env::var(TIME)?.parse::<u64>()?);
     let came = AtomicU64::new(0);
-    ensure!(points::listen(move |reached| {
+    ensure!(satchel_failpoints::listen(move |reached| {
         if reached == place && came.fetch_add(1, Ordering::Relaxed) == time {
             let this = rustix::process::getpid();
             rustix::process::kill_process(this, rustix::process::Signal::KILL).unwrap_or_default();

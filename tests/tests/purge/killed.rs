@@ -12,7 +12,6 @@ use satchel_daemon::{
     ingest::purge::{self, Target, planned},
     leftovers::{self, Way},
 };
-use satchel_store::points;
 
 use crate::scene::{
     ATTACHED, EDITED, REMEMBERED, SAID, TITLED, erase, holding, none_of, open, planted as plant, store, whole,
@@ -48,7 +47,7 @@ fn child_that_dies_while_it_erases() -> Result<()> {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return Ok(()) };
     let (place, time) = (std::env::var(PLACE)?, std::env::var(TIME)?.parse::<u64>()?);
     let counts = Mutex::new(BTreeMap::<&str, u64>::new());
-    ensure!(points::listen(move |reached| {
+    ensure!(satchel_failpoints::listen(move |reached| {
         let Ok(mut counts) = counts.lock() else { return };
         let count = counts.entry(reached).or_default();
         *count += 1;

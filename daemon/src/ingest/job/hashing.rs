@@ -9,7 +9,6 @@ use std::{
 };
 
 use satchel_pam::hash::Sha256Digest;
-use satchel_store::points;
 
 use super::{Task, told::SHOW_EVERY};
 use crate::{
@@ -71,7 +70,7 @@ impl Task {
                 view.done += bytes;
                 due
             });
-            points::reached("bytes hashed");
+            satchel_failpoints::reached("bytes hashed");
             !self.cancel.cancelled()
         })
     }
@@ -89,7 +88,7 @@ impl Task {
                 if state.last.load(Ordering::Relaxed) {
                     self.view.send_modify(|view| view.done = done);
                 }
-                points::reached("bytes hashed");
+                satchel_failpoints::reached("bytes hashed");
                 !(state.unwanted.load(Ordering::Relaxed) || self.cancel.cancelled())
             })
         });
@@ -120,7 +119,7 @@ impl Task {
         }
         match digest {
             Ok(Some(digest)) => {
-                points::reached("source hashed");
+                satchel_failpoints::reached("source hashed");
                 record.source_checksum = Some(digest.to_string());
                 outcome
             }

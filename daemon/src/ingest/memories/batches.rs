@@ -1,6 +1,6 @@
 //! Stores what follows from evidence, a bounded piece of it at a time.
 
-use satchel_store::{Change, points};
+use satchel_store::Change;
 
 use super::known;
 use crate::ingest::{IngestError, receipt::ImportRecord, write::Writer};
@@ -62,7 +62,7 @@ impl Batches {
         // What follows from the batches that are stored is completed by the next import: the ledger says that it is owed.
         writer.wanted()?;
         writer.commit(batch, record)?;
-        points::reached("memories stored");
+        satchel_failpoints::reached("memories stored");
         Ok(())
     }
 }

@@ -11,7 +11,6 @@ use super::{
 use crate::{
     disk::{Disk, DiskFile},
     error::{FSYNC, StoreError},
-    points,
     record::BodyPlace,
     seal::NONCE,
 };
@@ -135,7 +134,7 @@ impl Writer {
             }
             return Err(StoreError::io(FSYNC, path)(source));
         }
-        points::reached("journal synced");
+        satchel_failpoints::reached("journal synced");
         self.synced = self.end();
         Ok(())
     }
@@ -151,7 +150,7 @@ impl Writer {
             return Ok(());
         }
         self.file.write_at(self.start, &self.buffer).map_err(|source| self.refused("write", source))?;
-        points::reached("journal written");
+        satchel_failpoints::reached("journal written");
         self.start = self.end();
         self.buffer.clear();
         Ok(())
@@ -176,7 +175,7 @@ impl Writer {
     /// Begins the next segment. The old one is fsynced first: a reader takes only the last segment's end for unfinished.
     fn roll(&mut self, revision: u64) -> Result<(), StoreError> {
         self.sync()?;
-        points::reached("segment full");
+        satchel_failpoints::reached("segment full");
         let header = SegmentHeader {
             number: self.segment + 1,
             store_id: self.home.store_id,
@@ -189,7 +188,7 @@ impl Writer {
                 self.stopped.get_or_insert(format!("{error}; {problem}"));
             }
         })?;
-        points::reached("segment begun");
+        satchel_failpoints::reached("segment begun");
         self.file = file;
         self.segment = header.number;
         self.start = segment::HEADER;
@@ -263,9 +262,9 @@ pub(crate) fn create(
     let path = home.segment_path(header.number);
     let file = disk.create(&path).map_err(StoreError::io("create", &path))?;
     file.write_at(0, &header.encode()).map_err(StoreError::io("write", &path))?;
-    points::reached("segment header written");
+    satchel_failpoints::reached("segment header written");
     file.sync().map_err(StoreError::io(FSYNC, &path))?;
-    points::reached("segment header synced");
+    satchel_failpoints::reached("segment header synced");
     disk.sync_folder(&home.folder).map_err(StoreError::io(FSYNC, &home.folder))?;
     Ok(file)
 }

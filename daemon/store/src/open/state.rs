@@ -177,7 +177,7 @@ impl Closing {
 
     fn put(&self, state: &State) -> io::Result<()> {
         replace(self.disk.as_ref(), &self.path, &state.clone().sealed()?)?;
-        crate::points::reached("database note written");
+        satchel_failpoints::reached("database note written");
         Ok(())
     }
 

@@ -20,7 +20,6 @@ use crate::{
     keys::{self, Id16},
     ledger::{Durability, LedgerWrite},
     open::state::Left,
-    points,
     read::{self, conversation},
     record::BodyPlace,
     report::Health,
@@ -190,10 +189,10 @@ impl Group<'_> {
             size: u64::from(u32::MAX),
             limit: u64::from(u32::MAX),
         })?;
-        points::reached("commit encoded");
+        satchel_failpoints::reached("commit encoded");
         let kind = if raises { Kind::Batch } else { Kind::Note };
         let offset = journal.frame(kind, payload, revision)?;
-        points::reached("commit framed");
+        satchel_failpoints::reached("commit framed");
         let end = journal.position();
         let revision = raises.then_some(revision);
         self.commits.push(Commit { revision, segment: end.segment, offset, origin, entries, end });
@@ -220,7 +219,7 @@ impl Group<'_> {
         }
         let revision = self.writer.applier.meta().revision;
         self.inner.revision.store(revision, Ordering::Release);
-        points::reached("revision published");
+        satchel_failpoints::reached("revision published");
         Ok(())
     }
 
@@ -237,9 +236,9 @@ impl Group<'_> {
         for commit in self.commits.drain(..) {
             applier.commit(commit, false)?;
         }
-        points::reached("database prepared");
+        satchel_failpoints::reached("database prepared");
         applier.flush()?;
-        points::reached("database written");
+        satchel_failpoints::reached("database written");
         Ok(())
     }
 

@@ -16,7 +16,6 @@ use super::{
     script::{Run, Script},
     world::open_real,
 };
-use crate::points;
 
 /// Set in the child: the store's folder, the place, and the time there that is its last. No place: it lives.
 const DIR: &str = "SATCHEL_TEST_POINTS_DIR";
@@ -58,7 +57,7 @@ fn child_that_dies_at_a_place() {
     let time: u64 = time.parse().unwrap_or(0);
     let counts = Mutex::new(BTreeMap::<&str, u64>::new());
     let log = dir.join("places");
-    assert!(points::listen(move |name| {
+    assert!(satchel_failpoints::listen(move |name| {
         let mut counts = counts.lock().unwrap();
         let count = counts.entry(name).or_default();
         *count += 1;
@@ -95,7 +94,7 @@ fn tear(journal: &Path) {
 /// Runs the child; true if it died.
 fn child(dir: &Path, place: &str, time: u64) -> bool {
     std::fs::create_dir(dir.join("acknowledged")).unwrap();
-    let arguments = ["--exact", "tests::points::child_that_dies_at_a_place", "--test-threads", "1"];
+    let arguments = ["--exact", "tests::failpoints::child_that_dies_at_a_place", "--test-threads", "1"];
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(arguments).env(DIR, dir).env(PLACE, place).env(TIME, time.to_string());
     let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();

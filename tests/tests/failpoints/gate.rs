@@ -9,7 +9,6 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use satchel_store::points;
 
 /// Longer than anything takes on a machine that does other things too.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -61,7 +60,7 @@ impl Gate {
     pub(crate) fn when(place: &'static str, many: usize, when: When) -> Self {
         let alone = alone();
         // The first listener of this process stays, and serves all tests of it.
-        points::listen(pass);
+        satchel_failpoints::listen(pass);
         let (tell, came) = mpsc::channel();
         let (left, came_by) = (Mutex::new(many), Mutex::new(tell));
         let (open, opened) = (Mutex::new(false), Condvar::new());

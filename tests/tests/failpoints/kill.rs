@@ -16,7 +16,7 @@ use satchel_daemon::{
     vault::Unlock,
     verify,
 };
-use satchel_store::{Health, OpenOptions, Store, points};
+use satchel_store::{Health, OpenOptions, Store};
 use satchel_tests::archive::{Archive, State, only};
 use tempfile::TempDir;
 
@@ -42,7 +42,7 @@ fn child_that_dies_at_a_place() -> Result<()> {
     let scene = Scene::ALL.into_iter().find(|scene| scene.name() == name).context("a scene")?;
     let counts = Mutex::new(BTreeMap::<&str, u64>::new());
     let log = folder.join("places");
-    ensure!(points::listen(move |reached| {
+    ensure!(satchel_failpoints::listen(move |reached| {
         let Ok(mut counts) = counts.lock() else { return };
         let count = counts.entry(reached).or_default();
         *count += 1;

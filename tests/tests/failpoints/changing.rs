@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use satchel_daemon::ingest::hand::{Bulk, Call, Done, RequestKey};
 use satchel_pam::{hash::ContentHash, memory::Memory, memory::Status};
-use satchel_store::{MemoryOrder, MemoryQuery, points};
+use satchel_store::{MemoryOrder, MemoryQuery};
 use satchel_tests::archive::{Archive, only};
 use serde_json::json;
 
@@ -36,7 +36,7 @@ fn child_that_dies_while_it_changes() -> Result<()> {
     let counts = Mutex::new(BTreeMap::<&str, u64>::new());
     let log = folder.join("places");
     // From here on: opening writes too.
-    ensure!(points::listen(move |reached| {
+    ensure!(satchel_failpoints::listen(move |reached| {
         let Ok(mut counts) = counts.lock() else { return };
         let count = counts.entry(reached).or_default();
         *count += 1;
