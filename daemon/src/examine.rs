@@ -4,10 +4,9 @@ mod orphans;
 
 use std::collections::BTreeSet;
 
+use satchel_merge::body::attachment_hashes;
 use satchel_pam::hash::Sha256Digest;
 use satchel_store::{CheckProgress, CheckReport, ConversationQuery, Store, StoreError};
-
-use crate::plan::body::attachment_hashes;
 
 /// Conversations that are fetched at once.
 const PAGE: usize = 100;

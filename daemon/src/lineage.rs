@@ -25,7 +25,7 @@ use satchel_store::{
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::plan::groups::Titled;
+use satchel_merge::groups::Titled;
 
 pub use digests::Digests;
 pub use evidence::{Counted, Report, moved, replay, replay_until};

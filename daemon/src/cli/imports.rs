@@ -6,6 +6,7 @@ use satchel_proto::v1::{
     CancelOperationRequest, GetImportRequest, Import, ImportIssue, ImportStatus, IssueKind,
     ListImportIssuesRequest, ListImportsRequest, RecordCounts,
 };
+use undo::Way;
 
 use super::{
     Context,
@@ -23,7 +24,6 @@ use super::{
     words,
 };
 use crate::signed::unsigned;
-use undo::Way;
 
 /// Runs one of the commands.
 ///

@@ -8,8 +8,7 @@ use super::{
     link::Link,
     text,
 };
-use crate::signed::unsigned;
-use crate::{nearest, plugins::Plugins};
+use crate::{nearest, plugins::Plugins, signed::unsigned};
 
 /// Platforms that are named.
 const NAMED: usize = 5;

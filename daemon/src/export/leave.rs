@@ -1,5 +1,6 @@
 //! What of a record leaves with an export, and as what: the one door for memories, relations and conversations of every format.
 
+use satchel_merge::dangling::Dangling;
 use satchel_pam::{
     conversation::{ConversationHeader, Message},
     memory::Memory,
@@ -9,7 +10,7 @@ use satchel_store::{ConversationQuery, ConversationRecord, MemoryQuery};
 use serde_json::Value;
 
 use super::{ExportError, identifiers, job::Job, memu, withheld::Texts};
-use crate::plan::{assemble::shown_header, dangling::Dangling};
+use crate::conversation_record::shown_header;
 
 impl Job<'_> {
     /// Whether a memory of this id is in the export.

@@ -2,6 +2,7 @@
 
 use std::{cell::RefCell, collections::BTreeMap, io::Write, path::Path};
 
+use satchel_merge::evidence::{Witness, items_of, memory_id};
 use satchel_pam::memory::Status;
 use satchel_store::{ConversationQuery, ConversationRecord, Store};
 
@@ -13,11 +14,8 @@ use super::{
     target::Target,
 };
 use crate::{
+    conversation_record::Places,
     lineage::{self, Counted},
-    plan::{
-        assemble::Places,
-        evidence::{Witness, items_of, memory_id},
-    },
 };
 
 /// The models under which the importer keeps MemU's vectors.

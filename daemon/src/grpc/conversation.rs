@@ -17,8 +17,8 @@ use super::{
     },
 };
 use crate::{
+    conversation_record::{Places, branch, leaf, shown_header},
     lineage::Digests,
-    plan::assemble::{Places, branch, leaf, shown_header},
 };
 
 /// Bytes of message bodies that are held at once; a single message may be larger.

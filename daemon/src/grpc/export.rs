@@ -4,6 +4,7 @@ mod download;
 
 use std::{fs::File, path::Path, sync::Arc};
 
+use download::{Download, STALLED, streamed};
 use satchel_host::CancelToken;
 use satchel_pam::sign::PublicKey;
 use satchel_proto::v1::{
@@ -12,8 +13,6 @@ use satchel_proto::v1::{
 use satchel_store::MemoryQuery;
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status};
-
-use download::{Download, STALLED, streamed};
 
 use super::{
     Core,

@@ -15,7 +15,7 @@ use std::{
 use satchel_store::{ConversationRecord, Revision};
 
 use super::page::ListId;
-use crate::plan::assemble::Places;
+use crate::conversation_record::Places;
 
 /// Messages from which on a conversation is kept: laying out a shorter one takes less than its page.
 const LONG: usize = 1_000;

@@ -7,7 +7,9 @@ pub(super) mod known;
 pub(super) mod named;
 mod settling;
 
+use batches::Batches;
 use satchel_host::CancelToken;
+use satchel_merge::evidence::{Document, Edge, name_successors, would_change};
 use satchel_pam::{
     embedding::Embedding,
     memory::Memory,
@@ -23,11 +25,7 @@ use super::{
     run::{Normalised, Tail, ToldVector},
     write::{Writer, of_the_record},
 };
-use crate::{
-    lineage::{self, Packed, Report, Sifter, vectors::Told},
-    plan::evidence::{Document, Edge, name_successors, would_change},
-};
-use batches::Batches;
+use crate::lineage::{self, Packed, Report, Sifter, vectors::Told};
 pub(super) use evidence::document_report;
 use evidence::{Evidence, Shown, edge_report, witness_report};
 use settling::{Joined, Settling};

@@ -1,17 +1,16 @@
 //! Gives the records of an importer their ids, times and encoded bodies. Pure but for attachments, which it stores.
 
+use satchel_merge::{
+    body::Body,
+    conversation::{Report, ReportedNode},
+    evidence::{self, Witness},
+    groups,
+};
 use satchel_pam::{
     conversation::ImportMetadata,
     ids,
     raw::RawObject,
     record::{AttachmentRecord, ConversationRecord, Evidence, MessageRecord},
-};
-
-use crate::plan::{
-    body::Body,
-    conversation::{Report, ReportedNode},
-    evidence::{self, Witness},
-    groups,
 };
 
 /// Stands for the conversation in the ids of rows that belong to none.

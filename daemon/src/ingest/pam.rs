@@ -34,6 +34,8 @@ use satchel_pam::{
 use satchel_store::Store;
 
 pub(super) use self::{standing::KnownKeys, taken::of_content, vectors::Later};
+use satchel_merge::evidence::Exported;
+
 use self::{standing::Right, taken::Taken};
 use super::{
     Apply, IngestError,
@@ -48,7 +50,6 @@ use crate::{
         pam::{LONGEST_CONVERSATION, PamFiles, folder_of},
     },
     lineage::Purged,
-    plan::evidence::Exported,
 };
 
 /// What stands for a platform, where people choose by it.

@@ -11,6 +11,7 @@ use satchel_host::{
     CancelToken, Emitted, Files, Limits, Memo, Pace, Plugin, RunError, Stride, Summary, Verdict,
     channel::{self, Next, Receiver, Sender, Weight},
 };
+use satchel_merge::evidence::{Document, Witness, memories_of};
 use satchel_pam::{
     embedding::Embedding,
     record::{
@@ -34,7 +35,6 @@ use crate::{
     exported::{About, ExportRecord},
     intake::Bundle,
     lineage::{Purged, vectors},
-    plan::evidence::{Document, Witness, memories_of},
 };
 
 /// Encoded records between the second and the third thread.
@@ -397,13 +397,13 @@ impl Stage<'_> {
         self.account(|account| {
             account.memories.extend(witnesses.iter().flat_map(|witness| memories_of(&witness.claim)));
         });
-        for item in witnesses.iter().flat_map(|witness| crate::plan::evidence::items_of(&witness.claim)) {
+        for item in witnesses.iter().flat_map(|witness| satchel_merge::evidence::items_of(&witness.claim)) {
             if item.key.is_some() || item.superseded_by.is_some() {
                 // Another piece may name it, or be named by it.
                 self.piece = None;
             }
             if let Some(key) = &item.key {
-                self.tail.keys.insert(key.clone(), crate::plan::evidence::memory_id(item));
+                self.tail.keys.insert(key.clone(), satchel_merge::evidence::memory_id(item));
             }
         }
         self.send(Normalised::Evidence(witnesses))

@@ -13,6 +13,7 @@ use std::{
 };
 
 use satchel_host::CancelToken;
+use satchel_merge::evidence::Named;
 use satchel_pam::conversation::ImportMetadata;
 use satchel_store::{Change, ConversationRecord, Origin, Store};
 use uuid::Uuid;
@@ -27,13 +28,10 @@ use super::{
     },
 };
 use crate::{
+    conversation_record::{self, Labels},
     lineage::{
         self, Brought, Counted, Family, Key, Part, UndoRecord, Undone,
         vectors::{self, Place},
-    },
-    plan::{
-        assemble::{self, Labels},
-        evidence::Named,
     },
 };
 
@@ -340,7 +338,9 @@ impl<'a> Run<'a> {
                 effect.withdrawn += 1;
                 Ok(stored.map(withdrawal_of))
             }
-            (Some(planned), Some(shown)) if assemble::known(shown).shows(&planned.known()) => Ok(None),
+            (Some(planned), Some(shown)) if conversation_record::known(shown).shows(&planned.known()) => {
+                Ok(None)
+            }
             (Some(planned), shown) => {
                 if shown.is_some() {
                     effect.changed += 1;

@@ -6,6 +6,7 @@ pub(super) mod groups;
 use std::collections::BTreeSet;
 
 use satchel_host::{CancelToken, Pace};
+use satchel_merge::evidence::{Witness, memories_of, successors};
 use satchel_pam::{conversation::ImportMetadata, record::Skip};
 use satchel_store::{Batch, Change, MessageWrite, Origin, Store, StoreError, key_of};
 use uuid::Uuid;
@@ -18,10 +19,7 @@ use super::{
     receipt::ImportRecord,
     run::Normalised,
 };
-use crate::{
-    lineage::{self, Brought, Key, Packed, Pages, Undone},
-    plan::evidence::{Witness, memories_of, successors},
-};
+use crate::lineage::{self, Brought, Key, Packed, Pages, Undone};
 
 /// Encoded bytes of one batch; each is one revision and one fsync.
 const BATCH_BYTES: usize = 8 << 20;

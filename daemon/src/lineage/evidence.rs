@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use satchel_merge::evidence::{
+    Derived, Document, Edge, Spoken, Vector, Witness, Word, add_edges, derive_until, outranks,
+};
 use satchel_pam::memory::Memory;
 use satchel_store::{Store, erased};
 
 use super::{Brought, LineageError, Places, Purged, Undone, decode, left_out};
-use crate::plan::evidence::{
-    Derived, Document, Edge, Spoken, Vector, Witness, Word, add_edges, derive_until, outranks,
-};
 
 /// The evidence that counts, all of it in memory.
 #[derive(Default)]

@@ -6,7 +6,7 @@ use satchel_store::{Change, Ledger, Store, StoreError, key_of};
 
 use super::{REST, put};
 
-/// The stranger who brought what is shown of a memory: a key, or [`crate::plan::evidence::UNSIGNED`]; none: others speak of it too.
+/// The stranger who brought what is shown of a memory: a key, or [`satchel_merge::evidence::UNSIGNED`]; none: others speak of it too.
 ///
 /// # Errors
 /// When the ledger does not read.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use satchel_merge::evidence::{Deed, Document, Edge, Field, Setting, Vector, Witness, Word, memory_id};
 use satchel_pam::{
     hash::ContentHash,
     memory::Memory,
@@ -11,7 +12,6 @@ use satchel_store::{Change, Ledger, LedgerWrite, Store, empty_memory};
 use serde::{Deserialize, Serialize};
 
 use super::{LineageError, PAGE, decode, encode};
-use crate::plan::evidence::{Deed, Document, Edge, Field, Setting, Vector, Witness, Word, memory_id};
 
 /// How the ids of these entries begin; the ledger has others.
 const KIND: &str = "purge ";

@@ -3,18 +3,18 @@
 
 use std::collections::HashMap;
 
+use satchel_merge::{
+    body::Body,
+    conversation::{Known, KnownNode, Report, ReportedNode},
+    groups::{Outline, Row},
+};
 use satchel_store::{ConversationRecord, Ledger, Store};
 
 use super::{
     LineageError, Part, decode,
     said::{self, Kept, KeptNode, WHAT},
 };
-use crate::plan::{
-    assemble,
-    body::Body,
-    conversation::{Known, KnownNode, Report, ReportedNode},
-    groups::{Outline, Row},
-};
+use crate::conversation_record;
 
 /// Holds the version that was needed last, and nothing else.
 pub struct Reading<'a> {
@@ -70,7 +70,8 @@ impl<'a> Reading<'a> {
     pub fn outline(&mut self, id: &str, part: &Part) -> Result<Outline, LineageError> {
         let id = part.home.as_deref().unwrap_or(id);
         if let Some(version) = part.version {
-            let Known { report, nodes, .. } = assemble::known(&version_of(self.store, id, version)?);
+            let Known { report, nodes, .. } =
+                conversation_record::known(&version_of(self.store, id, version)?);
             return Ok(Outline::of(&report, nodes.iter().map(row)));
         }
         let kept = self.kept(part)?;
@@ -120,7 +121,7 @@ impl Base {
     fn nodes(&mut self) -> &HashMap<String, (bool, Option<i64>)> {
         let record = &self.record;
         self.nodes.get_or_insert_with(|| {
-            let nodes = assemble::known(record).nodes.into_iter();
+            let nodes = conversation_record::known(record).nodes.into_iter();
             nodes.map(|node| (node.id, (node.hidden, node.time))).collect()
         })
     }
@@ -142,7 +143,7 @@ fn version_of(store: &Store, id: &str, version: u32) -> Result<ConversationRecor
 
 /// A version as if an export had said it.
 fn whole(store: &Store, record: &ConversationRecord) -> Result<(Report, Vec<ReportedNode>), LineageError> {
-    let known = assemble::known(record);
+    let known = conversation_record::known(record);
     let mut nodes = Vec::with_capacity(known.nodes.len());
     for (known, body) in known.nodes.into_iter().zip(store.all_bodies(record)) {
         nodes.push(node(known.id, known.parents.into_iter().next(), body?.1)?);

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use satchel_store::{Change, Ledger, Store};
-
-use super::{Family, LineageError, REST, put};
-use crate::plan::{
+use satchel_merge::{
     evidence::{Derived, Document, Witness},
     sets::Sets,
 };
+use satchel_store::{Change, Ledger, Store};
+
+use super::{Family, LineageError, REST, put};
 
 /// Families of one row that are looked through: each join makes the smaller one point to the larger, so a way of so many
 /// steps would need more rows than there can be.

@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
+use satchel_merge::{
+    body::Digest16,
+    conversation::{Planned, Report, ReportedNode},
+};
 use satchel_pam::hash::Sha256Digest;
 use satchel_store::Change;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{Key, LineageError, REST, decode, encode, put};
-use crate::plan::{
-    body::Digest16,
-    conversation::{Planned, Report, ReportedNode},
-};
 
 /// Hex digits of a digest.
 const DIGITS: usize = 32;

@@ -15,7 +15,7 @@ use satchel_pam::record::Claim;
 use satchel_store::{Store, key_of};
 
 use super::{Brought, Counted, Key, LineageError, Packed, Report, Undone, left_out, rows::Placing};
-use crate::plan::evidence::{
+use satchel_merge::evidence::{
     Deed, Fate, Fated, Streams, Witness, Word, items_of, memories_of, memory_id, outranks,
 };
 

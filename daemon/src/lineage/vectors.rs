@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use satchel_merge::evidence::{Exported, Named, Vector};
 use satchel_pam::embedding::Embedding;
 use satchel_store::{Change, Ledger, Store};
 
 use super::{LineageError, REST, decode, encode, put};
-use crate::plan::evidence::{Exported, Named, Vector};
 
 /// How the ids of the entries begin that keep a vector.
 const KIND: &str = "vector ";

@@ -2,6 +2,7 @@
 
 mod content;
 
+use content::Changes;
 use satchel_pam::{
     hash::Sha256Digest,
     issue::{Issue, Severity},
@@ -12,8 +13,6 @@ use satchel_pam::{
 
 use super::VerifyError;
 use crate::manifest::Selected;
-
-use content::Changes;
 pub(super) use content::Content;
 
 /// What the check is called in findings.

@@ -1,6 +1,5 @@
 //! A daemon that is always on: how soon an export is there, what it costs at rest, what it takes on the disk.
 
-use satchel_daemon::signed::{signed, unsigned};
 use std::{
     fs,
     os::unix::fs::MetadataExt as _,
@@ -10,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use satchel_daemon::signed::{signed, unsigned};
 use satchel_tests::generate;
 use serde_json::Value;
 

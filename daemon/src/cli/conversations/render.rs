@@ -1,5 +1,6 @@
 //! Conversations as a person reads them: a list, a branch, a tree.
 
+use satchel_merge::groups::CONTINUED;
 use satchel_proto::v1::{Conversation, Message, Role};
 
 use super::{
@@ -14,7 +15,6 @@ use crate::{
         time::{Calendar, UNKNOWN},
         words,
     },
-    plan::groups::CONTINUED,
     signed::unsigned,
 };
 

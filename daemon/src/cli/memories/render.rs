@@ -1,9 +1,9 @@
 //! Memories as a person reads them.
 
+use satchel_merge::evidence::UNSIGNED;
 use satchel_proto::v1::{Confidence, Memory, MemoryStatus, MemoryVersion};
 use textwrap::Options;
 
-use crate::plan::evidence::UNSIGNED;
 use crate::{
     cli::{
         facts::Facts,

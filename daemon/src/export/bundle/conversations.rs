@@ -5,6 +5,7 @@ use std::{
     io::Write,
 };
 
+use satchel_merge::{body, stub::Facts};
 use satchel_pam::{
     conversation::{self, ConversationTemporal},
     ids,
@@ -15,17 +16,13 @@ use satchel_pam::{
 use satchel_store::{ConversationRecord, MemoryOrder, MemoryQuery};
 
 use crate::{
+    conversation_record::{Places, index_facts, is_line, is_stub, shown_header},
     export::{
         ExportError,
         id::Id,
         job::{Job, PAGE},
         pages,
         target::Target,
-    },
-    plan::{
-        assemble::{Places, is_line, shown_header},
-        body,
-        stub::{self, Facts},
     },
 };
 
@@ -83,7 +80,7 @@ impl Job<'_> {
                 return Ok(());
             };
             self.told.on(|progress| progress.conversations += 1)?;
-            if stub::is(&record) {
+            if is_stub(&record) {
                 written.listed.insert(Id::from(id), Listed::Stored);
                 return Ok(());
             }
@@ -173,7 +170,7 @@ impl Job<'_> {
     fn stored_entry(&self, id: &str) -> Result<Option<IndexEntry>, ExportError> {
         let record = self.store.conversation(id, Some(self.revision))?.filter(|record| !record.withdrawn);
         let Some(record) = record else { return Ok(None) };
-        let facts = stub::facts(&record);
+        let facts = index_facts(&record);
         let mut header = self.leaving_header(shown_header(&record))?;
         let counted = record.heads.len() as u64;
         let (message_count, storage, listed) = match facts {

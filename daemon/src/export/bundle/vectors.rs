@@ -1,19 +1,17 @@
 //! The vectors of a bundle: of each memory at most one, as PAM has no room for more (PAM rule ).
 
+use satchel_merge::evidence::{Field, marks};
 use satchel_pam::{
     embedding::{self, Embedding},
     memory::Memory,
 };
 use satchel_store::{EmbeddingRecord, Revision};
 
-use crate::{
-    export::{
-        ExportError,
-        job::{Job, PAGE},
-        pages,
-        target::Target,
-    },
-    plan::evidence::{Field, marks},
+use crate::export::{
+    ExportError,
+    job::{Job, PAGE},
+    pages,
+    target::Target,
 };
 
 impl Job<'_> {

@@ -11,7 +11,7 @@ use satchel_pam::conversation::{
 use satchel_store::{ConversationRecord, MessageHead};
 
 use super::{ExportError, Files, Front, Job, Places, Target, memory, name, text};
-use crate::plan::assemble;
+use crate::conversation_record;
 
 /// Bytes of messages that are in memory at once, unless one alone has more.
 const AT_ONCE: u64 = 4 << 20;
@@ -47,7 +47,7 @@ pub(super) fn write(
         let order = Order::of(&record);
         let failed = ExportError::write(&job.request.output);
         head(out, &header, &record, &order).map_err(&failed)?;
-        let standing = assemble::Places::of(&record);
+        let standing = conversation_record::Places::of(&record);
         messages(job, out, (&record, &standing), &order.seen, files)?;
         if !order.others.is_empty() {
             writeln!(out, "# Other branches\n").map_err(&failed)?;
@@ -138,8 +138,9 @@ impl<'r> Order<'r> {
         let heads = &record.heads;
         let index: BTreeMap<&str, usize> =
             heads.iter().enumerate().map(|(at, head)| (head.id.as_str(), at)).collect();
-        let path: Vec<&str> =
-            assemble::leaf(record).map(|leaf| assemble::branch(record, leaf)).unwrap_or_default();
+        let path: Vec<&str> = conversation_record::leaf(record)
+            .map(|leaf| conversation_record::branch(record, leaf))
+            .unwrap_or_default();
         let on_path: BTreeSet<&str> = path.iter().copied().collect();
         let above = above(heads, &index);
         let mut below: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
@@ -178,7 +179,7 @@ impl<'r> Order<'r> {
 fn messages(
     job: &Job<'_>,
     out: &mut dyn Write,
-    (record, places): (&ConversationRecord, &assemble::Places),
+    (record, places): (&ConversationRecord, &conversation_record::Places),
     lines: &[Line<'_>],
     files: &mut Files,
 ) -> Result<(), ExportError> {

@@ -1,10 +1,10 @@
 //! Conversations as MemU's API answers them, and the answers to saved ones.
 
+use satchel_merge::notes::{self, OWN};
 use satchel_pam::conversation::{Content, ConversationHeader, Message, Role};
 use serde_json::Value;
 
 use super::{Object, PLATFORM, put};
-use crate::plan::notes::{self, OWN};
 
 /// Characters of the first question that a summary shows.
 const SUMMARY_CHARACTERS: usize = 100;

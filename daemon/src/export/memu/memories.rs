@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use satchel_merge::evidence::{Witness, items_of, memory_id};
 use satchel_pam::{
     hash::ContentHash,
     memory::{Memory, MemoryType, Status},
@@ -12,7 +13,6 @@ use satchel_pam::{
 use serde_json::{Value, json};
 
 use super::{LISTS, Object, PLATFORM, put};
-use crate::plan::evidence::{Witness, items_of, memory_id};
 
 /// What the view needs to know of the store beside the evidence.
 pub struct Sources<'s> {

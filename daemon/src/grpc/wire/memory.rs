@@ -20,8 +20,7 @@ use super::{
     WireError,
     scalar::{cut, enum_pair, time_from_wire, time_to_wire},
 };
-use crate::signed::signed;
-use crate::{grpc::status::Fault, ingest::hand::etag};
+use crate::{grpc::status::Fault, ingest::hand::etag, signed::signed};
 
 /// Characters of the content in the basic view: what a line of a table has room for, with some to spare.
 const BASIC_CHARS: usize = 280;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use satchel_merge::evidence::{Deed, Field, Setting, Spoken, Word, impress, marks, supersedes};
 use satchel_pam::{
     memory::{Memory, Provenance, Status},
     relation::{Relation, RelationType},
@@ -10,10 +11,7 @@ use satchel_store::{Batch, Change, EvidenceWrite, MemoryRecord, Origin, Revision
 use uuid::Uuid;
 
 use super::{Call, Done, HandError, check, etag, owed, request};
-use crate::{
-    lineage::{self, Counted, Purged},
-    plan::evidence::{Deed, Field, Setting, Spoken, Word, impress, marks, supersedes},
-};
+use crate::lineage::{self, Counted, Purged};
 
 /// Changes of one commit, and bytes of it; the same bounds as an import's.
 const BATCH_CHANGES: usize = 400;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use satchel_merge::evidence::Field;
 use satchel_pam::{
     hash::ContentHash,
     memory::{Access, Confidence, DecayModel, Memory, MemoryType},
@@ -12,7 +13,6 @@ use satchel_pam::{
 use serde_json::{Map, Value};
 
 use super::HandError;
-use crate::plan::evidence::Field;
 
 /// Longest content that is taken, in bytes: what one call can hold, with room for the rest.
 const MAX_CONTENT: usize = 1 << 20;

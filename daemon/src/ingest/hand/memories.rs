@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use satchel_merge::evidence::{Deed, Field, Spoken, Witness, Word, derive, memory_id};
 use satchel_pam::{
     ids,
     memory::{ExtractionMethod, Memory, Status},
@@ -10,10 +11,7 @@ use satchel_pam::{
 use satchel_store::Change;
 
 use super::{Act, Call, Done, Draft, HandError, Imports, PLATFORM, SOFTWARE, check, draft::ordered};
-use crate::{
-    lineage::{self, Counted},
-    plan::evidence::{Deed, Field, Spoken, Witness, Word, derive, memory_id},
-};
+use crate::lineage::{self, Counted};
 
 impl Imports {
     /// Adds a memory, or finds the one that says the same.

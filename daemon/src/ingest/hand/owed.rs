@@ -1,5 +1,6 @@
 //! Completes a change that a kill cut off: its words are stored, all of them, and what follows from them is not.
 
+use satchel_merge::evidence::Spoken;
 use satchel_store::{Change, Origin, Store};
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +8,6 @@ use super::{Act, Call, HandError, Inner};
 use crate::{
     ingest::memories::known,
     lineage::{self, Counted},
-    plan::evidence::Spoken,
 };
 
 const UNREADABLE: HandError = HandError::Unencodable { what: "what is owed of a change" };

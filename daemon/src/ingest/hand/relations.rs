@@ -1,5 +1,6 @@
 //! Draws relations between memories, and takes them back.
 
+use satchel_merge::evidence::Deed;
 use satchel_pam::{
     ids,
     relation::{Relation, RelationType},
@@ -8,7 +9,6 @@ use satchel_pam::{
 use satchel_store::Change;
 
 use super::{Call, Done, HandError, Imports};
-use crate::plan::evidence::Deed;
 
 /// A relation that a person draws.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,6 +12,7 @@ use std::{
     },
 };
 
+use satchel_merge::evidence::{Witness, memory_id};
 use satchel_pam::{
     memory::{ExtractionMethod, Memory, MemoryType, Status},
     record::{Claim, Edit, Item},
@@ -26,7 +27,6 @@ use crate::{
     ingest::hand::Draft,
     intake::Limits,
     lineage::{Counted, Undone},
-    plan::evidence::{Witness, memory_id},
     plugins::Plugins,
 };
 
@@ -83,7 +83,7 @@ impl Desk {
     }
 
     /// All that follows from the evidence.
-    fn replayed(&self) -> crate::plan::evidence::Derived {
+    fn replayed(&self) -> satchel_merge::evidence::Derived {
         Counted::of(&self.store, &Undone::new()).unwrap().derive()
     }
 

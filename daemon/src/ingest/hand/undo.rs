@@ -1,5 +1,6 @@
 //! Takes an act back, or gives a memory an earlier version's fields back.
 
+use satchel_merge::evidence::{Deed, Derived, Spoken, Word, counts, memories_of_act};
 use satchel_pam::memory::{Memory, Status};
 use satchel_store::Change;
 
@@ -7,7 +8,6 @@ use super::{Act, Call, Done, HandError, Imports, draft::differing};
 use crate::{
     ingest::memories::gone::gone,
     lineage::{self, Counted},
-    plan::evidence::{Deed, Derived, Spoken, Word, counts, memories_of_act},
 };
 
 impl Imports {

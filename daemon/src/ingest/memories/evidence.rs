@@ -6,6 +6,7 @@ use std::{
 };
 
 use satchel_host::CancelToken;
+use satchel_merge::evidence::{Derived, Document, Edge, Named, Vector, Witness};
 use satchel_pam::{embedding::Embedding, memory::Memory, record::Warning};
 use satchel_store::{Change, EvidenceWrite, Store, key_of};
 
@@ -18,7 +19,6 @@ use crate::{
         Key, Slice,
         vectors::{self, Place, Told},
     },
-    plan::evidence::{Derived, Document, Edge, Named, Vector, Witness},
 };
 
 /// All evidence on some memories that counts.

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use satchel_merge::evidence::Derived;
 use satchel_store::{Change, Store, StoreError};
-
-use crate::plan::evidence::Derived;
 
 /// The changes that take away what `was` has and `now` has not, and is shown.
 pub(in crate::ingest) fn gone(

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use satchel_merge::evidence::{Derived, Edge, Field, marks, may_say};
 use satchel_pam::{
     embedding::Embedding,
     ids,
@@ -17,7 +18,6 @@ use crate::{
         IngestError, UNDONE, pam::of_content, receipt::ImportRecord, run::ToldVector, write::of_the_record,
     },
     lineage::Undone,
-    plan::evidence::{Derived, Edge, Field, marks, may_say},
 };
 
 /// Takes back the edge to the successor that the memory `older` no longer has, if it followed from the evidence before: what is

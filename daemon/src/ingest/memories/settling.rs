@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_host::CancelToken;
+use satchel_merge::evidence::{Derived, Document, Edge, add_edges};
 use satchel_pam::{memory::Memory, record::Warning, relation::Relation};
 use satchel_store::{Change, EvidenceWrite, MemoryRecord, Store, key_of};
 
@@ -14,7 +15,6 @@ use crate::{
         write::Writer,
     },
     lineage::{Key, Packed, Sifted, moved, note_stranger, stranger_of},
-    plan::evidence::{Derived, Document, Edge, add_edges},
 };
 
 /// What follows where memories hang together.

@@ -3,6 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use satchel_host::{CancelToken, Pace};
+use satchel_merge::evidence::{Witness, memories_of};
 use satchel_pam::{conversation::ImportMetadata, record::Evidence as Reported};
 use satchel_store::{Durability, OpenOptions, Origin};
 use serde_json::json;
@@ -18,7 +19,6 @@ use crate::{
         undo::{Turn, TurnRequest},
     },
     intake::Limits,
-    plan::evidence::{Witness, memories_of},
     plugins::Plugins,
 };
 

@@ -3,6 +3,10 @@
 use std::collections::BTreeSet;
 
 use satchel_host::Files as _;
+use satchel_merge::{
+    self,
+    document::{self, Mapped, mend},
+};
 use satchel_pam::{
     conversation::{Attachment, Conversation as Document, Message},
     issue::Issue,
@@ -11,19 +15,13 @@ use satchel_pam::{
 };
 
 use super::{LONGEST_CONVERSATION, Reading, referred};
-use crate::{
-    ingest::{
-        IngestError,
-        attach::Keeper,
-        normalise::{Conversation, weight},
-        purge::gate,
-        run::Normalised,
-        write::groups,
-    },
-    plan::{
-        self,
-        document::{self, Mapped, mend},
-    },
+use crate::ingest::{
+    IngestError,
+    attach::Keeper,
+    normalise::{Conversation, weight},
+    purge::gate,
+    run::Normalised,
+    write::groups,
 };
 
 /// A document, what is wrong with it, and what of it could not be read.
@@ -78,7 +76,8 @@ impl Reading<'_, '_, '_> {
                 if rows {
                     // The oldest of those that are left names it, as in every export of the provider that comes from now on.
                     let Conversation { platform, report, nodes, .. } = &conversation;
-                    conversation.id = plan::groups::id_of(platform, report.account.as_deref(), nodes);
+                    conversation.id =
+                        satchel_merge::groups::id_of(platform, report.account.as_deref(), nodes);
                 }
                 self.writer.take(Normalised::Conversation(Box::new(conversation)), self.record)
             }

@@ -1,6 +1,7 @@
 //! Conversations that the index of a memory store lists and that came with no file that can be read.
 
 use satchel_host::Files as _;
+use satchel_merge::{document::mend, stub};
 use satchel_pam::{
     conversation::{ConversationHeader, Provider},
     embedding::StorageKind,
@@ -9,10 +10,7 @@ use satchel_pam::{
 };
 
 use super::Reading;
-use crate::{
-    ingest::{IngestError, normalise::Conversation, purge::gate, run::Normalised},
-    plan::{document::mend, stub},
-};
+use crate::ingest::{IngestError, normalise::Conversation, purge::gate, run::Normalised};
 
 /// Bytes that an entry holds in memory beside its texts, roughly.
 const WEIGHT: usize = 512;

@@ -1,13 +1,11 @@
 //! Memories and relations of a memory store.
 
+use satchel_merge::{dangling::Dangling, document::mend, evidence::Document};
 use satchel_pam::{hash::ContentHash, ids, memory::Memory, record::RecordKind, relation::Relation};
 use serde_json::{Value, json};
 
 use super::{Reading, of_content, taken::MEMORY};
-use crate::{
-    ingest::{IngestError, purge::gate, run::Normalised},
-    plan::{dangling::Dangling, document::mend, evidence::Document},
-};
+use crate::ingest::{IngestError, purge::gate, run::Normalised};
 
 /// Longest memory, in bytes of its JSON: the journal takes no endless frame, and evidence is read whole.
 const LONGEST_MEMORY: usize = 32 << 20;

@@ -3,6 +3,7 @@
 use std::{cell::RefCell, io::Read as _};
 
 use satchel_host::Files as _;
+use satchel_merge::evidence::Exported;
 use satchel_pam::{
     merge::{self, Ledger},
     parse::ChecksumReading,
@@ -16,7 +17,6 @@ use crate::{
     exported::{self, ExportRecord, Format},
     ingest::IngestError,
     manifest::{LONGEST_MANIFEST, MANIFEST, Manifest, Selected, VectorName},
-    plan::evidence::Exported,
     rotation::{self, Rotation},
 };
 

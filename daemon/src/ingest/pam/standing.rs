@@ -1,12 +1,12 @@
 //! By what right PAM documents are taken: merged as the person's own, or only added to what is here.
 
+use satchel_merge::evidence::UNSIGNED;
 use satchel_pam::sign::PublicKey;
 
 use super::{Run, store::Looked};
 use crate::{
     ingest::{Apply, receipt::Standing},
     manifest::{MANIFEST, SIGNATURE},
-    plan::evidence::UNSIGNED,
     verify,
 };
 

@@ -11,6 +11,7 @@ use std::{
 };
 
 use satchel_host::CancelToken;
+use satchel_merge::evidence::Exported;
 use satchel_pam::{
     issue::Issue,
     parse::{self, How, LeftOut, StoreEntry, StoreFrame, StoreScan, Text},
@@ -29,7 +30,6 @@ use crate::{
     ingest::{IngestError, receipt::Standing, run::Applied},
     intake::Bundle,
     manifest::{MANIFEST, VectorName},
-    plan::evidence::Exported,
 };
 
 /// Entries left out whose issues are not told a second time; no more issues are kept of a document.

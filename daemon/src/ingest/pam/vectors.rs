@@ -7,6 +7,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
+use satchel_merge::evidence::Exported;
 use satchel_pam::{
     embedding::Embedding,
     parse::{self, EmbeddingsScan, How, LeftOut, Text as _},
@@ -27,7 +28,6 @@ use crate::{
         write::Writer,
     },
     lineage::vectors::Told,
-    plan::evidence::Exported,
 };
 
 /// Memory that the vectors of one batch take, in bytes, roughly.

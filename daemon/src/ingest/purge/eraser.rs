@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use satchel_merge::body::Body;
 use satchel_store::{ConversationRecord, Eraser, Ledger, Store, StoreError, Text};
 use serde_json::Value;
 
@@ -9,7 +10,6 @@ use super::{PURGED, plan::sha256};
 use crate::{
     ingest::IngestError,
     lineage::{Family, LineageError, PurgeRecord, Purged, vectors},
-    plan::body::Body,
 };
 
 /// Stands in a receipt for what named something that was erased.

@@ -1,5 +1,6 @@
 //! What its owner erased stays out, whichever export brings it again.
 
+use satchel_merge::evidence::{Witness, items_of};
 use satchel_pam::{
     embedding::Embedding,
     record::{Claim, ConversationRecord, RecordKind, Skip, Warning},
@@ -9,7 +10,6 @@ use satchel_store::{Store, StoreError, erased};
 use crate::{
     ingest::{IngestError, normalise::Reader, receipt::ImportRecord},
     lineage::Purged,
-    plan::evidence::{Witness, items_of},
 };
 
 /// Why a record is left out.

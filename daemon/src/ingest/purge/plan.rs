@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use satchel_merge::{
+    evidence::{Vector, Word},
+    groups,
+};
 use satchel_store::{ChangeKind, ChangePosition, Ledger, Revision, Store, erased};
 use uuid::Uuid;
 
 use crate::{
     ingest::IngestError,
     lineage::{Family, PurgeRecord, Purged, family_of_row},
-    plan::{
-        evidence::{Vector, Word},
-        groups,
-    },
 };
 
 /// Changes that are read at once.

@@ -1,9 +1,11 @@
 //! Conversations grouped from rows: without an import they may fall apart, or begin later and so have another name.
 
+use satchel_merge::groups::Component;
 use satchel_store::{Change, Store};
 
 use super::Run;
 use crate::{
+    conversation_record::Labels,
     ingest::{
         IngestError,
         write::{
@@ -12,7 +14,6 @@ use crate::{
         },
     },
     lineage::{Family, Part},
-    plan::{assemble::Labels, groups::Component},
 };
 
 impl Run<'_> {

@@ -2,6 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use satchel_merge::{
+    body::{Body, Digest16},
+    conversation::{Planned, Report, ReportedNode, unite, unite_all},
+};
 use satchel_pam::{
     conversation::ImportMetadata,
     record::{RecordKind, Skip, Warning},
@@ -10,13 +14,9 @@ use satchel_store::{Change, ConversationRecord, MessageWrite, Store, StoreError}
 
 use super::{Writer, of_the_record};
 use crate::{
+    conversation_record::{self, Labels},
     ingest::{IngestError, normalise::Conversation, receipt::ImportRecord},
     lineage::{Family, Kept, Key, Part, Reading, Said, shown},
-    plan::{
-        assemble::{self, Labels},
-        body::{Body, Digest16},
-        conversation::{Planned, Report, ReportedNode, unite, unite_all},
-    },
 };
 
 /// Why a stranger's conversation is left out.
@@ -39,7 +39,7 @@ impl Before {
     ) -> bool {
         let shown = self.stored.as_ref().filter(|stored| !stored.withdrawn);
         self.family.is_outdone_by(stranger, left_out)
-            && shown.is_none_or(|shown| !assemble::known(shown).reads_as(report, nodes))
+            && shown.is_none_or(|shown| !conversation_record::known(shown).reads_as(report, nodes))
     }
 }
 
@@ -116,7 +116,9 @@ impl Writer<'_> {
         let shown = before.stored.as_ref().filter(|stored| !stored.withdrawn);
         if !outdone && !before.family.has_left_out(&self.left_out) {
             let mut bodies = StoredBodies::of(self.store, shown);
-            return unite(report, nodes, shown.map(assemble::known), &mut |message| bodies.get(message));
+            return unite(report, nodes, shown.map(conversation_record::known), &mut |message| {
+                bodies.get(message)
+            });
         }
         // An undo that is not over may have left what is stored as it was.
         let mut reading = Reading::new(self.store);
@@ -124,7 +126,8 @@ impl Writer<'_> {
         let parts = parts.map(|part| Ok(reading.part(id, part)?)).chain([Ok((report, nodes))]);
         let planned = unite_all::<IngestError>(parts)?;
         let mut planned = planned.ok_or(IngestError::Unencodable { what: "a conversation" })?;
-        planned.changed = shown.is_none_or(|shown| !assemble::known(shown).shows(&planned.known()));
+        planned.changed =
+            shown.is_none_or(|shown| !conversation_record::known(shown).shows(&planned.known()));
         Ok(planned)
     }
 
@@ -237,7 +240,7 @@ pub(in crate::ingest) fn write_of(
 ) -> Change {
     let held: HashMap<&str, Digest16> =
         stored.iter().flat_map(|stored| &stored.heads).map(|head| (head.id.as_str(), head.digest)).collect();
-    let mut write = assemble::to_write(planned, labels);
+    let mut write = conversation_record::to_write(planned, labels);
     for message in &mut write.messages {
         if held.get(message.head().id.as_str()) == Some(&message.head().digest) {
             *message = MessageWrite::Keep { head: message.head().clone() };

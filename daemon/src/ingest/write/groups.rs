@@ -5,17 +5,15 @@ mod clan;
 use std::collections::{HashMap, HashSet};
 
 use satchel_host::CancelToken;
+use satchel_merge::groups::{self, Component, Outline};
 use satchel_pam::conversation::ImportMetadata;
 use satchel_store::{Change, ConversationRecord, Store};
 
 use super::{Writer, conversation::withdrawal_of};
 use crate::{
+    conversation_record,
     ingest::{IngestError, normalise::Conversation, receipt::ImportRecord},
     lineage::{Clan, Family, Part, Reading},
-    plan::{
-        assemble,
-        groups::{self, Component, Outline},
-    },
 };
 
 /// Bytes in memory of conversations that wait. Each family of rows is united once for so much of an export, so that the work
@@ -80,7 +78,8 @@ pub(in crate::ingest) fn steps(
     for component in components {
         let stored = store.conversation(&component.id, None)?.map(Box::new);
         let shown = stored.as_ref().filter(|stored| !stored.withdrawn);
-        let changed = shown.is_none_or(|shown| !assemble::known(shown).shows(&component.planned.known()));
+        let changed =
+            shown.is_none_or(|shown| !conversation_record::known(shown).shows(&component.planned.known()));
         steps.push(Step::Show { component: Box::new(component), stored, changed });
     }
     Ok(steps)

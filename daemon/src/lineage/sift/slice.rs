@@ -5,15 +5,13 @@ use std::{
     sync::Arc,
 };
 
+use satchel_merge::evidence::{Derived, Document, Fate, Saying, Sayings, Spoken, memory_id, nth};
 use satchel_pam::record::Item;
 use satchel_store::{Store, key_of};
 use uuid::Uuid;
 
 use super::{Fated, Loose, Piece};
-use crate::{
-    lineage::{Counted, Key, LineageError, Packed, Places, Report},
-    plan::evidence::{Derived, Document, Fate, Saying, Sayings, Spoken, memory_id, nth},
-};
+use crate::lineage::{Counted, Key, LineageError, Packed, Places, Report};
 
 /// Pieces of evidence of one kind that are read at once; a few kilobytes each.
 const SLICE: usize = 1_024;

@@ -1,6 +1,9 @@
 //! What is derived slice by slice is what is derived at once.
 
 use proptest::prelude::*;
+use satchel_merge::evidence::{
+    Derived, Document, Edge, Exported, Field, Setting, add_edges, derive, memory_id,
+};
 use satchel_pam::{
     memory::{ExtractionMethod, MemoryType, Status},
     record::{Claim, Edit, Item},
@@ -10,9 +13,6 @@ use satchel_pam::{
 use satchel_store::{Batch, Change, EvidenceWrite, OpenOptions, Origin};
 
 use super::*;
-use crate::plan::evidence::{
-    Derived, Document, Edge, Exported, Field, Setting, add_edges, derive, memory_id,
-};
 
 /// Texts that are remembered.
 const TEXTS: [&str; 9] = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];

@@ -5,6 +5,8 @@ mod ears;
 mod ground;
 mod play;
 
+use play::*;
+
 use super::{course::MAX_TRIES, *};
 use crate::watch::{
     events::Deaf,
@@ -12,8 +14,6 @@ use crate::watch::{
     queue::{Outcome, Refused},
     settle::Hold,
 };
-
-use play::*;
 
 #[test]
 fn what_is_there_at_the_start_is_imported_once() {

@@ -2,11 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
+use satchel_merge::{
+    conversation::Tally,
+    groups::{self, Component, Place},
+};
 use satchel_pam::conversation::ImportMetadata;
 use satchel_store::{Change, StoreError};
 
 use super::{Group, Step, planned, steps};
 use crate::{
+    conversation_record::{self, Labels},
     ingest::{
         IngestError,
         receipt::{Counts, ImportRecord},
@@ -17,11 +22,6 @@ use crate::{
         },
     },
     lineage::{Clan, Family, Kept, Part, Said, shown},
-    plan::{
-        assemble::{self, Labels},
-        conversation::Tally,
-        groups::{self, Component, Place},
-    },
 };
 
 /// What an import changes.
@@ -237,7 +237,7 @@ impl Writer<'_> {
         }
         let [stored] = shown.as_slice() else { return Ok(None) };
         let mut bodies = StoredBodies::of(self.store, Some(stored));
-        let known = assemble::known(stored);
+        let known = conversation_record::known(stored);
         groups::grown(platform, known, titled, parts, &mut |message| bodies.get(message))
     }
 }

@@ -110,7 +110,7 @@ impl Shelf {
         assert!(stored.heads.iter().any(|head| head.id == message));
         let sighting = &memory.metadata["satchel"]["evidence"][0];
         assert_eq!((&sighting["conversation"], &sighting["message"]), (&json!(id), &json!(message)));
-        let known = assemble::known(&stored);
+        let known = conversation_record::known(&stored);
         known.nodes.iter().filter_map(|node| Some(node.time? / MINUTE)).collect()
     }
 }

@@ -2,8 +2,10 @@
 
 use std::cell::Cell;
 
+use satchel_merge::conversation::{Known, KnownNode};
+
 use super::*;
-use crate::{heard, plan::conversation as plan};
+use crate::heard;
 
 thread_local! {
     static READ: Cell<u64> = const { Cell::new(0) };
@@ -160,7 +162,7 @@ fn memories_that_follow_their_rows_look_once_at_each_conversation() {
 }
 
 /// What a store shows: id, title, messages of each conversation.
-type Shown = Vec<(String, Option<String>, Vec<plan::KnownNode>)>;
+type Shown = Vec<(String, Option<String>, Vec<KnownNode>)>;
 
 impl Shelf {
     fn shown(&self) -> Shown {
@@ -169,7 +171,7 @@ impl Shelf {
         let mut all: Shown = Vec::new();
         for shown in page.items {
             let stored = self.store.conversation(&shown.id, None).unwrap().unwrap();
-            let plan::Known { report, nodes, .. } = assemble::known(&stored);
+            let Known { report, nodes, .. } = conversation_record::known(&stored);
             all.push((shown.id, report.title, nodes));
         }
         all.sort_by(|one, other| one.0.cmp(&other.0));

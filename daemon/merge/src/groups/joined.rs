@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Part, Titled};
-use crate::plan::{conversation::Report, sets::Sets};
+use crate::{conversation::Report, sets::Sets};
 
 /// Where rows without a time stand among the others.
 const UNDATED: i64 = i64::MAX;

@@ -163,7 +163,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::plan::evidence::{Spoken, Witness, derive_with, memory_id};
+    use crate::evidence::{Spoken, Witness, derive_with, memory_id};
 
     fn memory(id: &str, content: &str, status: Status, updated: i64) -> Document {
         let memory = Memory {

@@ -153,7 +153,8 @@ pub struct Place {
 /// The digest of stored bytes.
 pub fn digest(bytes: &[u8]) -> Digest16 {
     let mut half = [0; 16];
-    half.copy_from_slice(&satchel_store::Sha256::of(bytes)[..16]);
+    // In assembly: every body is digested once.
+    half.copy_from_slice(&ring::digest::digest(&ring::digest::SHA256, bytes).as_ref()[..16]);
     half
 }
 

@@ -3,7 +3,6 @@
 //! Everything here is a join: commutative, associative and idempotent, so that the order in which exports arrive does not
 //! matter (`the_order_of_arrival_never_matters` in `plan::conversation`).
 
-pub mod assemble;
 pub mod body;
 pub mod conversation;
 pub mod dangling;

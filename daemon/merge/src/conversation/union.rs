@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Known, KnownNode, Planned, PlannedNode, Report, ReportedNode, Stamps, Tally, unite_reports};
-use crate::plan::{
+use crate::{
     body::{Body, Digest16},
     stub,
     tree::{self, Node},

@@ -10,7 +10,7 @@ use super::{
     joined::{Joined, Outline, Row, joined},
     name_of,
 };
-use crate::plan::{
+use crate::{
     body::Body,
     conversation::{Added, Known, Report, Union},
 };

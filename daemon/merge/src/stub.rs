@@ -7,7 +7,6 @@ use satchel_pam::{
     raw::RawObject,
     store::{IndexEntry, StorageReference},
 };
-use satchel_store::ConversationRecord;
 use serde::{Deserialize, Serialize};
 
 use super::{conversation::Report, notes};
@@ -29,20 +28,9 @@ pub struct Facts {
     pub storage: Option<StorageReference>,
 }
 
-/// Whether the store knows no more of a conversation than an index says.
+/// What an index says, as it stands in `raw_metadata`.
 #[must_use]
-pub fn is(record: &ConversationRecord) -> bool {
-    facts(record).is_some()
-}
-
-/// What an index says of a conversation that the store knows by it alone.
-#[must_use]
-pub fn facts(record: &ConversationRecord) -> Option<Facts> {
-    let raw = record.header.raw_metadata.as_ref().filter(|_| record.heads.is_empty())?;
-    read(raw)
-}
-
-fn read(raw: &RawObject) -> Option<Facts> {
+pub fn read(raw: &RawObject) -> Option<Facts> {
     serde_json::from_value(notes::get(Some(raw), KEY)?).ok()
 }
 

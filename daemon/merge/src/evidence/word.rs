@@ -14,7 +14,7 @@ use satchel_pam::{memory::Memory, relation::Relation};
 use serde::{Deserialize, Serialize};
 
 use super::Witness;
-use crate::plan::body::{Digest16, digest};
+use crate::body::{Digest16, digest};
 
 pub use impress::{Field, impress, marks, stamp};
 pub(super) use overlay::{denied, overlay};

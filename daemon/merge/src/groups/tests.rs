@@ -5,7 +5,7 @@ use std::{collections::HashMap, convert::Infallible};
 use satchel_pam::conversation::{Content, Role};
 
 use super::*;
-use crate::plan::body::Body;
+use crate::body::Body;
 
 const MINUTE: i64 = 60_000_000;
 

@@ -25,7 +25,7 @@ struct Standing {
 
 /// Lays `spoken` over `derived`. `retracted` says when PAM documents retracted a memory: that is final, unless the person
 /// took it back later.
-pub(in crate::plan::evidence) fn overlay(
+pub(in crate::evidence) fn overlay(
     derived: &mut Derived,
     spoken: &Spoken,
     retracted: &BTreeMap<String, i64>,
@@ -62,7 +62,7 @@ pub(in crate::plan::evidence) fn overlay(
 }
 
 /// Whether a relation says that a memory replaced another of which the person said otherwise.
-pub(in crate::plan::evidence) fn denied(
+pub(in crate::evidence) fn denied(
     memories: &BTreeMap<String, Memory>,
     ruled: &BTreeSet<String>,
     relation: &Relation,

@@ -2,6 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use satchel_merge::{
+    body::{Body, Place},
+    conversation::{Known, KnownNode, Planned, PlannedNode, Report, Stamps, report_of},
+    document::LINE,
+    notes, stub,
+    tree::{Placed, TimeSource, newest_leaf},
+};
 use satchel_pam::{
     conversation::{ConversationHeader, ConversationTemporal, ImportMetadata, Message, Provider},
     time::Timestamp,
@@ -9,14 +16,6 @@ use satchel_pam::{
 use satchel_store::{ConversationRecord, ConversationWrite, MessageHead, MessageWrite};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-use super::{
-    body::{Body, Place},
-    conversation::{Known, KnownNode, Planned, PlannedNode, Report, Stamps, report_of},
-    document::LINE,
-    notes,
-    tree::{Placed, TimeSource, newest_leaf},
-};
 
 /// What the store keeps with a conversation for the next union.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -296,4 +295,16 @@ impl Places {
         };
         Ok(Body::decode(body)?.into_message(place))
     }
+}
+
+/// Whether the store knows no more of a conversation than an index says.
+#[must_use]
+pub fn is_stub(record: &ConversationRecord) -> bool {
+    index_facts(record).is_some()
+}
+
+/// What an index says of a conversation that the store knows by it alone.
+#[must_use]
+pub fn index_facts(record: &ConversationRecord) -> Option<stub::Facts> {
+    stub::read(record.header.raw_metadata.as_ref().filter(|_| record.heads.is_empty())?)
 }

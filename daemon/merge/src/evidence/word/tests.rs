@@ -8,7 +8,7 @@ use satchel_pam::{
 };
 
 use super::*;
-use crate::plan::evidence::{Document, Edge, derive_with};
+use crate::evidence::{Document, Edge, derive_with};
 
 fn memory(id: &str, content: &str) -> Memory {
     Memory {
@@ -94,7 +94,7 @@ fn a_named_edge_does_not_bring_back_what_the_person_took_back() {
     let kinds = satchel_pam::relation::RelationType::ALL;
     let edges = |words: &[Word], kind| {
         let mut derived = derive_with(&[], [&one, &other], &Spoken::of(words));
-        crate::plan::evidence::add_edges(&mut derived, [&Edge { relation: relation(kind), stranger: None }]);
+        crate::evidence::add_edges(&mut derived, [&Edge { relation: relation(kind), stranger: None }]);
         derived.relations.len()
     };
     let withdrawn = [Word { act: "w".to_owned(), at: 1, deed: Deed::Withdraw("r".to_owned()) }];
