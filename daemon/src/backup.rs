@@ -11,8 +11,6 @@ pub mod restore;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use manifest::MANIFEST;
-
 /// How far a backup or restore is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {

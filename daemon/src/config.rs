@@ -21,13 +21,15 @@ use typed::{
 
 use crate::{
     data_dir::{self, DataDirError},
-    envelope::{EnvelopeError, Lock},
-    intake::Limits,
     plain_file,
     plugins::Plugins,
     schedule::{NoSchedule, Regular, Renewal},
     vault::Unlock,
     watch::{SpecError, WatchSpec, Watching},
+};
+use satchel_source::{
+    Limits,
+    envelope::{EnvelopeError, Lock},
 };
 
 /// MiB that the engine may keep in memory.

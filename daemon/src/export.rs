@@ -41,11 +41,11 @@ pub use crate::exported::{ExportRecord, FULL, Format, INCREMENTAL};
 use crate::{
     clock::{self, Clock, ClockError},
     data_dir::{self, DataDirError},
-    envelope::{EnvelopeError, Lock},
     exported::{self, ExportedError},
     lineage::{Digests, LineageError},
     schedule::Renewal,
 };
+use satchel_source::envelope::{EnvelopeError, Lock};
 
 /// What to export.
 #[derive(Clone, Debug)]

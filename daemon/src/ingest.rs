@@ -36,8 +36,9 @@ use std::{
     time::Duration,
 };
 
-use satchel_host::{CancelToken, Limits as PluginLimits, Plugin};
+use satchel_host::{Limits as PluginLimits, Plugin};
 use satchel_pam::{record::Skip, sign::PublicKey};
+use satchel_source::{CancelToken, IntakeError, Limits, envelope::Keys};
 use satchel_store::{Cursor, Health, Page, Store, StoreError};
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -52,8 +53,6 @@ use self::{
 pub use self::{queue::OnEnd, silent::Silent};
 use crate::{
     clock::Clock,
-    envelope::Keys,
-    intake::{IntakeError, Limits},
     lineage::LineageError,
     plugins::{Plugins, PluginsError},
     trust,

@@ -14,15 +14,11 @@ pub mod config;
 pub mod connect;
 pub mod conversation_record;
 pub mod data_dir;
-pub mod envelope;
 pub mod examine;
 pub mod export;
 pub mod exported;
 pub mod grpc;
-#[cfg(test)]
-mod heard;
 pub mod ingest;
-pub mod intake;
 mod key_checksum;
 pub mod leftovers;
 pub mod lineage;
@@ -41,21 +37,10 @@ pub mod trust;
 pub mod vault;
 pub mod verify;
 pub mod watch;
-mod zip_directory;
+
+pub(crate) use satchel_source::chain;
 
 pub use run::{DRAIN, Outside, Ready, RunError, run, run_under};
-
-/// An error and its causes in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
-}
 
 /// Makes the folder that a file is to lie in, and those above it, closed to others. What is there stays as it is.
 pub(crate) fn make_parents(file: &std::path::Path) -> std::io::Result<()> {

@@ -7,14 +7,12 @@ use satchel_pam::{
 };
 use serde::{Deserialize, Serialize};
 
+pub use satchel_source::pam::{MANIFEST, SIGNATURE};
+
 use crate::rotation::Rotation;
 
-/// The manifest's file name in a bundle.
-pub const MANIFEST: &str = "satchel-manifest.json";
 /// Longest manifest that is read, in bytes: it is held in memory, with a line of some 160 bytes for each file of a bundle.
 pub const LONGEST_MANIFEST: u64 = 64 << 20;
-/// Its signature's.
-pub const SIGNATURE: &str = "satchel-manifest.sig";
 /// The name in `exported_by` of every other bundle of ours.
 pub const OURS: &str = "satchel";
 /// The name in `exported_by` of what is no copy of a store, so that a document without its manifest says it too.

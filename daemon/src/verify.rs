@@ -12,22 +12,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use satchel_host::{CancelToken, Files};
 use satchel_pam::{
     issue::{Issue, Severity},
     sign::PublicKey,
 };
-
-use crate::{
+use satchel_source::{
+    Bundle, CancelToken, Files, IntakeError, Limits, Opened, Source, Unread,
     envelope::Keys,
-    intake::{
-        Bundle, IntakeError, Limits, Opened, Source, Unread,
-        pam::{LONGEST_CONVERSATION, PamFiles},
-    },
-    lineage::LineageError,
-    listed,
-    manifest::Selected,
+    pam::{LONGEST_CONVERSATION, PamFiles},
 };
+
+use crate::{lineage::LineageError, listed, manifest::Selected};
 
 use chain::Content;
 pub use chain::Merged;

@@ -11,7 +11,6 @@ mod events;
 mod folder;
 mod mailbox;
 mod memory;
-pub(crate) mod names;
 mod queue;
 mod run;
 mod scan;
@@ -29,10 +28,8 @@ use std::{
 use satchel_store::{Health, Store, StoreError};
 
 use self::run::Running;
-pub(crate) use self::scan::missing_end;
 pub use self::{
     folder::{FolderView, Notice, Pace, State, Trouble},
-    names::{shown, text},
     spec::{SpecError, WatchSpec, Watching},
 };
 use crate::{clock::Clock, ingest::Imports};

@@ -10,15 +10,14 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use satchel_daemon::{
     clock::{Clock, SystemClock},
-    envelope::Keys,
     export::{ExportRecord, ExportRequest, Exports, Extent, Format, Selection},
     ingest::{Apply, ImportRequest, Imports, Phase, receipt::ImportRecord},
-    intake::Limits,
     plugins::Plugins,
     trust,
 };
 use satchel_host::CodeCache;
 use satchel_pam::sign::PublicKey;
+use satchel_source::{Limits, envelope::Keys};
 use satchel_store::{Durability, Ledger, LedgerWrite, OpenOptions, Store};
 use serde_json::Value;
 

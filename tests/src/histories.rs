@@ -9,14 +9,11 @@ mod stranger;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use satchel_daemon::{
-    envelope::Keys,
-    ingest::{
-        purge::{self, Target},
-        undo::{Turn, TurnRequest},
-    },
+use satchel_daemon::ingest::{
+    purge::{self, Target},
+    undo::{Turn, TurnRequest},
 };
-use satchel_host::CancelToken;
+use satchel_source::{CancelToken, envelope::Keys};
 use satchel_store::{ConversationQuery, MemoryQuery};
 
 use crate::{

@@ -15,8 +15,8 @@ use satchel_daemon::{
         ImportRequest, JobView, Phase, WatchedImport,
         receipt::{ImportRecord, ImportStatus},
     },
-    intake::Limits,
 };
+use satchel_source::Limits;
 use satchel_tests::{
     archive::{Archive, State},
     generate,
@@ -114,8 +114,9 @@ fn an_import_stopped_in_any_phase_leaves_whole_records_and_is_completed_by_the_n
 
 #[test]
 fn a_source_that_is_stopped_is_read_no_further() -> Result<()> {
-    use satchel_daemon::intake::{IntakeError, Source};
-    use satchel_host::{CancelToken, Files as _};
+    use satchel_source::CancelToken;
+    use satchel_source::Files as _;
+    use satchel_source::{IntakeError, Source};
     use std::io::Read as _;
     let folder = tempfile::tempdir()?;
     generate::chatgpt(folder.path(), 1_000, 1)?;

@@ -7,10 +7,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::{
-    ingest::receipt::{Counts, ImportRecord, ImportStatus},
-    intake::Limits,
-};
+use satchel_daemon::ingest::receipt::{Counts, ImportRecord, ImportStatus};
+use satchel_source::Limits;
 use satchel_tests::{
     archive::{Archive, demo},
     daemon::chatgpt_export,

@@ -7,10 +7,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use satchel_daemon::intake::{Limits as IntakeLimits, Source};
-use satchel_host::{CancelToken, Emitted, Host, HostOptions, Limits, Plugin, RunError, Verdict};
+use satchel_host::{Emitted, Host, HostOptions, Limits, Plugin, RunError, Verdict};
 use satchel_importer::testkit::{first_difference, fixtures};
 use satchel_pam::record::Line;
+use satchel_source::{CancelToken, Limits as IntakeLimits, Source};
 use serde_json::{Value, json};
 
 fn lines(emitted: Emitted) -> Vec<Line> {

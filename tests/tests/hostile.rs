@@ -10,10 +10,11 @@ use std::{
 };
 
 use satchel_host::{
-    CancelToken, CodeCache, Emitted, Entry, ErrorKind, Files, Host, HostError, HostOptions, Limits,
-    MAX_COMPONENT_BYTES, Plugin, RunError, Summary, Verdict,
+    CodeCache, Emitted, ErrorKind, Host, HostError, HostOptions, Limits, MAX_COMPONENT_BYTES, Plugin,
+    RunError, Summary, Verdict,
 };
 use satchel_pam::record::{RecordKind, Skip};
+use satchel_source::{CancelToken, Entry, Files};
 use satchel_tests::guests;
 
 /// One host for all tests: what one guest does must not touch the others.

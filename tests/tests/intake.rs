@@ -9,10 +9,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::{
-    ingest::receipt::{ImportRecord, ImportStatus},
-    intake::Limits,
-};
+use satchel_daemon::ingest::receipt::{ImportRecord, ImportStatus};
+use satchel_source::Limits;
 use satchel_tests::{
     archive::{Archive, demo, only},
     daemon::chatgpt_export,

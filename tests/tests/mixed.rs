@@ -9,15 +9,13 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::{
-    ingest::{
-        ImportRequest,
-        receipt::{ImportRecord, ImportStatus},
-    },
-    intake::{Limits, Source},
+use satchel_daemon::ingest::{
+    ImportRequest,
+    receipt::{ImportRecord, ImportStatus},
 };
 use satchel_host::{Host, HostOptions, Plugin};
 use satchel_plugins::{BUILT_IN, BuiltIn};
+use satchel_source::{Limits, Source};
 use satchel_tests::{
     archive::{Archive, cache, only},
     exports::{age, copy, pack, sample, samples},

@@ -8,8 +8,8 @@ use satchel_daemon::ingest::{
     receipt::{Counts, ImportRecord, ImportStatus},
     undo::{Turn, TurnRequest},
 };
-use satchel_host::CancelToken;
 use satchel_pam::record::Skip;
+use satchel_source::CancelToken;
 use satchel_tests::{
     archive::{Archive, only},
     exports::samples,

@@ -9,12 +9,12 @@ use satchel_daemon::{
     export::{ExportError, ExportRequest, Format},
     verify::{self, VerifyError},
 };
-use satchel_host::CancelToken;
 use satchel_proto::v1::{
     self, OperationKind, OperationState, admin_service_client::AdminServiceClient,
     export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
     operation::Result as Reached, operation_service_client::OperationServiceClient,
 };
+use satchel_source::CancelToken;
 use satchel_store::StoreError;
 use satchel_tests::{
     archive::{Archive, demo, whole},

@@ -18,13 +18,13 @@ use satchel_daemon::{
         ImportRequest, Phase,
         receipt::{ImportRecord, ImportStatus, LISTED_SKIPS},
     },
-    intake::Limits,
 };
 use satchel_pam::{
     ids,
     relation::{Relation, RelationType},
     time::Timestamp,
 };
+use satchel_source::Limits;
 use satchel_store::{Batch, Change, EvidenceWrite, Origin};
 use satchel_tests::archive::{Archive, demo, only};
 use serde_json::json;

@@ -13,9 +13,9 @@ use satchel_daemon::ingest::{
     receipt::ImportRecord,
     undo::{Turn, TurnRequest},
 };
-use satchel_host::CancelToken;
 use satchel_importer::testkit::first_difference;
 use satchel_pam::{hash::ContentHash, memory::Memory, raw::RawObject, time::Timestamp};
+use satchel_source::CancelToken;
 use satchel_store::{Batch, Change, ConversationQuery, OpenOptions, Origin, Store};
 use satchel_tests::{
     archive::{Archive, State, only},

@@ -3,6 +3,12 @@
 //! Only builds with the feature `enabled` can listen. In every other build a failpoint is an empty function, and nothing from
 //! outside, no variable and no argument, reaches it.
 
+#[cfg(feature = "enabled")]
+mod here;
+
+#[cfg(feature = "enabled")]
+pub use here::listen_here;
+
 /// Who listens.
 #[cfg(feature = "enabled")]
 static LISTENER: std::sync::OnceLock<Box<dyn Fn(&'static str) + Send + Sync>> = std::sync::OnceLock::new();

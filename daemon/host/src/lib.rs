@@ -8,14 +8,12 @@
 
 mod bindings;
 mod cache;
-mod cancel;
 pub mod channel;
 mod collect;
 mod convert;
 mod delivery;
 mod emitted;
 mod error;
-mod files;
 mod host;
 mod imports;
 mod info;
@@ -30,10 +28,8 @@ mod text;
 mod ticker;
 
 pub use cache::{CacheUse, CodeCache};
-pub use cancel::CancelToken;
 pub use emitted::{Emitted, Summary, Verdict};
 pub use error::{ErrorKind, HostError, RunError};
-pub use files::{Entry, Files, Subset};
 pub use host::{Host, HostOptions};
 pub use info::PluginInfo;
 pub use inspect::MAX_COMPONENT_BYTES;

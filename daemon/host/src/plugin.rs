@@ -2,14 +2,13 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
 
+use satchel_source::{CancelToken, Files};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
     bindings::{ImporterPre, exports::satchel::importer::plugin as wit},
-    cancel::CancelToken,
     emitted::{Emitted, Summary, Verdict},
     error::RunError,
-    files::Files,
     host::Inner,
     info::PluginInfo,
     limits::Limits,

@@ -17,15 +17,15 @@ pub(crate) use self::{
     ended::from_import_error,
     state::{State, StopFlag},
 };
+use satchel_source::{CancelToken, Entry, Files};
+
 use crate::{
     bindings::{Importer, ImporterPre, exports::satchel::importer::plugin as wit},
-    cancel::CancelToken,
     channel::{self, Receiver, Sender},
     collect::Collector,
     delivery::{Delivery, Meter},
     emitted::{Emitted, Summary, Verdict},
     error::RunError,
-    files::{Entry, Files},
     host::Inner,
     imports::Library,
     limits::{Limits, MIB},

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The manifest's name in the file.
-pub(crate) const MANIFEST: &str = "satchel-backup.json";
+pub(super) use satchel_source::names::BACKUP_MANIFEST as MANIFEST;
+
 /// The format that this program writes; newer ones are refused.
 pub(super) const FORMAT: u32 = 1;
 /// Files that a backup may hold.

@@ -10,6 +10,7 @@ use std::{
 };
 
 use satchel_pam::hash::Sha256Digest;
+use satchel_source::zip_directory::{self, Bounded};
 use satchel_store::{CheckProgress, OpenEvent, Seal, Store, StoreError};
 use sha2::{Digest, Sha256};
 use zip::{CompressionMethod, ZipArchive};
@@ -21,7 +22,6 @@ use super::{
 use crate::{
     plain_file,
     vault::{self, Unlock, VaultError},
-    zip_directory::{self, Bounded},
 };
 
 /// Why nothing was restored.

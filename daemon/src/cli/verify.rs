@@ -1,7 +1,7 @@
 //! `verify`: checks a bundle of anybody, offline.
 
-use satchel_host::CancelToken;
 use satchel_pam::issue::Severity;
+use satchel_source::{CancelToken, envelope::Keys};
 use serde::Serialize;
 
 use super::{
@@ -15,7 +15,6 @@ use super::{
     text,
 };
 use crate::{
-    envelope::Keys,
     manifest::Selected,
     verify::{self, Coverage, Covered, Finding, Options, Part, Report, Signed},
 };

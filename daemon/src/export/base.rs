@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use satchel_source::envelope::Lock;
 use satchel_store::{Revision, Store};
 
 use super::{ExportError, ExportRecord, ExportRequest, Extent, Format, delta::Delta};
-use crate::{envelope::Lock, exported, lineage::PurgeRecord, schedule::Renewal};
+use crate::{exported, lineage::PurgeRecord, schedule::Renewal};
 
 /// Microseconds of a day.
 const DAY: i64 = 24 * 3_600 * 1_000_000;

@@ -3,13 +3,14 @@
 use std::cell::{Cell, OnceCell};
 
 use satchel_pam::{privacy::Identifiers, time::Timestamp};
+use satchel_source::envelope::Lock;
 use satchel_store::{MemoryOrder, MemoryQuery, MemoryRecord, Revision, Store};
 
 use super::{
     ExportError, ExportRecord, ExportRequest, FULL, Progress, delta::Delta, keys::Signer, pages,
     target::Target, withheld::Texts,
 };
-use crate::{envelope::Lock, lineage::Digests};
+use crate::lineage::Digests;
 
 /// Rows that are read at once.
 pub(super) const PAGE: usize = 500;

@@ -7,10 +7,11 @@ use std::{
 };
 
 use satchel_pam::time::Timestamp;
+use satchel_source::envelope::Lock;
 use uuid::Uuid;
 
 use super::{ExportError, ExportRecord, ExportRequest, Exports, Extent, FULL, Format, Selection};
-use crate::{envelope::Lock, exported, schedule::Regular};
+use crate::{exported, schedule::Regular};
 
 impl Exports {
     /// Makes the export of a schedule if one is due, and removes what it no longer needs. None: none is due.

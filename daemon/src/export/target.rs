@@ -12,6 +12,7 @@ use rustix::{
     io::Errno,
 };
 use satchel_pam::hash::Sha256Digest;
+use satchel_source::envelope::{self, Lock};
 use sha2::{Digest, Sha256};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
@@ -19,7 +20,6 @@ use super::{
     ExportError,
     partial::{self, Partial},
 };
-use crate::envelope::{self, Lock};
 
 /// Bytes that are gathered before they are digested and packed.
 const PIECE: usize = 64 << 10;

@@ -5,10 +5,13 @@ mod download;
 use std::{fs::File, path::Path, sync::Arc};
 
 use download::{Download, STALLED, streamed};
-use satchel_host::CancelToken;
 use satchel_pam::sign::PublicKey;
 use satchel_proto::v1::{
     self, export_service_server::ExportService, operation::Result as Reached, verify_export_request::Bundle,
+};
+use satchel_source::{
+    CancelToken,
+    envelope::{Keys, Lock},
 };
 use satchel_store::MemoryQuery;
 use tokio::sync::Semaphore;
@@ -27,7 +30,6 @@ use super::{
     },
 };
 use crate::{
-    envelope::{Keys, Lock},
     export::{ExportError, ExportRecord, ExportRequest, Extent, Format, Selection},
     trust,
     verify::{self, VerifyError},

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use satchel_proto::v1;
+use satchel_source::names::{shown, text};
 
 use super::{Core, import::MAX_PATH_BYTES, status::Fault, wire::scalar::duration_to_wire};
 use crate::{
     ingest::{Silent, leftover},
     signed::signed,
-    watch::{FolderView, Notice, Origin, State, Watch, WatchedFolder, shown, text},
+    watch::{FolderView, Notice, Origin, State, Watch, WatchedFolder},
 };
 
 /// Most files of a folder that are listed because no importer knows them.

@@ -2,16 +2,15 @@
 
 use std::io::Read;
 
-use satchel_host::Files as _;
 use satchel_pam::{
     conversation::Attachment,
     hash::Sha256Digest,
     record::{AttachmentRecord, Source, Warning},
 };
+use satchel_source::{Bundle, Files as _};
 use satchel_store::Store;
 
 use super::run::Normalised;
-use crate::intake::Bundle;
 
 /// From where, and to where.
 #[derive(Clone, Copy)]

@@ -2,12 +2,13 @@
 
 use satchel_host::{RunError, Summary};
 use satchel_pam::record::RecordKind;
+use satchel_source::IntakeError;
 
 use super::{
     IngestError,
     receipt::{Counts, ImportRecord, ImportStatus},
 };
-use crate::{chain, intake::IntakeError};
+use crate::chain;
 
 /// How a run ended.
 pub(super) enum Ended {

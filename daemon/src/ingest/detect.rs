@@ -4,17 +4,17 @@ mod likely;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use satchel_host::{Files as _, Plugin};
+use satchel_host::Plugin;
 use satchel_pam::record::Warning;
 use satchel_plugins::BUILT_IN;
+use satchel_source::{
+    Bundle, Fault, Files as _,
+    pam::{self as documents, PamFiles},
+};
 
 use super::pam;
 use crate::{
     chain,
-    intake::{
-        Bundle, Fault,
-        pam::{self as documents, PamFiles},
-    },
     plugins::{Plugins, PluginsError},
 };
 

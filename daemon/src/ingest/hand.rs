@@ -12,11 +12,11 @@ mod request;
 mod status;
 mod undo;
 
-use satchel_host::CancelToken;
 use satchel_pam::{
     lifecycle::{Arrow, SupersedeError},
     memory::Memory,
 };
+use satchel_source::CancelToken;
 use satchel_store::{MemoryRecord, StoreError};
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 //! What counts was decided by the first thing that an undo writes; what is shown follows from it, and is made to before anybody
 //! looks. A start is never refused for it: what cannot be completed is told in the log, and the same command completes it.
 
-use satchel_host::CancelToken;
+use satchel_source::CancelToken;
 use satchel_store::Health;
 
 use super::{IngestError, Inner, ledger};

@@ -13,8 +13,8 @@ use std::{
     thread,
 };
 
-use satchel_host::{CancelToken, Files as _};
 use satchel_pam::{conversation::ImportMetadata, record::Warning};
+use satchel_source::{Bundle, CancelToken, Fault, Files as _, Pulse, Source, envelope::Keys};
 use satchel_store::{Durability, Origin};
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -30,9 +30,7 @@ use super::{
     write::{Writer, conversation::import_of},
 };
 use crate::{
-    envelope::Keys,
     exported::{self, ExportRecord, INCREMENTAL},
-    intake::{Bundle, Fault, Pulse, Source},
     trust,
 };
 

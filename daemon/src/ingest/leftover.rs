@@ -2,10 +2,8 @@
 
 use std::{collections::BTreeMap, ffi::OsStr, io::Read as _, path::Path};
 
-use satchel_host::Files as _;
 use satchel_pam::record::Warning;
-
-use crate::intake::{Bundle, Glimpse, HEAD_BYTES, IntakeError, Limits, Source};
+use satchel_source::{Bundle, Files as _, Glimpse, HEAD_BYTES, IntakeError, Limits, Source};
 
 /// Names that a message lists before it says how many more there are.
 const NAMED: usize = 8;

@@ -8,7 +8,6 @@ pub(super) mod named;
 mod settling;
 
 use batches::Batches;
-use satchel_host::CancelToken;
 use satchel_merge::evidence::{Document, Edge, name_successors, would_change};
 use satchel_pam::{
     embedding::Embedding,
@@ -16,6 +15,7 @@ use satchel_pam::{
     record::{RecordKind, Skip},
     relation::Relation,
 };
+use satchel_source::CancelToken;
 use satchel_store::{Change, Store, key_of};
 
 use super::{

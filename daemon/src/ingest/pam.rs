@@ -23,13 +23,17 @@ use std::{
     },
 };
 
-use satchel_host::{CancelToken, Files as _, Summary};
+use satchel_host::Summary;
 use satchel_pam::{
     issue::Issue,
     json::JsonError,
     record::{RecordKind, Skip, Warning},
     sign::PublicKey,
     time::Timestamp,
+};
+use satchel_source::{
+    Bundle, CancelToken, Files as _,
+    pam::{LONGEST_CONVERSATION, PamFiles, folder_of},
 };
 use satchel_store::Store;
 
@@ -44,13 +48,7 @@ use super::{
     run::{Normalised, Tail},
     write::Writer,
 };
-use crate::{
-    intake::{
-        Bundle,
-        pam::{LONGEST_CONVERSATION, PamFiles, folder_of},
-    },
-    lineage::Purged,
-};
+use crate::lineage::Purged;
 
 /// What stands for a platform, where people choose by it.
 pub(super) const PLATFORM: &str = "pam";

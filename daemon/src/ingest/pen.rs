@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use satchel_host::CancelToken;
+use satchel_source::CancelToken;
 
 /// Between two looks whether somebody who waits is still wanted: a part of the second within which a cancel takes effect.
 pub(super) const LOOK: Duration = Duration::from_millis(100);

@@ -5,12 +5,11 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use satchel_host::CancelToken;
+use satchel_source::{CancelToken, Pulse, envelope::Keys};
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::{ImportRequest, JobView, Phase, WatchedImport, job::Task};
-use crate::{envelope::Keys, intake::Pulse};
 
 /// Jobs of people that wait; a client that starts more is told to wait itself.
 pub(super) const WAITING: usize = 1_000;

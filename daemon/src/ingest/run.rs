@@ -8,7 +8,7 @@ use std::{
 };
 
 use satchel_host::{
-    CancelToken, Emitted, Files, Limits, Memo, Pace, Plugin, RunError, Stride, Summary, Verdict,
+    Emitted, Limits, Memo, Pace, Plugin, RunError, Stride, Summary, Verdict,
     channel::{self, Next, Receiver, Sender, Weight},
 };
 use satchel_merge::evidence::{Document, Witness, memories_of};
@@ -20,6 +20,7 @@ use satchel_pam::{
     },
     relation::Relation,
 };
+use satchel_source::{Bundle, CancelToken, Files};
 use satchel_store::Store;
 
 use super::{
@@ -33,7 +34,6 @@ use super::{
 };
 use crate::{
     exported::{About, ExportRecord},
-    intake::Bundle,
     lineage::{Purged, vectors},
 };
 

@@ -12,9 +12,9 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use satchel_host::CancelToken;
 use satchel_merge::evidence::Named;
 use satchel_pam::conversation::ImportMetadata;
+use satchel_source::CancelToken;
 use satchel_store::{Change, ConversationRecord, Origin, Store};
 use uuid::Uuid;
 

@@ -5,9 +5,10 @@ pub(super) mod groups;
 
 use std::collections::BTreeSet;
 
-use satchel_host::{CancelToken, Pace};
+use satchel_host::Pace;
 use satchel_merge::evidence::{Witness, memories_of, successors};
 use satchel_pam::{conversation::ImportMetadata, record::Skip};
+use satchel_source::CancelToken;
 use satchel_store::{Batch, Change, MessageWrite, Origin, Store, StoreError, key_of};
 use uuid::Uuid;
 

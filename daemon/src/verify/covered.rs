@@ -1,9 +1,9 @@
 //! Which parts of a bundle a signature covers: PAM's own covers its memories, Satchel's manifest every file.
 
 use satchel_pam::{issue::Severity, parse::ChecksumReading, sign::SignatureCheck, validate::Report};
+use satchel_source::pam::PamFiles;
 
 use super::{Finding, Part};
-use crate::intake::pam::PamFiles;
 
 /// Whether a signature covers a part of a bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

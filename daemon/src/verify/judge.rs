@@ -1,6 +1,5 @@
 //! The one judgement of PAM documents: which files belong together, what of them holds, whose word they are, and what that covers.
 
-use satchel_host::Files as _;
 use satchel_pam::{
     embedding,
     issue::{Issue, Severity},
@@ -9,13 +8,13 @@ use satchel_pam::{
     store::StoreHeader,
     validate::{self, BundleCheck, Counts},
 };
+use satchel_source::{
+    Bundle, Document, Files as _,
+    pam::{self, PamFiles},
+};
 
 use super::{Coverage, Covered, Signed, VerifyError, is_store, manifest, unchecked, unreadable, within};
 use crate::{
-    intake::{
-        Bundle, Document,
-        pam::{self, PamFiles},
-    },
     manifest::{MANIFEST, OURS, SELECTION, Selected},
     rotation,
 };

@@ -2,20 +2,17 @@
 
 use std::{collections::BTreeSet, io};
 
-use satchel_host::Files as _;
 use satchel_pam::{
     hash::Sha256Digest,
     issue::Issue,
     sign::{self, SignatureCheck},
     validate,
 };
+use satchel_source::{Bundle, Files as _};
 use sha2::{Digest, Sha256};
 
 use super::{Signed, VerifyError, names, read};
-use crate::{
-    intake::Bundle,
-    manifest::{LONGEST_MANIFEST, MANIFEST, Manifest, SIGNATURE},
-};
+use crate::manifest::{LONGEST_MANIFEST, MANIFEST, Manifest, SIGNATURE};
 
 /// What came of looking at a manifest.
 pub(super) struct Looked {

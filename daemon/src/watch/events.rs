@@ -11,8 +11,9 @@ use notify::{
     Config, ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _,
     event::{AccessKind, AccessMode},
 };
+use satchel_source::names;
 
-use super::{mailbox::Mailbox, names};
+use super::mailbox::Mailbox;
 
 /// Why the system does not tell of changes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,13 +8,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use satchel_source::names;
+
 use super::{
     Inner,
     events::{Events, Hints},
     folder::{Folder, FolderView, Parts, State, Trouble},
     mailbox::Mailbox,
     memory::Kept,
-    names,
     queue::Feed,
     scan::Ground,
     settle::Moment,

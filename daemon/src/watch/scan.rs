@@ -20,12 +20,11 @@ use rustix::{
     fd::{AsFd, OwnedFd},
     fs::{AtFlags, FileType, Mode, OFlags, Stat},
 };
+use satchel_source::names;
 
-pub(crate) use self::ends::missing as missing_end;
 pub(super) use self::ground::Ground;
 use super::{
     disk::{Disk, Sight},
-    names,
     settle::{Hold, Look, Stamp},
 };
 

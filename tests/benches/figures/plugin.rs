@@ -3,8 +3,8 @@
 use std::{ffi::OsString, path::Path, sync::Arc, time::Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::intake::{Limits as IntakeLimits, Source};
-use satchel_host::{CancelToken, CodeCache, Emitted, Host, HostOptions, Limits, Verdict};
+use satchel_host::{CodeCache, Emitted, Host, HostOptions, Limits, Verdict};
+use satchel_source::{CancelToken, Limits as IntakeLimits, Source};
 
 use crate::{RUNS, median, megabytes, native, process, say};
 

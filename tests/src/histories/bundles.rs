@@ -9,11 +9,11 @@ use std::{
 use age::secrecy::ExposeSecret as _;
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::{
-    envelope::{Keys, Lock},
     export::{Extent, Selection},
     ingest::{Apply, receipt::ImportStatus},
 };
 use satchel_pam::memory::{MemoryType, Status};
+use satchel_source::envelope::{Keys, Lock};
 use satchel_store::{MemoryQuery, TimeRange};
 
 use super::{History, Made};

@@ -11,8 +11,8 @@ use satchel_daemon::{
         undo::{Turn, TurnRequest},
     },
 };
-use satchel_host::CancelToken;
 use satchel_pam::{embedding::Embedding, memory::Status, time::Timestamp};
+use satchel_source::CancelToken;
 use satchel_store::Change;
 use satchel_tests::archive::{Archive, State, demo};
 

@@ -10,7 +10,7 @@ use satchel_daemon::{
         undo::{Turn, TurnRequest},
     },
 };
-use satchel_host::CancelToken;
+use satchel_source::CancelToken;
 use satchel_tests::archive::{Archive, demo, only};
 
 pub(super) fn undo(archive: &Archive, id: &str) -> Result<()> {

@@ -12,8 +12,8 @@ use satchel_daemon::{
     },
     verify::{self, Options},
 };
-use satchel_host::CancelToken;
 use satchel_pam::memory::{Access, Memory};
+use satchel_source::CancelToken;
 use satchel_store::Change;
 use satchel_tests::archive::{Archive, only};
 use serde_json::{Value, json};

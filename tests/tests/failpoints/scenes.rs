@@ -10,7 +10,7 @@ use satchel_daemon::{
     backup::create,
     ingest::undo::{Turn, TurnRequest},
 };
-use satchel_host::CancelToken;
+use satchel_source::CancelToken;
 use satchel_tests::archive::{Archive, only};
 
 /// One of the ways in which data goes.

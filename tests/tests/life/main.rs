@@ -11,8 +11,8 @@ use satchel_daemon::ingest::{
     hand::{Call, Draft, NewRelation},
     undo::{Turn, TurnRequest},
 };
-use satchel_host::CancelToken;
 use satchel_pam::{memory::Status, relation::RelationType};
+use satchel_source::CancelToken;
 use satchel_store::{MemoryQuery, OpenOptions, Store, key_of};
 use satchel_tests::archive::{Archive, State, only};
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ use satchel_daemon::{
     },
     verify::{self, Options},
 };
-use satchel_host::CancelToken;
+use satchel_source::CancelToken;
 use satchel_tests::archive::{State, only};
 use serde_json::{Value, json};
 

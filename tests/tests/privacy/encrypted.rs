@@ -5,11 +5,11 @@ use std::{fs, path::Path};
 use age::secrecy::ExposeSecret as _;
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::{
-    envelope::{Keys, Lock},
     export::ExportRequest,
     ingest::{Apply, ImportRequest, receipt::ImportStatus},
     verify::{self, Options},
 };
+use satchel_source::envelope::{Keys, Lock};
 use satchel_tests::{
     archive::{Archive, demo, whole},
     generate,

@@ -8,7 +8,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::{envelope::Lock, export::ExportRequest};
+use satchel_daemon::export::ExportRequest;
+use satchel_source::envelope::Lock;
 use satchel_tests::archive::{Archive, demo, whole};
 
 /// Set in the child: its folder, to whom it exports, and the place that is its last, with how often it comes there before.

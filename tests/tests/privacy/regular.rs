@@ -6,12 +6,12 @@ use age::secrecy::ExposeSecret as _;
 use anyhow::{Context as _, Result, ensure};
 use satchel_daemon::{
     clock::Clock,
-    envelope::{Keys, Lock},
     export::{ExportRequest, Exports, FULL, INCREMENTAL},
     ingest::{Apply, ImportRequest, hand},
     schedule::{Regular, Renewal},
     verify::{self, Options},
 };
+use satchel_source::envelope::{Keys, Lock};
 use satchel_tests::archive::{Archive, demo, whole};
 
 /// 2026-01-01, in microseconds.

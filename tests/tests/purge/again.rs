@@ -6,7 +6,7 @@ use satchel_daemon::ingest::{
     purge::{Target, planned},
     undo::{Turn, TurnRequest},
 };
-use satchel_host::CancelToken;
+use satchel_source::CancelToken;
 use satchel_tests::archive::only;
 
 use crate::scene::{ATTACHED, EDITED, REMEMBERED, SAID, TITLED, erase, none_of, open, planted, whole};

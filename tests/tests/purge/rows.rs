@@ -15,8 +15,8 @@ use satchel_daemon::{
         undo::{Turn, TurnRequest},
     },
 };
-use satchel_host::CancelToken;
 use satchel_pam::time::Timestamp;
+use satchel_source::CancelToken;
 use satchel_store::ConversationQuery;
 use satchel_tests::archive::{Archive, only};
 use serde_json::{Value, json};

@@ -15,9 +15,9 @@ use satchel_daemon::{
         hand::{Call, Draft},
         purge::{self, Plan, Target},
     },
-    intake::Limits,
     plugins::Plugins,
 };
+use satchel_source::Limits;
 use satchel_store::{ConversationQuery, DataKey, MemoryQuery, OpenOptions, Seal, Store};
 use satchel_tests::archive::{Archive, cache};
 use serde_json::{Value, json};

@@ -10,8 +10,8 @@ use satchel_daemon::ingest::{
     purge::Target,
     undo::{Turn, TurnRequest},
 };
-use satchel_host::CancelToken;
 use satchel_pam::hash::ContentHash;
+use satchel_source::CancelToken;
 use satchel_tests::archive::{Archive, only};
 use serde_json::{Value, json};
 

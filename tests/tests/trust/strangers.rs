@@ -16,7 +16,6 @@ use satchel_daemon::{
     },
     vault::Unlock,
 };
-use satchel_host::CancelToken;
 use satchel_pam::{
     hash::ContentHash,
     memory::{Confidence, Status},
@@ -24,6 +23,7 @@ use satchel_pam::{
     sign::{PublicKey, SigningKey},
     time::Timestamp,
 };
+use satchel_source::CancelToken;
 use satchel_store::MemoryQuery;
 use satchel_tests::{
     archive::{Archive, State, demo, only},

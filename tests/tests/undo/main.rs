@@ -10,7 +10,7 @@ use satchel_daemon::ingest::{
     receipt::{ImportRecord, ImportStatus},
     undo::{Outcome, Turn, TurnRequest},
 };
-use satchel_host::CancelToken;
+use satchel_source::CancelToken;
 use satchel_store::Stats;
 use satchel_tests::archive::{Archive, State, only};
 

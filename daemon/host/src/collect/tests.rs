@@ -1,13 +1,10 @@
 //! What the collector delivers, drops and counts.
 
 use satchel_pam::conversation::Role;
+use satchel_source::{CancelToken, Entry, Files};
 
 use super::*;
-use crate::{
-    cancel::CancelToken,
-    files::{Entry, Files},
-    imports::Library,
-};
+use crate::imports::Library;
 
 struct Named(Vec<Entry>);
 

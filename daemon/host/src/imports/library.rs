@@ -6,13 +6,10 @@ use std::{
     sync::Arc,
 };
 
+use satchel_source::{Entry, Files};
+
 use super::ahead::Ahead;
-use crate::{
-    error::ErrorKind,
-    files::{Entry, Files},
-    limits::MIB,
-    text,
-};
+use crate::{error::ErrorKind, limits::MIB, text};
 
 /// Bytes that are worth a thread.
 const LONG: u64 = MIB as u64;

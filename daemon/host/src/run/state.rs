@@ -8,11 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use satchel_source::CancelToken;
 use wasmtime::component::ResourceTable;
 
 use super::clock::Clock;
 use crate::{
-    cancel::CancelToken,
     channel::Sender,
     delivery::{Delivery, Meter},
     emitted::Verdict,

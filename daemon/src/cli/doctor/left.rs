@@ -102,7 +102,8 @@ mod tests {
     use satchel_store::{Batch, Change, ConversationWrite, MessageHead, MessageWrite, OpenOptions};
 
     use super::*;
-    use crate::{cli::doctor::tests::looked, config::Config, heard};
+    use crate::{cli::doctor::tests::looked, config::Config};
+    use satchel_failpoints::listen_here;
 
     /// A store with two attachments, of which one is mentioned by an older version of a conversation only.
     fn store_with_an_orphan(config: &Config) -> [[u8; 32]; 2] {
@@ -187,7 +188,7 @@ mod tests {
         let config = Config::new(home.path().join("data"), home.path().to_owned());
         let [_, orphan] = store_with_an_orphan(&config);
         let closed = Rc::new(Cell::new(false));
-        heard::here({
+        listen_here({
             let (dir, closed) = (config.data_dir.clone(), Rc::clone(&closed));
             move |place| {
                 // Once: at a later close it would put back what was removed in between.

@@ -10,8 +10,8 @@ use std::{
 };
 
 use prost::Message as _;
-use satchel_host::CancelToken;
 use satchel_proto::v1::{self, OperationKind, OperationState, operation};
+use satchel_source::CancelToken;
 use tokio::sync::{Semaphore, watch};
 use tonic::Status;
 use uuid::Uuid;

@@ -2,10 +2,12 @@
 
 use std::io;
 
+use satchel_source::IntakeError;
+
 use super::{Fault, Kind};
 use crate::{
     backup::create::BackupError, data_dir::DataDirError, export::ExportError, exported::ExportedError,
-    ingest::IngestError, intake::IntakeError, plugins::PluginsError, verify::VerifyError, watch::WatchError,
+    ingest::IngestError, plugins::PluginsError, verify::VerifyError, watch::WatchError,
 };
 
 impl From<IngestError> for Fault {

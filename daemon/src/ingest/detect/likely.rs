@@ -7,10 +7,9 @@
 
 use std::io::Read as _;
 
-use satchel_host::Files as _;
+use satchel_source::{Bundle, Files as _};
 
 use super::Claim;
-use crate::intake::Bundle;
 
 /// The confidence of an importer that saw records of its own; none says more.
 const SURE: u8 = 95;

@@ -18,6 +18,7 @@ use satchel_pam::{
     record::{Claim, Edit, Item},
     relation::Relation,
 };
+use satchel_source::Limits;
 use satchel_store::{Batch, Change, EvidenceWrite, OpenOptions, Origin, Store};
 use tempfile::TempDir;
 
@@ -25,7 +26,6 @@ use super::*;
 use crate::{
     clock::Clock,
     ingest::hand::Draft,
-    intake::Limits,
     lineage::{Counted, Undone},
     plugins::Plugins,
 };

@@ -9,12 +9,10 @@ use std::{
 };
 
 use satchel_pam::hash::Sha256Digest;
+use satchel_source::{Bundle, Source};
 
 use super::{Task, told::SHOW_EVERY};
-use crate::{
-    ingest::{IngestError, Phase, conclude::Ended, ledger, receipt::ImportRecord},
-    intake::{Bundle, Source},
-};
+use crate::ingest::{IngestError, Phase, conclude::Ended, ledger, receipt::ImportRecord};
 
 type Outcome = Result<Option<Sha256Digest>, IngestError>;
 

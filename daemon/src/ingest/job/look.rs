@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 
 use satchel_pam::record::Warning;
+use satchel_source::{Bundle, Fault, Opened, Unread, Why};
 
 use super::Task;
-use crate::{
-    ingest::{
-        IngestError,
-        detect::{Detected, Found, detect},
-        receipt::{ImportRecord, ImportStatus},
-    },
-    intake::{Bundle, Fault, Opened, Unread, Why},
+use crate::ingest::{
+    IngestError,
+    detect::{Detected, Found, detect},
+    receipt::{ImportRecord, ImportStatus},
 };
 
 /// Damaged parts that a reason names.

@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use satchel_source::{IntakeError, Source};
 use satchel_store::Durability;
 use uuid::Uuid;
 
@@ -20,7 +21,6 @@ use crate::{
         ledger,
         receipt::{Counts, HeldBack, ImportRecord, ImportStatus, LISTED_FILES},
     },
-    intake::{IntakeError, Source},
 };
 
 /// Microseconds between two views of a running job; people do not read faster.

@@ -5,9 +5,9 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use satchel_host::CancelToken;
 use satchel_merge::evidence::{Derived, Document, Edge, Named, Vector, Witness};
 use satchel_pam::{embedding::Embedding, memory::Memory, record::Warning};
+use satchel_source::CancelToken;
 use satchel_store::{Change, EvidenceWrite, Store, key_of};
 
 use crate::{

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use satchel_host::CancelToken;
 use satchel_merge::evidence::{Derived, Document, Edge, add_edges};
 use satchel_pam::{memory::Memory, record::Warning, relation::Relation};
+use satchel_source::CancelToken;
 use satchel_store::{Change, EvidenceWrite, MemoryRecord, Store, key_of};
 
 use super::{Batches, Evidence, known, named};

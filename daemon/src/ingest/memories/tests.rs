@@ -2,9 +2,10 @@
 
 use std::{path::Path, sync::Arc};
 
-use satchel_host::{CancelToken, Pace};
+use satchel_host::Pace;
 use satchel_merge::evidence::{Witness, memories_of};
 use satchel_pam::{conversation::ImportMetadata, record::Evidence as Reported};
+use satchel_source::{CancelToken, Limits};
 use satchel_store::{Durability, OpenOptions, Origin};
 use serde_json::json;
 use uuid::Uuid;
@@ -18,7 +19,6 @@ use crate::{
         pen::Pen,
         undo::{Turn, TurnRequest},
     },
-    intake::Limits,
     plugins::Plugins,
 };
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use satchel_host::Files as _;
 use satchel_merge::{
     self,
     document::{self, Mapped, mend},
@@ -13,6 +12,7 @@ use satchel_pam::{
     parse::{self, LeftOut, Remains},
     record::{AttachmentRecord, RecordKind, Source},
 };
+use satchel_source::Files as _;
 
 use super::{LONGEST_CONVERSATION, Reading, referred};
 use crate::ingest::{

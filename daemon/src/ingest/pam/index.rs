@@ -1,6 +1,5 @@
 //! Conversations that the index of a memory store lists and that came with no file that can be read.
 
-use satchel_host::Files as _;
 use satchel_merge::{document::mend, stub};
 use satchel_pam::{
     conversation::{ConversationHeader, Provider},
@@ -8,6 +7,7 @@ use satchel_pam::{
     record::RecordKind,
     store::IndexEntry,
 };
+use satchel_source::Files as _;
 
 use super::Reading;
 use crate::ingest::{IngestError, normalise::Conversation, purge::gate, run::Normalised};

@@ -2,7 +2,6 @@
 
 use std::{cell::RefCell, io::Read as _};
 
-use satchel_host::Files as _;
 use satchel_merge::evidence::Exported;
 use satchel_pam::{
     merge::{self, Ledger},
@@ -11,6 +10,7 @@ use satchel_pam::{
     store::{ExportType, StoreHeader},
     time::Timestamp,
 };
+use satchel_source::Files as _;
 
 use super::{Run, standing::Right, store::Looked};
 use crate::{

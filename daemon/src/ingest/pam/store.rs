@@ -10,7 +10,6 @@ use std::{
     },
 };
 
-use satchel_host::CancelToken;
 use satchel_merge::evidence::Exported;
 use satchel_pam::{
     issue::Issue,
@@ -18,6 +17,7 @@ use satchel_pam::{
     record::RecordKind,
     store::IndexEntry,
 };
+use satchel_source::{Bundle, CancelToken};
 
 use super::{
     Reading, judge, refusal,
@@ -28,7 +28,6 @@ use super::{
 use crate::{
     exported::{About, ExportRecord},
     ingest::{IngestError, receipt::Standing, run::Applied},
-    intake::Bundle,
     manifest::{MANIFEST, VectorName},
 };
 

@@ -11,12 +11,10 @@ use std::{
 
 use satchel_host::channel::{self, Next};
 use satchel_pam::parse::Text;
+use satchel_source::{Bundle, Document};
 
 use super::Reading;
-use crate::{
-    ingest::{IngestError, run::IDLE},
-    intake::{Bundle, Document},
-};
+use crate::ingest::{IngestError, run::IDLE};
 
 /// Memory that entries take between the two threads, in bytes.
 const QUEUE_BYTES: usize = 4 << 20;

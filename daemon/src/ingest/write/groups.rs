@@ -4,9 +4,9 @@ mod clan;
 
 use std::collections::{HashMap, HashSet};
 
-use satchel_host::CancelToken;
 use satchel_merge::groups::{self, Component, Outline};
 use satchel_pam::conversation::ImportMetadata;
+use satchel_source::CancelToken;
 use satchel_store::{Change, ConversationRecord, Store};
 
 use super::{Writer, conversation::withdrawal_of};

@@ -10,11 +10,11 @@ use satchel_pam::{
     parse::{self, How, StoreEntry},
     store::{IndexEntry, StoreHeader},
 };
+use satchel_source::{Bundle, Document};
 use satchel_store::key_of;
 
 use super::{CHECK, Merged, wrong};
 use crate::{
-    intake::{Bundle, Document},
     lineage::{Key, LineageError, Packed},
     verify::VerifyError,
 };

@@ -5,10 +5,11 @@ use std::{
     time::Duration,
 };
 
+use satchel_source::names;
+
 use super::Folder;
 use crate::watch::{
     memory::{Failure, Known, Verdict},
-    names,
     queue::{Outcome, Refused},
     settle::{Moment, Stamp},
 };

@@ -2,11 +2,12 @@
 
 use std::{ffi::OsStr, io, path::Path};
 
+use satchel_source::names;
+
 use super::{Ears, Folder, course::MAX_TRIES};
 use crate::watch::{
     events::Deaf,
     memory::Verdict,
-    names,
     settle::{Moment, Wait},
 };
 

@@ -11,8 +11,7 @@ use rustix::{
     fd::OwnedFd,
     fs::{Mode, OFlags, Stat},
 };
-
-use super::super::names;
+use satchel_source::names;
 
 /// File systems whose changes by other machines, or by a program behind them, nobody tells us: their numbers in `statfs(2)`.
 const SILENT: [u64; 12] = [

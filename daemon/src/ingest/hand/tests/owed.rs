@@ -1,7 +1,8 @@
 //! A change of many memories of which only the first commit is stored, as a kill and a full disk leave it.
 
-use satchel_host::{CancelToken, Pace};
+use satchel_host::Pace;
 use satchel_pam::conversation::ImportMetadata;
+use satchel_source::CancelToken;
 
 use super::*;
 use crate::ingest::{memories::known, pen::Pen, write::Writer};

@@ -4,13 +4,14 @@ mod many;
 
 use std::{path::Path, sync::Arc};
 
-use satchel_host::{CancelToken, Pace};
+use satchel_host::Pace;
 use satchel_pam::{
     conversation::ImportMetadata,
     memory::Memory,
     raw::RawObject,
     record::{ConversationRecord, Evidence, MessageRecord},
 };
+use satchel_source::{CancelToken, Limits};
 use satchel_store::{Durability, MemoryQuery, OpenOptions, Origin};
 use serde_json::json;
 use uuid::Uuid;
@@ -25,7 +26,6 @@ use crate::{
         run::{Normalised, Tail},
         undo::{Turn, TurnRequest},
     },
-    intake::Limits,
     plugins::Plugins,
 };
 

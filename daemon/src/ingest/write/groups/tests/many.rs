@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 
+use satchel_failpoints::listen_here;
 use satchel_merge::conversation::{Known, KnownNode};
 
 use super::*;
-use crate::heard;
 
 thread_local! {
     static READ: Cell<u64> = const { Cell::new(0) };
@@ -14,7 +14,7 @@ thread_local! {
 
 /// Counts what this thread reads from now on.
 fn count() {
-    heard::here(|name| match name {
+    listen_here(|name| match name {
         "version of a conversation read" => READ.set(READ.get() + 1),
         "conversation of a row read" => LOOKED_AT.set(LOOKED_AT.get() + 1),
         _ => {}

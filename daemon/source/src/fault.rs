@@ -8,7 +8,7 @@ use std::{
 use rustix::io::Errno;
 
 use super::entry::{EntryError, Problem};
-use crate::watch::shown;
+use crate::names::shown;
 
 /// Faults that are kept; a folder may hold a hundred thousand files of a disk that fails.
 const KEPT: usize = 1_000;

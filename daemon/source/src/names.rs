@@ -5,6 +5,8 @@ use std::{
     os::unix::ffi::{OsStrExt, OsStringExt},
 };
 
+/// The file that every backup of a data directory has.
+pub const BACKUP_MANIFEST: &str = "satchel-backup.json";
 /// Endings of what the importers read.
 const EXPORTS: [&str; 9] = ["zip", "json", "jsonl", "ndjson", "csv", "tsv", "html", "htm", "txt"];
 /// Endings that browsers and other programs give to a file until it is whole.
@@ -17,28 +19,28 @@ const TURNING: [std::ops::RangeInclusive<char>; 3] =
 const LITTER: [&str; 4] = ["Thumbs.db", "desktop.ini", "__MACOSX", "lost+found"];
 
 /// Whether nobody means this name for an export: hidden, or left behind by a system.
-pub(super) fn hidden(name: &OsStr) -> bool {
+pub fn hidden(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
     bytes.starts_with(b".") || bytes.ends_with(b"~") || LITTER.iter().any(|litter| bytes == litter.as_bytes())
 }
 
 /// Whether an importer might read a file of this name.
-pub(crate) fn exported(name: &OsStr) -> bool {
+pub fn exported(name: &OsStr) -> bool {
     ends_in_one(name, &EXPORTS).is_some()
 }
 
 /// Whether it has the name of a download that is on its way.
-pub(crate) fn unfinished(name: &OsStr) -> bool {
+pub fn unfinished(name: &OsStr) -> bool {
     ends_in_one(name, &UNFINISHED).is_some()
 }
 
 /// The name without the ending of a download on its way.
-pub(crate) fn finished(name: &OsStr) -> Option<&OsStr> {
+pub fn finished(name: &OsStr) -> Option<&OsStr> {
     ends_in_one(name, &UNFINISHED).map(OsStr::from_bytes)
 }
 
 /// The names beside `name` that say that it is on its way.
-pub(crate) fn partners(name: &OsStr) -> impl Iterator<Item = OsString> {
+pub fn partners(name: &OsStr) -> impl Iterator<Item = OsString> {
     UNFINISHED.iter().map(move |ending| {
         let mut bytes = name.as_bytes().to_vec();
         bytes.push(b'.');

@@ -71,7 +71,7 @@ fn message(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::intake::Glimpse;
+    use crate::Glimpse;
 
     #[test]
     fn formats_of_known_programs_are_named() {

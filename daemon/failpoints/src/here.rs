@@ -9,9 +9,9 @@ thread_local! {
 }
 
 /// Tells `listener` of every place that this thread comes to from now on; of those that it comes to itself it does not hear.
-pub(crate) fn here(listener: impl FnMut(&'static str) + 'static) {
+pub fn listen_here(listener: impl FnMut(&'static str) + 'static) {
     // The first listener of this process stays, and serves all tests of it.
-    satchel_failpoints::listen(pass);
+    super::listen(pass);
     LISTENER.set(Some(Box::new(listener)));
 }
 

@@ -16,7 +16,7 @@ const EACH: u64 = 256;
 const SEARCH: u64 = 1 << 20;
 
 /// A reader that may give so many bytes and no more, until the directory is read.
-pub(crate) struct Bounded<R> {
+pub struct Bounded<R> {
     inner: R,
     left: Arc<AtomicU64>,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Bounded<R> {
 ///
 /// # Errors
 /// [`too_long`] of a directory that is longer than theirs; what is wrong with it otherwise.
-pub(crate) fn open<R: Read + Seek>(reader: R, files: usize) -> Result<ZipArchive<Bounded<R>>, ZipError> {
+pub fn open<R: Read + Seek>(reader: R, files: usize) -> Result<ZipArchive<Bounded<R>>, ZipError> {
     let left = Arc::new(AtomicU64::new((files as u64).saturating_mul(EACH).saturating_add(SEARCH)));
     let mut reader = Bounded { inner: reader, left: Arc::clone(&left) };
     // Room for so many as it says there are is set aside before any is read.
@@ -38,7 +38,7 @@ pub(crate) fn open<R: Read + Seek>(reader: R, files: usize) -> Result<ZipArchive
 }
 
 /// Whether the directory is longer than that of so many files.
-pub(crate) fn too_long(error: &ZipError) -> bool {
+pub fn too_long(error: &ZipError) -> bool {
     matches!(error, ZipError::Io(error) if error.kind() == io::ErrorKind::FileTooLarge)
 }
 

@@ -7,22 +7,30 @@ mod archive;
 mod below;
 mod builder;
 mod bundle;
+mod cancel;
+pub mod ending;
 mod entry;
+pub mod envelope;
 mod fault;
+mod files;
 mod formats;
 mod glimpse;
 mod handles;
 mod inner;
+pub mod names;
 pub mod pam;
 mod pulse;
 mod source;
 mod text;
 mod tree;
 mod waits;
+pub mod zip_directory;
 
 pub use builder::{Unread, Why};
 pub use bundle::Bundle;
+pub use cancel::CancelToken;
 pub use fault::Fault;
+pub use files::{Entry, Files, Subset};
 pub use glimpse::{Glimpse, HEAD_BYTES};
 pub use inner::Opened;
 pub use pulse::Pulse;
@@ -113,4 +121,17 @@ impl IntakeError {
             _ => Self::Read { path: path.to_owned(), source },
         }
     }
+}
+
+/// An error and its causes in one line.
+#[must_use]
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
 }

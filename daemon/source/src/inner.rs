@@ -8,8 +8,6 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use satchel_host::{CancelToken, Entry, Files as _};
-
 use super::{
     Bundle, IntakeError, Limits, Pulse, Unread, Why,
     archive::{Packed, SharedFile},
@@ -17,6 +15,7 @@ use super::{
     bundle::Place,
     entry::{self, Stoppable, Unpacked},
 };
+use crate::{CancelToken, Entry, Files as _};
 
 /// Inner archives of one source, in one file without a name; clones share it.
 #[derive(Clone, Default)]

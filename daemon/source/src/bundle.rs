@@ -8,7 +8,6 @@ use std::{
     sync::Arc,
 };
 
-use satchel_host::{CancelToken, Entry, Files};
 use satchel_pam::hash::Sha256Digest;
 
 use super::{
@@ -22,7 +21,10 @@ use super::{
     inner::Spill,
     source, tree,
 };
-use crate::envelope::{MAGIC, OpenError};
+use crate::{
+    CancelToken, Entry, Files,
+    envelope::{MAGIC, OpenError},
+};
 
 /// Where a file lies.
 #[derive(Clone)]

@@ -2,11 +2,15 @@
 
 use std::{collections::HashMap, io::Read};
 
-use satchel_host::{Entry, Files as _};
 use satchel_pam::{conversation, embedding, parse, store};
 
 use super::Bundle;
-use crate::manifest::{MANIFEST, SIGNATURE};
+use crate::{Entry, Files as _};
+
+/// The file of a bundle that Satchel wrote which lists all others.
+pub const MANIFEST: &str = "satchel-manifest.json";
+/// The signature over it.
+pub const SIGNATURE: &str = "satchel-manifest.sig";
 
 /// The name that every bundle's store has.
 const STORE: &str = "memory-store.json";

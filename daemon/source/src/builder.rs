@@ -7,8 +7,6 @@ use std::{
     sync::Arc,
 };
 
-use satchel_host::{CancelToken, Entry};
-
 use super::{
     Bundle, IntakeError, Limits, Pulse, Source, SourceStamp,
     archive::{self, Listed, SharedFile},
@@ -19,7 +17,7 @@ use super::{
     handles::Handles,
     inner::Spill,
 };
-use crate::{chain, manifest::MANIFEST, watch::shown};
+use crate::{CancelToken, Entry, chain, names::shown, pam::MANIFEST};
 
 /// The first bytes of a ZIP with entries, and of an empty one.
 const ZIP_MAGIC: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];

@@ -11,9 +11,9 @@ use std::{
 
 use crc32fast::Hasher;
 use flate2::read::DeflateDecoder;
-use satchel_host::CancelToken;
 
 use super::{Limits, Pulse, RATIO_AFTER, archive::Packed};
+use crate::CancelToken;
 
 /// Bytes of a ZIP's local file header before the name.
 const LOCAL_HEADER: usize = 30;

@@ -176,7 +176,8 @@ impl Lock {
     }
 
     /// By which the recipients are told from others, whatever their order; a passphrase is not told.
-    pub(crate) fn digest(&self) -> Option<String> {
+    #[must_use]
+    pub fn digest(&self) -> Option<String> {
         let Self::Recipients(recipients) = self else { return None };
         let names: BTreeSet<String> = recipients.iter().map(ToString::to_string).collect();
         let mut hasher = Sha256::new();
@@ -188,7 +189,7 @@ impl Lock {
     }
 
     /// Begins an encrypted file in `out`; it is whole once the writer is finished.
-    pub(crate) fn wrap<W: Write>(&self, out: W) -> io::Result<stream::StreamWriter<W>> {
+    pub fn wrap<W: Write>(&self, out: W) -> io::Result<stream::StreamWriter<W>> {
         let encryptor = match self {
             Self::Passphrase(passphrase) => {
                 let mut recipient = scrypt::Recipient::new(passphrase.clone());

@@ -12,7 +12,7 @@ use age::stream::StreamReader;
 use zip::{CompressionMethod, result::ZipError};
 
 use super::{IntakeError, Limits, handles::Reopened, tree::litter};
-use crate::{backup::MANIFEST as BACKUP, envelope::OpenError, zip_directory};
+use crate::{envelope::OpenError, names::BACKUP_MANIFEST as BACKUP, zip_directory};
 
 /// An opened file, or a part of one, that many readers share, each with its own position.
 #[derive(Clone)]

@@ -7,10 +7,10 @@ use std::{
     os::unix::fs::FileExt as _,
 };
 
-use satchel_host::Files as _;
 use satchel_pam::parse::Text;
 
 use super::{Bundle, below, bundle::Place};
+use crate::Files as _;
 
 /// A file of a source as a text that may be too long to hold.
 pub struct Document<'b> {

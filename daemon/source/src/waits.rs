@@ -10,7 +10,7 @@ use std::{
 use rustix::fs::{FileType, Stat};
 
 use super::below;
-use crate::watch::names;
+use crate::names;
 
 /// A file whose end is missing is believed to grow if it was written to so short a while ago.
 const QUIET: Duration = Duration::from_secs(3);
@@ -67,7 +67,7 @@ impl<'a> Folder<'a> {
 
     fn ends_early(&self, name: &OsStr) -> bool {
         let opened = below::file(self.base, &self.path.join(name));
-        opened.and_then(|file| crate::watch::missing_end(file, name)).is_ok_and(|missing| missing.is_some())
+        opened.and_then(|file| crate::ending::missing(file, name)).is_ok_and(|missing| missing.is_some())
     }
 
     fn stat(&self, name: &OsStr) -> Option<Stat> {
