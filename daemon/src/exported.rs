@@ -1,10 +1,9 @@
 //! What the ledger keeps of exports: those that were made here, and those that were made elsewhere and applied here.
 
+use satchel_bundle::manifest::Selected;
 use satchel_pam::store::{Owner, StoreHeader};
 use satchel_store::{Cursor, Durability, Ledger, LedgerWrite, Page, Store, StoreError};
 use serde::{Deserialize, Serialize};
-
-use crate::manifest::Selected;
 
 /// [`ExportRecord::export_type`] of a whole.
 pub const FULL: &str = "full";

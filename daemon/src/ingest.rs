@@ -38,6 +38,7 @@ use std::{
 
 use satchel_host::{Limits as PluginLimits, Plugin};
 use satchel_pam::{record::Skip, sign::PublicKey};
+use satchel_seal::PackedError;
 use satchel_source::{CancelToken, IntakeError, Limits, envelope::Keys};
 use satchel_store::{Cursor, Health, Page, Store, StoreError};
 use tokio::sync::watch;
@@ -206,6 +207,12 @@ impl From<hand::HandError> for IngestError {
             hand::HandError::Store(error) => Self::Store(error),
             _ => Self::Unencodable { what: "a change by hand" },
         }
+    }
+}
+
+impl From<PackedError> for IngestError {
+    fn from(error: PackedError) -> Self {
+        LineageError::from(error).into()
     }
 }
 

@@ -23,11 +23,9 @@ mod key_checksum;
 pub mod leftovers;
 pub mod lineage;
 pub mod log;
-pub mod manifest;
 mod plain_file;
 pub mod plugins;
 mod reading;
-pub mod rotation;
 mod run;
 pub mod schedule;
 pub mod serve;
@@ -35,10 +33,9 @@ pub mod signed;
 pub mod supervisor;
 pub mod trust;
 pub mod vault;
-pub mod verify;
 pub mod watch;
 
-pub(crate) use satchel_source::chain;
+pub(crate) use satchel_source::{chain, listed};
 
 pub use run::{DRAIN, Outside, Ready, RunError, run, run_under};
 
@@ -58,14 +55,4 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let distance = |known: &str| strsim::damerau_levenshtein(word, known);
     let nearest = known.iter().copied().min_by_key(|known| distance(known))?;
     (distance(nearest) <= nearest.chars().count().div_ceil(NEAR)).then_some(nearest)
-}
-
-/// Names in a sentence: the first few, and how many more there are.
-pub(crate) fn listed(names: &[&str]) -> String {
-    const NAMED: usize = 8;
-    let mut list = names.iter().take(NAMED).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
-    if names.len() > NAMED {
-        list.push_str(&format!(" and {} more", names.len() - NAMED));
-    }
-    list
 }

@@ -8,7 +8,6 @@
 mod digests;
 mod evidence;
 mod foreign;
-mod packed;
 mod pages;
 mod purged;
 mod reading;
@@ -26,16 +25,17 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use satchel_merge::groups::Titled;
+use satchel_seal::PackedError;
 
 pub use digests::Digests;
 pub use evidence::{Counted, Report, moved, replay, replay_until};
 pub use foreign::{note_stranger, stranger_of};
-pub use packed::Packed;
 pub use pages::{Brought, Key, Pages, brought, left_out, newest};
 pub use purged::{PurgeRecord, Purged};
 pub use reading::Reading;
 pub use rows::{Clan, Places, family_of_row};
 pub use said::{Kept, Said, shown};
+pub use satchel_seal::Packed;
 pub use sift::{Sifted, Sifter, Slice};
 
 /// Where entries of conversations stand in the ledger's list: before all else, so that walking them reads nothing else.
@@ -57,6 +57,15 @@ pub enum LineageError {
     /// The disk.
     #[error("the temporary file for what does not fit into memory cannot be used")]
     Temporary(#[from] std::io::Error),
+}
+
+impl From<PackedError> for LineageError {
+    fn from(error: PackedError) -> Self {
+        match error {
+            PackedError::Unreadable => Self::Unreadable { what: "what an import holds until its end" },
+            PackedError::Temporary(error) => Self::Temporary(error),
+        }
+    }
 }
 
 /// The imports that are undone.

@@ -21,7 +21,8 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use satchel_store::{CheckProgress, DataKey, OpenOptions, Seal};
+use satchel_seal::{DataKey, Seal};
+use satchel_store::{CheckProgress, OpenOptions};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::verify::{self, Options, Signed};
+use satchel_bundle::verify::{self, Options, Signed};
 use satchel_pam::time::Timestamp;
 use satchel_tests::{
     archive::{Archive, State, demo},

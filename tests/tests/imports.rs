@@ -277,13 +277,13 @@ fn every_sample_of_both_providers_imports_or_says_why() -> Result<()> {
         }
     }
     assert!(stored >= 20, "only {stored} samples were stored");
-    let report = satchel_daemon::verify::path(
+    let report = satchel_bundle::verify::path(
         &{
             let bundle = dir.path().join("bundle");
             archive.export(&bundle)?;
             bundle
         },
-        &satchel_daemon::verify::Options::default(),
+        &satchel_bundle::verify::Options::default(),
     )?;
     assert!(report.valid, "{:?}", report.issues);
     Ok(())

@@ -3,11 +3,11 @@
 use std::{cell::Cell, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
+use satchel_bundle::verify::{self, VerifyError};
 use satchel_daemon::{
     connect::connect,
     examine::examine_while,
     export::{ExportError, ExportRequest, Format},
-    verify::{self, VerifyError},
 };
 use satchel_proto::v1::{
     self, OperationKind, OperationState, admin_service_client::AdminServiceClient,

@@ -135,3 +135,14 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     }
     text
 }
+
+/// Names in a sentence: the first few, and how many more there are.
+#[must_use]
+pub fn listed(names: &[&str]) -> String {
+    const NAMED: usize = 8;
+    let mut list = names.iter().take(NAMED).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    if names.len() > NAMED {
+        list.push_str(&format!(" and {} more", names.len() - NAMED));
+    }
+    list
+}

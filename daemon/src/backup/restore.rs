@@ -10,8 +10,9 @@ use std::{
 };
 
 use satchel_pam::hash::Sha256Digest;
+use satchel_seal::Seal;
 use satchel_source::zip_directory::{self, Bounded};
-use satchel_store::{CheckProgress, OpenEvent, Seal, Store, StoreError};
+use satchel_store::{CheckProgress, OpenEvent, Store, StoreError};
 use sha2::{Digest, Sha256};
 use zip::{CompressionMethod, ZipArchive};
 

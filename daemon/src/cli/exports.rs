@@ -1,6 +1,7 @@
 //! `export` and `exports …`.
 
 use indicatif::ProgressBar;
+use satchel_bundle::manifest::Selected;
 use satchel_proto::v1::{
     CreateExportRequest, Export, ExportFormat, ExportType, GetExportRequest, ListExportsRequest,
     MemoryFilter, Operation, OperationPhase, OperationProgress, operation::Result as Reached,
@@ -23,7 +24,7 @@ use super::{
     time::Calendar,
     words,
 };
-use crate::{manifest::Selected, signed::unsigned};
+use crate::signed::unsigned;
 
 /// Writes an export.
 ///

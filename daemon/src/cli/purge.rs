@@ -10,7 +10,8 @@ use std::{
 };
 
 use satchel_proto::v1::{GetPurgePlanRequest, get_purge_plan_request::Target as Named};
-use satchel_store::{CheckProgress, Seal, Store, StoreError};
+use satchel_seal::Seal;
+use satchel_store::{CheckProgress, Store, StoreError};
 
 use self::render::Outlook;
 use super::{

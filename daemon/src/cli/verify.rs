@@ -1,5 +1,9 @@
 //! `verify`: checks a bundle of anybody, offline.
 
+use satchel_bundle::{
+    manifest::Selected,
+    verify::{self, Coverage, Covered, Finding, Options, Part, Report, Signed},
+};
 use satchel_pam::issue::Severity;
 use satchel_source::{CancelToken, envelope::Keys};
 use serde::Serialize;
@@ -13,10 +17,6 @@ use super::{
     secret,
     table::{Cell, Column, Table},
     text,
-};
-use crate::{
-    manifest::Selected,
-    verify::{self, Coverage, Covered, Finding, Options, Part, Report, Signed},
 };
 
 /// Findings that are shown; `--json` has them all.

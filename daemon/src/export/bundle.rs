@@ -18,6 +18,10 @@ use satchel_store::RelationRecord;
 
 pub(super) use self::vectors::written;
 
+use satchel_bundle::manifest::{
+    Filter, MANIFEST, Manifest, ManifestFile, OURS, SELECTION, SIGNATURE, VERSION,
+};
+
 use self::conversations::Conversations;
 use super::{
     ExportError, ExportRecord, FULL, INCREMENTAL,
@@ -26,10 +30,7 @@ use super::{
     pages,
     target::{Target, Written},
 };
-use crate::{
-    exported::{self, About},
-    manifest::{Filter, MANIFEST, Manifest, ManifestFile, OURS, SELECTION, SIGNATURE, VERSION},
-};
+use crate::exported::{self, About};
 
 /// What the memory store turned out to hold.
 #[derive(Default)]

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use satchel_bundle::manifest::VectorName;
 use satchel_pam::{
     lifecycle::changed_at,
     memory::{Memory, Status},
@@ -14,7 +15,6 @@ use satchel_pam::{
 use satchel_store::{ChangeKind, ChangeOp, ChangePosition, RelationRecord, Revision, Store};
 
 use super::{ExportError, ExportRecord, bundle::written, id::Id};
-use crate::manifest::VectorName;
 
 /// Changes that are read off the feed at once.
 const FEED_PAGE: usize = 1_000;

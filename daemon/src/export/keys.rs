@@ -12,17 +12,14 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use ed25519_dalek::SigningKey;
+use satchel_bundle::rotation::{self, Rotation};
 use satchel_pam::{sign::PublicKey, time::Timestamp};
 use satchel_store::StoreError;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::ExportError;
-use crate::{
-    exported::ExportedError,
-    key_checksum, plain_file,
-    rotation::{self, Rotation},
-};
+use crate::{exported::ExportedError, key_checksum, plain_file};
 
 const KEY_FILE: &str = "signing.json";
 /// The version that this program writes.

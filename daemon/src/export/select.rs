@@ -2,9 +2,8 @@
 //!
 //! A selection is no copy: [`Selected`] goes into manifest and ledger, and nothing is ever built on such an export.
 
+use satchel_bundle::manifest::Selected;
 use satchel_store::{ConversationQuery, MemoryQuery, TimeRange};
-
-use crate::manifest::Selected;
 
 /// What of a store an export is of.
 #[derive(Clone, Debug, Default)]

@@ -5,6 +5,7 @@ mod download;
 use std::{fs::File, path::Path, sync::Arc};
 
 use download::{Download, STALLED, streamed};
+use satchel_bundle::verify::{self, VerifyError};
 use satchel_pam::sign::PublicKey;
 use satchel_proto::v1::{
     self, export_service_server::ExportService, operation::Result as Reached, verify_export_request::Bundle,
@@ -32,7 +33,6 @@ use super::{
 use crate::{
     export::{ExportError, ExportRecord, ExportRequest, Extent, Format, Selection},
     trust,
-    verify::{self, VerifyError},
 };
 
 /// Downloads at once, of all clients.

@@ -9,9 +9,10 @@ mod plan;
 
 use std::{collections::BTreeSet, path::Path};
 
+use satchel_seal::Seal;
 use satchel_store::{
-    Batch, Change, CheckProgress, ConversationWrite, Health, Origin, Seal, Store, StoreError,
-    empty_conversation, empty_memory, erased,
+    Batch, Change, CheckProgress, ConversationWrite, Health, Origin, Store, StoreError, empty_conversation,
+    empty_memory, erased,
 };
 
 use self::eraser::Words;

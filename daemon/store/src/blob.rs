@@ -15,12 +15,12 @@ use std::{
     },
 };
 
+use satchel_seal::Seal;
 use sealed::{SealedReader, SealedWriter};
 
 use crate::{
     disk::{Disk, DiskFile},
     error::{FSYNC, StoreError},
-    seal::Seal,
     sha256::Sha256,
     store::Store,
 };

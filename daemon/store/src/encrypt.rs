@@ -7,6 +7,8 @@ use std::{
     sync::Arc,
 };
 
+use satchel_seal::Seal;
+
 use crate::{
     blob::{self, BlobReader, blob_path, file_name},
     check::blobs,
@@ -18,7 +20,6 @@ use crate::{
     purge,
     report::{CheckProgress, Damage, Health, StateDigest},
     revision::Revision,
-    seal::Seal,
     store::{OpenOptions, Store},
     swap,
 };

@@ -26,7 +26,7 @@ pub(crate) trait Engine: Send + Sync {
     fn size(&self) -> u64;
     /// Returns what stands in keys for a name that only its owner may read.
     fn blind(&self, name: &str) -> Id16 {
-        keys::blind(&[], name)
+        satchel_seal::blind(&[], name)
     }
 }
 

@@ -12,11 +12,10 @@ pub(crate) mod writer;
 
 use std::path::PathBuf;
 
+use satchel_seal::{KEY_ID, Seal};
+
 use self::frame::Header;
-use crate::{
-    codec::Malformed,
-    seal::{KEY_ID, Seal},
-};
+use crate::codec::Malformed;
 
 /// A place in the journal, with what the chain needs to go on from there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

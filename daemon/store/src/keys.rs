@@ -50,12 +50,6 @@ pub fn id_too_long(id: &str) -> bool {
     id.len() > MAX_ID_BYTES
 }
 
-/// Returns what stands in a key for a name that must not be read there when values are sealed. `key` is empty while they are plain.
-pub(crate) fn blind(key: &[u8], name: &str) -> Id16 {
-    let hasher = Sha256::new().chain_update(b"satchel blind\0").chain_update(key).chain_update(b"\0");
-    first16(hasher.chain_update(name).finalize())
-}
-
 fn first16(hash: impl AsRef<[u8]>) -> Id16 {
     let mut id = [0; 16];
     id.copy_from_slice(&hash.as_ref()[..16]);

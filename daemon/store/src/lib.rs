@@ -27,7 +27,6 @@ mod record;
 mod renew;
 mod report;
 mod revision;
-mod seal;
 mod sha256;
 #[cfg(any(test, feature = "failpoints"))]
 mod spoil;
@@ -57,6 +56,5 @@ pub use record::{
 pub use renew::renew;
 pub use report::{CheckProgress, CheckReport, Damage, Health, OpenEvent, StateDigest, Stats};
 pub use revision::Revision;
-pub use seal::{DataKey, Scratch, Seal};
 pub use sha256::Sha256;
 pub use store::{OpenOptions, Store};

@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use satchel_seal::Seal;
 use state::{Closing, Left, Trust};
 use uuid::Uuid;
 
@@ -40,7 +41,6 @@ use crate::{
     keys, purge,
     report::{Damage, Health, OpenEvent},
     revision::Revision,
-    seal::Seal,
     store::{Inner, OpenOptions, WriteSide},
     value::{self, Meta},
 };

@@ -34,10 +34,10 @@ use crate::{
     ledger::{Ledger, LedgerWrite},
     open::claim,
     report::{CheckProgress, Damage},
-    seal::Seal,
     store::{OpenOptions, Store},
     swap,
 };
+use satchel_seal::Seal;
 
 /// Where the store without the content is built.
 const BUILT: &str = "purging.new";

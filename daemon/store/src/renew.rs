@@ -3,6 +3,7 @@
 
 use std::{fs, path::Path, sync::Arc};
 
+use satchel_seal::Seal;
 use uuid::Uuid;
 
 use crate::{
@@ -16,7 +17,6 @@ use crate::{
         segments::Segments,
     },
     report::{CheckProgress, Damage},
-    seal::Seal,
 };
 
 /// Writes the journal of the store in `dir`, which no process has open, anew under a new id, and returns that. All places stay as

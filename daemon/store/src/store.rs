@@ -12,6 +12,7 @@ use std::{
     },
 };
 
+use satchel_seal::Seal;
 use uuid::Uuid;
 
 use crate::{
@@ -28,7 +29,6 @@ use crate::{
     },
     report::{Damage, Health, OpenEvent, StateDigest},
     revision::Revision,
-    seal::Seal,
 };
 
 /// How a store is opened.

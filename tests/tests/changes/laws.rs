@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::verify::{self, Options};
+use satchel_bundle::verify::{self, Options};
 use satchel_pam::{merge::State, parse, store::MemoryStore};
 use serde_json::Value;
 

@@ -1,11 +1,11 @@
 //! After a backup was put back, nothing builds on what was exported since it was made.
 
 use anyhow::{Context as _, Result, ensure};
+use satchel_bundle::verify::{self, Options};
 use satchel_daemon::{
     backup::{create, restore},
     export::{FULL, INCREMENTAL},
     vault::Unlock,
-    verify::{self, Options},
 };
 use satchel_store::{Batch, Change};
 use satchel_tests::archive::Archive;

@@ -3,11 +3,11 @@
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
 use anyhow::{Context as _, Result, ensure};
+use satchel_bundle::verify::{self, Options};
 use satchel_daemon::{
     clock::Clock,
     export::{ExportRequest, Exports, Extent, FULL, INCREMENTAL},
     schedule::{Regular, Renewal},
-    verify::{self, Options},
 };
 use satchel_pam::{
     memory::{Access, Status},

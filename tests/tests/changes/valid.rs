@@ -1,7 +1,7 @@
 //! Whatever happened before it, every bundle that is written is valid.
 
 use anyhow::{Result, ensure};
-use satchel_daemon::verify::{self, Options, Signed};
+use satchel_bundle::verify::{self, Options, Signed};
 use satchel_tests::histories::{History, Made};
 
 /// Histories, and what happens in each.

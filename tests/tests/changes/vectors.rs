@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
+use satchel_bundle::verify::{self, Options};
 use satchel_daemon::{
     export::{FULL, INCREMENTAL},
     ingest::{
@@ -10,7 +11,6 @@ use satchel_daemon::{
         receipt::{ImportRecord, ImportStatus},
         undo::{Turn, TurnRequest},
     },
-    verify::{self, Options},
 };
 use satchel_pam::memory::{Access, Memory};
 use satchel_source::CancelToken;

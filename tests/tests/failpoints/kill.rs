@@ -9,12 +9,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
+use satchel_bundle::verify;
 use satchel_daemon::{
     backup::restore,
     export::ExportRecord,
     ingest::receipt::{ImportRecord, ImportStatus},
     vault::Unlock,
-    verify,
 };
 use satchel_store::{Health, OpenOptions, Store};
 use satchel_tests::archive::{Archive, State, only};

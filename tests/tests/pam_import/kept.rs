@@ -3,12 +3,10 @@
 use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::{
-    ingest::{
-        Apply,
-        undo::{Turn, TurnRequest},
-    },
-    verify::{self, Options},
+use satchel_bundle::verify::{self, Options};
+use satchel_daemon::ingest::{
+    Apply,
+    undo::{Turn, TurnRequest},
 };
 use satchel_source::CancelToken;
 use satchel_tests::archive::{State, only};

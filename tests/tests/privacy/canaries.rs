@@ -3,7 +3,8 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::{export::Format, verify};
+use satchel_bundle::verify;
+use satchel_daemon::export::Format;
 use satchel_pam::{
     embedding::Embedding,
     hash::ContentHash,

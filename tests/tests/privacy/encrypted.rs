@@ -4,10 +4,10 @@ use std::{fs, path::Path};
 
 use age::secrecy::ExposeSecret as _;
 use anyhow::{Context as _, Result, ensure};
+use satchel_bundle::verify::{self, Options};
 use satchel_daemon::{
     export::ExportRequest,
     ingest::{Apply, ImportRequest, receipt::ImportStatus},
-    verify::{self, Options},
 };
 use satchel_source::envelope::{Keys, Lock};
 use satchel_tests::{

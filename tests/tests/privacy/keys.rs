@@ -3,10 +3,10 @@
 use std::{fs, path::Path, sync::Arc};
 
 use anyhow::{Context as _, Result, ensure};
+use satchel_bundle::verify::{self, Options, Report};
 use satchel_daemon::{
     clock::SystemClock,
     export::{Exports, Selection, Settings},
-    verify::{self, Options, Report},
 };
 use satchel_store::Change;
 use satchel_tests::archive::{Archive, demo, whole};

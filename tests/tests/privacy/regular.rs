@@ -4,12 +4,12 @@ use std::{fs, path::Path, sync::Arc};
 
 use age::secrecy::ExposeSecret as _;
 use anyhow::{Context as _, Result, ensure};
+use satchel_bundle::verify::{self, Options};
 use satchel_daemon::{
     clock::Clock,
     export::{ExportRequest, Exports, FULL, INCREMENTAL},
     ingest::{Apply, ImportRequest, hand},
     schedule::{Regular, Renewal},
-    verify::{self, Options},
 };
 use satchel_source::envelope::{Keys, Lock};
 use satchel_tests::archive::{Archive, demo, whole};

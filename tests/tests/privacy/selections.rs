@@ -3,10 +3,10 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
+use satchel_bundle::verify;
 use satchel_daemon::{
     export::{ExportRequest, Extent, Format, Selection},
     ingest::receipt::ImportStatus,
-    verify,
 };
 use satchel_pam::memory::MemoryType;
 use satchel_store::{MemoryQuery, TimeRange};

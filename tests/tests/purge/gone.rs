@@ -1,12 +1,13 @@
 //! Nothing of it is on the disk, and what stays is as it was.
 
 use anyhow::{Context as _, Result, ensure};
+use satchel_bundle::verify;
 use satchel_daemon::{
     export::FULL,
     ingest::purge::{PURGED, Target},
-    verify,
 };
-use satchel_store::{Seal, erased};
+use satchel_seal::Seal;
+use satchel_store::erased;
 use satchel_tests::archive::Archive;
 
 use crate::scene::{

@@ -17,8 +17,9 @@ use satchel_daemon::{
     },
     plugins::Plugins,
 };
+use satchel_seal::{DataKey, Seal};
 use satchel_source::Limits;
-use satchel_store::{ConversationQuery, DataKey, MemoryQuery, OpenOptions, Seal, Store};
+use satchel_store::{ConversationQuery, MemoryQuery, OpenOptions, Store};
 use satchel_tests::archive::{Archive, cache};
 use serde_json::{Value, json};
 

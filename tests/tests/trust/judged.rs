@@ -7,13 +7,13 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use satchel_bundle::verify::{self, Coverage, Options, Report, Signed};
 use satchel_daemon::{
     export::{ExportRequest, Selection},
     ingest::{
         Apply, ImportRequest,
         receipt::{ImportRecord, ImportStatus, Standing},
     },
-    verify::{self, Coverage, Options, Report, Signed},
 };
 use satchel_store::MemoryQuery;
 use satchel_tests::{

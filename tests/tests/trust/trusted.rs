@@ -1,12 +1,13 @@
 //! Keys that the person trusts: said, listed, taken back, kept by a rebuild, and followed to the keys that follow them.
 
 use anyhow::{Result, ensure};
+use satchel_bundle::verify;
 use satchel_daemon::{
     ingest::{
         Apply,
         receipt::{ImportStatus, Standing},
     },
-    trust, verify,
+    trust,
 };
 use satchel_pam::sign::{PublicKey, SigningKey};
 use satchel_store::{OpenOptions, Store};

@@ -2,12 +2,13 @@
 
 use std::io;
 
+use satchel_bundle::verify::VerifyError;
 use satchel_source::IntakeError;
 
 use super::{Fault, Kind};
 use crate::{
     backup::create::BackupError, data_dir::DataDirError, export::ExportError, exported::ExportedError,
-    ingest::IngestError, plugins::PluginsError, verify::VerifyError, watch::WatchError,
+    ingest::IngestError, plugins::PluginsError, watch::WatchError,
 };
 
 impl From<IngestError> for Fault {

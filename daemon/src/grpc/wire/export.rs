@@ -1,5 +1,10 @@
 //! The ledger of exports, and what came of checking a bundle.
 
+use satchel_bundle::{
+    manifest::Selected,
+    rotation::Rotation,
+    verify::{Coverage, Covered, Finding, Part, Report, Signed},
+};
 use satchel_pam::issue::Severity;
 use satchel_proto::v1;
 
@@ -9,11 +14,8 @@ use super::{
 };
 use crate::{
     export::{ExportRecord, FULL, Format, INCREMENTAL, Progress, SigningKeyInfo, SigningKeys},
-    manifest::Selected,
-    rotation::Rotation,
     signed::{signed, unsigned},
     trust::TrustedKey,
-    verify::{Coverage, Covered, Finding, Part, Report, Signed},
 };
 
 /// Findings of one answer.

@@ -2,6 +2,10 @@
 
 use std::{cell::RefCell, io::Read as _};
 
+use satchel_bundle::{
+    manifest::{LONGEST_MANIFEST, MANIFEST, Manifest, Selected, VectorName},
+    rotation::{self, Rotation},
+};
 use satchel_merge::evidence::Exported;
 use satchel_pam::{
     merge::{self, Ledger},
@@ -16,8 +20,6 @@ use super::{Run, standing::Right, store::Looked};
 use crate::{
     exported::{self, ExportRecord, Format},
     ingest::IngestError,
-    manifest::{LONGEST_MANIFEST, MANIFEST, Manifest, Selected, VectorName},
-    rotation::{self, Rotation},
 };
 
 /// What a manifest says beside PAM.

@@ -1,14 +1,14 @@
 //! By what right PAM documents are taken: merged as the person's own, or only added to what is here.
 
+use satchel_bundle::{
+    manifest::{MANIFEST, SIGNATURE},
+    verify,
+};
 use satchel_merge::evidence::UNSIGNED;
 use satchel_pam::sign::PublicKey;
 
 use super::{Run, store::Looked};
-use crate::{
-    ingest::{Apply, receipt::Standing},
-    manifest::{MANIFEST, SIGNATURE},
-    verify,
-};
+use crate::ingest::{Apply, receipt::Standing};
 
 /// The keys that this data directory knows, multibase.
 #[derive(Clone, Debug, Default)]

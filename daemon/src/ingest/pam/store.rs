@@ -10,6 +10,7 @@ use std::{
     },
 };
 
+use satchel_bundle::manifest::{MANIFEST, VectorName};
 use satchel_merge::evidence::Exported;
 use satchel_pam::{
     issue::Issue,
@@ -28,7 +29,6 @@ use super::{
 use crate::{
     exported::{About, ExportRecord},
     ingest::{IngestError, receipt::Standing, run::Applied},
-    manifest::{MANIFEST, VectorName},
 };
 
 /// Entries left out whose issues are not told a second time; no more issues are kept of a document.

@@ -5,10 +5,11 @@ use std::{
     sync::Arc,
 };
 
+use satchel_seal::{KEY_ID, NONCE, OVERHEAD, Seal};
+
 use crate::{
     codec::{Malformed, Put, Take},
     disk::DiskFile,
-    seal::{KEY_ID, NONCE, OVERHEAD, Seal},
 };
 
 const MAGIC: &[u8; 8] = b"SATCHELB";

@@ -6,12 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use satchel_seal::Seal;
+
 use crate::{
     blob::{BlobReader, file_name, hex},
     disk::{Disk, OsDisk},
     error::StoreError,
     report::CheckReport,
-    seal::Seal,
     sha256::Sha256,
     store::Store,
 };

@@ -2,11 +2,12 @@
 
 use std::{io, sync::Arc};
 
+use satchel_seal::{KEY_ID, NONCE, Seal};
+
 use super::{Changes, Engine, EngineError, Pair};
 use crate::{
     blob::hex,
     keys::Id16,
-    seal::{KEY_ID, NONCE, Seal},
     value::{self, PLAIN},
 };
 
@@ -33,7 +34,7 @@ impl SealedEngine {
         }
         let bare = || io::Error::other("a value without an envelope is not written to an encrypted store");
         let content = plain.strip_prefix(PLAIN.as_slice()).ok_or_else(bare)?;
-        let mut sealed = Vec::with_capacity(plain.len() + crate::seal::OVERHEAD);
+        let mut sealed = Vec::with_capacity(plain.len() + satchel_seal::OVERHEAD);
         sealed.extend_from_slice(&SEALED);
         sealed.resize(HEAD + NONCE, 0);
         sealed.extend_from_slice(content);

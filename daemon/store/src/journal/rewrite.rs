@@ -3,6 +3,8 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
+use satchel_seal::{NONCE, Seal};
+
 use super::{
     Home,
     copy::Copy,
@@ -22,7 +24,6 @@ use crate::{
     error::StoreError,
     record::BodyPlace,
     report::{CheckProgress, Damage},
-    seal::{NONCE, Seal},
 };
 
 /// What may be changed of a frame on its way.

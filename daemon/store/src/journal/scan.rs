@@ -2,6 +2,8 @@
 
 use std::{ops::RangeInclusive, sync::Arc};
 
+use satchel_seal::KEY_ID;
+
 use super::{
     Home, Position,
     frame::{self, Binding, Header, Kind},
@@ -15,7 +17,6 @@ use crate::{
     error::StoreError,
     record::BodyPlace,
     report::Damage,
-    seal::KEY_ID,
 };
 
 /// Bytes looked through at once for the next valid frame.

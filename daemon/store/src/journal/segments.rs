@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
+use satchel_seal::{DataKey, KEY_ID, Seal};
+
 use super::{
     Home, Position,
     frame::{Binding, Header},
@@ -13,7 +15,6 @@ use crate::{
     disk::{Disk, DiskFile},
     error::StoreError,
     report::Damage,
-    seal::{DataKey, KEY_ID, Seal},
 };
 
 /// Frames at the beginning of each segment that are tried with a key before it counts as the wrong one.

@@ -2,6 +2,8 @@
 
 use std::{io, sync::Arc};
 
+use satchel_seal::NONCE;
+
 use super::{
     Home, Position,
     frame::{self, Binding, HEADER, Kind, Label},
@@ -12,7 +14,6 @@ use crate::{
     disk::{Disk, DiskFile},
     error::{FSYNC, StoreError},
     record::BodyPlace,
-    seal::NONCE,
 };
 
 /// Bodies are gathered up to this many bytes: one frame then unpacks in about 50 µs, and packs well.

@@ -7,13 +7,14 @@ use std::{
     sync::Arc,
 };
 
+use satchel_seal::Seal;
+
 use super::PIECES;
 use crate::{
     blob::{blob_path, file_name},
     disk::{Disk, OsDisk},
     error::StoreError,
     journal::segments::Segments,
-    seal::Seal,
     swap,
 };
 

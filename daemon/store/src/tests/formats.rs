@@ -5,12 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use satchel_seal::{DataKey, Seal};
+
 use super::{
     damage::{copy, make},
     world::{open_real, sealed, show_all},
 };
 use crate::{
-    DataKey, Health, OpenEvent, OpenOptions, Seal, Store, StoreError,
+    Health, OpenEvent, OpenOptions, Store, StoreError,
     engine::{Changes, Engine, tree::SledEngine},
     keys,
     value::SCHEMA,

@@ -14,6 +14,7 @@ use std::{
 };
 
 use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
+use satchel_seal::{DataKey, Seal};
 
 use super::{
     disk::CrashDisk,
@@ -21,7 +22,7 @@ use super::{
     world::open_real,
 };
 use crate::{
-    DataKey, Health, Seal, StoreError,
+    Health, StoreError,
     blob::blob_path,
     disk::{Disk, OsDisk},
     encrypt::stage,

@@ -2,6 +2,7 @@
 
 use std::{fs, io::Read as _, path::Path, sync::Arc};
 
+use satchel_seal::{DataKey, Seal};
 use serde_json::json;
 
 use super::{
@@ -9,8 +10,8 @@ use super::{
     world::{Dice, Model, head, header, id, memory, open_real, seal, sealed, show_all},
 };
 use crate::{
-    Batch, Change, ConversationWrite, DataKey, EvidenceWrite, Ledger, LedgerWrite, MemoryQuery, MessageWrite,
-    OpenOptions, Seal, Store, StoreError,
+    Batch, Change, ConversationWrite, EvidenceWrite, Ledger, LedgerWrite, MemoryQuery, MessageWrite,
+    OpenOptions, Store, StoreError,
     blob::{blob_path, file_name},
     disk::{Disk, OsDisk},
     engine::{Changes, Engine as _, tree::SledEngine},

@@ -2,13 +2,15 @@
 
 use std::{fs, path::Path, sync::Arc};
 
+use satchel_seal::{DataKey, Seal};
+
 use super::{
     damage::copy,
     sealed::{PLANTED, planted, readable},
     world::{Dice, Model, open_real, seal, sealed, show_all},
 };
 use crate::{
-    DataKey, Health, Seal, StateDigest, StoreError,
+    Health, StateDigest, StoreError,
     disk::{Disk, OsDisk},
     encrypt::{finish, replace_some, stage},
     entry::Entry,

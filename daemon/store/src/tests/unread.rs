@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use satchel_seal::{DataKey, Seal};
+
 use super::{
     damage::flip,
     world::{Dice, Model},
 };
-use crate::{DataKey, Health, OpenOptions, Seal, Store, StoreError};
+use crate::{Health, OpenOptions, Store, StoreError};
 
 fn open(dir: &Path, seal: Option<u8>) -> Result<Store, StoreError> {
     let seal = seal.map(|byte| Seal::new(&DataKey::from_bytes(&[byte; 32])));

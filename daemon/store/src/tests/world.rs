@@ -8,13 +8,14 @@ use satchel_pam::{
     memory::Memory,
     relation::Relation,
 };
+use satchel_seal::{DataKey, Seal};
 use serde_json::json;
 
 use super::{disk::CrashDisk, map::MapHouse};
 use crate::{
-    Batch, Change, ConversationQuery, ConversationRecord, ConversationWrite, DataKey, EvidenceWrite, Ledger,
+    Batch, Change, ConversationQuery, ConversationRecord, ConversationWrite, EvidenceWrite, Ledger,
     LedgerWrite, MemoryOrder, MemoryQuery, MessageHead, MessageWrite, OpenEvent, OpenOptions, Origin,
-    Revision, Seal, Store, StoreError, open::Ground,
+    Revision, Store, StoreError, open::Ground,
 };
 
 /// Small, so that a short test has many segments.

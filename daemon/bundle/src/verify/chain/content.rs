@@ -2,6 +2,7 @@
 
 use std::{cmp::Ordering, collections::BTreeSet, io};
 
+use ring::digest::{SHA256, digest};
 use satchel_pam::{
     checksum::{Builder, ChecksumError},
     issue::Issue,
@@ -10,14 +11,11 @@ use satchel_pam::{
     parse::{self, How, StoreEntry},
     store::{IndexEntry, StoreHeader},
 };
+use satchel_seal::{Key, Packed, PackedError};
 use satchel_source::{Bundle, Document};
-use satchel_store::key_of;
 
 use super::{CHECK, Merged, wrong};
-use crate::{
-    lineage::{Key, LineageError, Packed},
-    verify::VerifyError,
-};
+use crate::verify::VerifyError;
 
 /// The memory store of a bundle.
 pub(in crate::verify) struct Content {
@@ -48,7 +46,7 @@ impl Content {
     /// Reads all entries in their order; none if it is no memory store that can be read.
     fn scan(
         &self,
-        take: &mut dyn FnMut(usize, StoreEntry) -> Result<(), LineageError>,
+        take: &mut dyn FnMut(usize, StoreEntry) -> Result<(), PackedError>,
     ) -> Result<Option<StoreHeader>, VerifyError> {
         let Some(name) = &self.store else { return Ok(None) };
         let mut failed = None;
@@ -157,7 +155,7 @@ impl Changes {
         Ok((header, changes))
     }
 
-    fn insert(&mut self, memory: &Memory) -> Result<(), LineageError> {
+    fn insert(&mut self, memory: &Memory) -> Result<(), PackedError> {
         let key = key_of(&memory.id);
         if self.memories.holds(&key) {
             return Ok(());
@@ -167,7 +165,7 @@ impl Changes {
         self.memories.insert(key, &json)
     }
 
-    fn memory(&self, id: &str) -> Result<Memory, LineageError> {
+    fn memory(&self, id: &str) -> Result<Memory, PackedError> {
         let json = self.memories.get(&key_of(id))?.ok_or_else(unreadable)?;
         serde_json::from_slice(&json).map_err(|_| unreadable())
     }
@@ -209,7 +207,7 @@ impl<'c> Merging<'c> {
     }
 
     /// Takes the next memory of the base.
-    fn take(&mut self, held: Memory) -> Result<(), LineageError> {
+    fn take(&mut self, held: Memory) -> Result<(), PackedError> {
         self.unordered |= self.previous.as_ref().is_some_and(|previous| *previous >= held.id);
         if self.unordered {
             return Ok(());
@@ -233,7 +231,7 @@ impl<'c> Merging<'c> {
     }
 
     /// Takes a memory of which both have a version.
-    fn decide(&mut self, held: &Memory, id: &str) -> Result<(), LineageError> {
+    fn decide(&mut self, held: &Memory, id: &str) -> Result<(), PackedError> {
         let came = self.changes.memory(id)?;
         let verdict = merge::memory(Some(held), &came);
         if verdict.conflict() {
@@ -253,7 +251,7 @@ impl<'c> Merging<'c> {
         }
     }
 
-    fn end(mut self) -> Result<Outcome, LineageError> {
+    fn end(mut self) -> Result<Outcome, PackedError> {
         for id in self.changes.ids.iter().skip(self.done) {
             let memory = self.changes.memory(id)?;
             self.push(&memory);
@@ -263,6 +261,13 @@ impl<'c> Merging<'c> {
     }
 }
 
-fn unreadable() -> LineageError {
-    LineageError::Unreadable { what: "a memory that was put aside" }
+fn unreadable() -> PackedError {
+    PackedError::Unreadable
+}
+
+/// A digest of an id, which takes less memory than the id.
+fn key_of(id: &str) -> Key {
+    let mut key = Key::default();
+    key.copy_from_slice(&digest(&SHA256, id.as_bytes()).as_ref()[..16]);
+    key
 }

@@ -10,25 +10,25 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use zeroize::Zeroizing;
 
 /// Bytes of the nonce before the ciphertext.
-pub(crate) const NONCE: usize = 24;
+pub const NONCE: usize = 24;
 /// Bytes of the tag after it.
 const TAG: usize = 16;
 /// What sealing adds.
-pub(crate) const OVERHEAD: usize = NONCE + TAG;
+pub const OVERHEAD: usize = NONCE + TAG;
 /// Bytes of the nonce that go into the key.
 const INTO_KEY: usize = 16;
 
 /// One key and how it is used: nonce 24, ciphertext, tag 16. It wipes itself. What the libraries make of it on the stack for one nonce
 /// is overwritten by what comes after, not wiped.
-pub(crate) struct Cipher(Zeroizing<[u8; 32]>);
+pub struct Cipher(Zeroizing<[u8; 32]>);
 
 impl Cipher {
-    pub(super) fn new(key: &[u8; 32]) -> Self {
+    pub fn new(key: &[u8; 32]) -> Self {
         Self(Zeroizing::new(*key))
     }
 
     /// Seals the bytes of `buffer` after `at` and the room of a nonce there; the tag is appended.
-    pub(crate) fn seal_tail(&self, place: &[u8], buffer: &mut Vec<u8>, at: usize) -> io::Result<()> {
+    pub fn seal_tail(&self, place: &[u8], buffer: &mut Vec<u8>, at: usize) -> io::Result<()> {
         let no_nonce = || io::Error::other("a nonce has 24 bytes");
         let (nonce, plain) = buffer[at..].split_first_chunk_mut::<NONCE>().ok_or_else(no_nonce)?;
         fill_nonce(nonce)?;
@@ -40,7 +40,7 @@ impl Cipher {
     }
 
     /// Returns `plain` sealed for `place`.
-    pub(crate) fn seal(&self, place: &[u8], plain: &[u8]) -> io::Result<Vec<u8>> {
+    pub fn seal(&self, place: &[u8], plain: &[u8]) -> io::Result<Vec<u8>> {
         let mut sealed = Vec::with_capacity(plain.len() + OVERHEAD);
         sealed.resize(NONCE, 0);
         sealed.extend_from_slice(plain);
@@ -49,7 +49,7 @@ impl Cipher {
     }
 
     /// Opens what was sealed for `place` in the same room; `None` if it was not, or is not what was sealed.
-    pub(crate) fn open(&self, place: &[u8], mut sealed: Vec<u8>) -> Option<Vec<u8>> {
+    pub fn open(&self, place: &[u8], mut sealed: Vec<u8>) -> Option<Vec<u8>> {
         let length = self.open_in_place(place, &mut sealed)?.len();
         sealed.truncate(NONCE + length);
         sealed.drain(..NONCE);
@@ -57,7 +57,7 @@ impl Cipher {
     }
 
     /// As [`Cipher::open`], where the bytes lie.
-    pub(crate) fn open_in_place<'a>(&self, place: &[u8], sealed: &'a mut [u8]) -> Option<&'a mut [u8]> {
+    pub fn open_in_place<'a>(&self, place: &[u8], sealed: &'a mut [u8]) -> Option<&'a mut [u8]> {
         let (nonce, rest) = sealed.split_first_chunk_mut::<NONCE>()?;
         let (key, nonce) = self.of_nonce(nonce)?;
         key.open_in_place(nonce, Aad::from(place), rest).ok()

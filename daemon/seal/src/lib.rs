@@ -3,19 +3,30 @@
 //! Each use has a key of its own, derived from the data key, so that a value cannot pass for a frame.
 
 mod cipher;
+mod packed;
 mod scratch;
 
-pub(crate) use cipher::{Cipher, NONCE, OVERHEAD};
+pub use cipher::{Cipher, NONCE, OVERHEAD};
+pub use packed::{Key, Packed, PackedError};
 pub use scratch::Scratch;
 
 use std::{fmt, io, sync::Arc};
 
 use zeroize::Zeroizing;
 
-use crate::keys::{self, Id16};
+use sha2::{Digest as _, Sha256};
 
 /// The number of the data key in headers and envelopes; 0 is none.
-pub(crate) const KEY_ID: u16 = 1;
+pub const KEY_ID: u16 = 1;
+
+/// Returns what stands in a key for a name that must not be read there when values are sealed. `key` is empty while they are plain.
+#[must_use]
+pub fn blind(key: &[u8], name: &str) -> [u8; 16] {
+    let hasher = Sha256::new().chain_update(b"satchel blind\0").chain_update(key).chain_update(b"\0");
+    let mut first = [0; 16];
+    first.copy_from_slice(&hasher.chain_update(name).finalize()[..16]);
+    first
+}
 
 /// The key under which all of a store is sealed.
 #[derive(Clone)]
@@ -100,25 +111,25 @@ impl Seal {
         }))
     }
 
-    pub(crate) fn frames(&self) -> &Cipher {
+    pub fn frames(&self) -> &Cipher {
         &self.0.frames
     }
 
-    pub(crate) fn values(&self) -> &Cipher {
+    pub fn values(&self) -> &Cipher {
         &self.0.values
     }
 
-    pub(crate) fn blobs(&self) -> &Cipher {
+    pub fn blobs(&self) -> &Cipher {
         &self.0.blobs
     }
 
     /// Returns what stands in a key of the database for a name.
-    pub(crate) fn blind(&self, name: &str) -> Id16 {
-        keys::blind(self.0.names.as_slice(), name)
+    pub fn blind(&self, name: &str) -> [u8; 16] {
+        blind(self.0.names.as_slice(), name)
     }
 
     /// Returns the name of the file of an attachment: its hash would tell who has the same file.
-    pub(crate) fn blob_name(&self, sha256: &[u8; 32]) -> [u8; 32] {
+    pub fn blob_name(&self, sha256: &[u8; 32]) -> [u8; 32] {
         *blake3::keyed_hash(&self.0.blob_names, sha256).as_bytes()
     }
 }

@@ -3,9 +3,21 @@
 
 use std::{cell::RefCell, collections::BTreeMap};
 
-use satchel_store::Scratch;
+use super::Scratch;
 
-use super::{Key, LineageError};
+/// The key of a piece.
+pub type Key = [u8; 16];
+
+/// Why pieces cannot be taken, or do not come back.
+#[derive(Debug, thiserror::Error)]
+pub enum PackedError {
+    /// A bug.
+    #[error("what was put aside cannot be packed or read back; please report this")]
+    Unreadable,
+    /// The disk.
+    #[error("the temporary file for what does not fit into memory cannot be used")]
+    Temporary(#[from] std::io::Error),
+}
 
 /// Bytes that are packed together; they are unpacked for each piece of them that is read out of order.
 const BLOCK: usize = 16 << 10;
@@ -50,7 +62,7 @@ impl Packed {
     ///
     /// # Errors
     /// When the temporary file cannot be written, or the piece is longer than 4 GiB.
-    pub fn insert(&mut self, key: Key, json: &[u8]) -> Result<(), LineageError> {
+    pub fn insert(&mut self, key: Key, json: &[u8]) -> Result<(), PackedError> {
         let place = Place {
             block: short(self.blocks.len())?,
             at: short(self.open.len())?,
@@ -69,7 +81,7 @@ impl Packed {
         self.places.remove(key);
     }
 
-    fn close_block(&mut self) -> Result<(), LineageError> {
+    fn close_block(&mut self) -> Result<(), PackedError> {
         let packed = zstd::bulk::compress(&self.open, LEVEL).map_err(|_| unreadable())?;
         let length = short(self.open.len())?;
         self.open.clear();
@@ -91,7 +103,7 @@ impl Packed {
     ///
     /// # Errors
     /// When the temporary file cannot be read.
-    pub fn get(&self, key: &Key) -> Result<Option<Vec<u8>>, LineageError> {
+    pub fn get(&self, key: &Key) -> Result<Option<Vec<u8>>, PackedError> {
         self.places.get(key).map(|place| self.read(*place, <[u8]>::to_vec)).transpose()
     }
 
@@ -119,7 +131,7 @@ impl Packed {
     ///
     /// # Errors
     /// As [`Packed::get`], and those of `each`.
-    pub fn each_by_key<E: From<LineageError>>(
+    pub fn each_by_key<E: From<PackedError>>(
         &self,
         mut each: impl FnMut(Key, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -130,7 +142,7 @@ impl Packed {
     ///
     /// # Errors
     /// As [`Packed::get`], and those of `each`.
-    pub fn each<E: From<LineageError>>(
+    pub fn each<E: From<PackedError>>(
         &self,
         mut each: impl FnMut(Key, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -143,7 +155,7 @@ impl Packed {
         &self,
         Place { block, at, length }: Place,
         take: impl FnOnce(&[u8]) -> T,
-    ) -> Result<T, LineageError> {
+    ) -> Result<T, PackedError> {
         let range = at as usize..at as usize + length as usize;
         let Some(packed) = self.blocks.get(block as usize) else { return Ok(take(&self.open[range])) };
         let mut last = self.last.borrow_mut();
@@ -154,7 +166,7 @@ impl Packed {
         bytes.get(range).map(take).ok_or_else(unreadable)
     }
 
-    fn unpacked(&self, block: &Block) -> Result<Vec<u8>, LineageError> {
+    fn unpacked(&self, block: &Block) -> Result<Vec<u8>, PackedError> {
         let read;
         let packed: &[u8] = match &block.packed {
             Bytes::Held(packed) => packed,
@@ -168,12 +180,12 @@ impl Packed {
     }
 }
 
-fn short(length: usize) -> Result<u32, LineageError> {
+fn short(length: usize) -> Result<u32, PackedError> {
     u32::try_from(length).map_err(|_| unreadable())
 }
 
-fn unreadable() -> LineageError {
-    LineageError::Unreadable { what: "what an import holds until its end" }
+fn unreadable() -> PackedError {
+    PackedError::Unreadable
 }
 
 #[cfg(test)]
@@ -201,14 +213,14 @@ mod tests {
         let mut seen = BTreeMap::new();
         let mut note = |key, json: &[u8]| {
             seen.insert(key, json.to_vec());
-            Ok::<_, LineageError>(())
+            Ok::<_, PackedError>(())
         };
         pieces.each(&mut note).unwrap();
         let mut keys = Vec::new();
         let by_key = pieces.each_by_key(|key, json| {
             assert_eq!(seen.get(&key).map(Vec::as_slice), Some(json));
             keys.push(key);
-            Ok::<_, LineageError>(())
+            Ok::<_, PackedError>(())
         });
         by_key.unwrap();
         assert!(keys.iter().eq(pieces.keys()) && pieces.len() == 600);
@@ -240,7 +252,7 @@ mod tests {
         let mut note = |key: Key, bytes: &[u8]| {
             seen.push(key[0]);
             assert!(bytes[0] == key[0] && bytes[1..] == piece);
-            Ok::<_, LineageError>(())
+            Ok::<_, PackedError>(())
         };
         pieces.each(&mut note).unwrap();
         assert_eq!(seen, (0..40).filter(|n| *n != 3).collect::<Vec<u8>>());

@@ -19,10 +19,12 @@ use satchel_pam::{
 use satchel_source::{
     Bundle, CancelToken, Files, IntakeError, Limits, Opened, Source, Unread,
     envelope::Keys,
+    listed,
     pam::{LONGEST_CONVERSATION, PamFiles},
 };
 
-use crate::{lineage::LineageError, listed, manifest::Selected};
+use crate::manifest::Selected;
+use satchel_seal::PackedError;
 
 use chain::Content;
 pub use chain::Merged;
@@ -143,7 +145,6 @@ pub struct Part {
 
 /// Why nothing could be checked.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum VerifyError {
     /// The path.
     #[error(transparent)]
@@ -162,7 +163,7 @@ pub enum VerifyError {
     TooLarge { name: String, limit: u64 },
     /// The disk.
     #[error("the temporary file for what does not fit into memory cannot be used")]
-    Temporary(#[from] LineageError),
+    Temporary(#[from] PackedError),
     /// Whoever asked for it stopped it.
     #[error("the verification was cancelled")]
     Cancelled,
