@@ -52,7 +52,16 @@ use std::{
 };
 
 use jiff::{Timestamp, tz::TimeZone};
+use satchel_core::{
+    clock::{self, Clock, SystemClock},
+    data_dir,
+    vault::{Secret, Unlock},
+};
 use satchel_host::CodeCache;
+use satchel_server::{
+    config::Config,
+    log::{Log, LogTarget, Verbosity},
+};
 
 use self::{
     args::{Cli, ColorWhen, Command, Conversations, Global, Keys, Memories},
@@ -62,13 +71,6 @@ use self::{
     out::Out,
     page::Left,
     time::Calendar,
-};
-use crate::{
-    clock::{self, Clock, SystemClock},
-    config::Config,
-    data_dir,
-    log::{Log, LogTarget, Verbosity},
-    vault::{Secret, Unlock},
 };
 
 /// What `main` read from the environment.
@@ -84,7 +86,7 @@ pub struct Environment {
     pub cache_home: Option<PathBuf>,
     /// `XDG_STATE_HOME`.
     pub state_home: Option<PathBuf>,
-    /// The folder for sockets of data directories with long paths, as [`crate::serve::runtime_folder`] chooses it.
+    /// The folder for sockets of data directories with long paths, as [`satchel_server::serve::runtime_folder`] chooses it.
     pub runtime_dir: PathBuf,
     /// `NO_COLOR` is set to something, or `TERM` says that the terminal knows no colours.
     pub no_color: bool,
@@ -241,7 +243,7 @@ fn fit(place: &Place, command: &Command) -> Result<(), CliError> {
     data_dir::look(&config.data_dir, config.allow_other_owner).map_err(CliError::DataDir)?;
     // What is left of a damaged one is one too, and one that a service manager waits at.
     let left = ["db", "blobs"].iter().any(|name| config.data_dir.join(name).is_dir());
-    let served = !matches!(crate::serve::socket_path(&config.data_dir), Ok(None));
+    let served = !matches!(satchel_server::serve::socket_path(&config.data_dir), Ok(None));
     if begins(command) || left || served || satchel_store::has_journal(&config.data_dir) {
         return Ok(());
     }
@@ -443,7 +445,7 @@ fn folder(named: Option<&Path>, home: Option<&Path>, below_home: &str) -> Option
 /// The keys that sign and signed in the data directory, so that its own bundles are held to their manifest.
 fn own_keys(place: &Place) -> Vec<String> {
     match place {
-        Place::Local(config) => crate::export::signers_of(&config.data_dir),
+        Place::Local(config) => satchel_core::export::signers_of(&config.data_dir),
         Place::Named(_) => Vec::new(),
     }
 }

@@ -5,14 +5,12 @@ use std::{env, ffi::OsString, io::Write, os::unix::net::UnixListener, path::Path
 use clap::Parser;
 use listenfd::ListenFd;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use satchel_daemon::{
-    cli::{
-        self, Environment,
-        args::{Cli, Command},
-    },
-    serve, supervisor,
-    vault::Secret,
+use satchel_core::vault::Secret;
+use satchel_daemon::cli::{
+    self, Environment,
+    args::{Cli, Command},
 };
+use satchel_server::{serve, supervisor};
 
 /// A daemon lives for weeks between imports of gigabytes, so that what is freed has to go back to the system. How soon, stands in
 /// `.cargo/config.toml`.

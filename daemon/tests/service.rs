@@ -222,7 +222,7 @@ async fn a_stop_in_the_middle_of_an_import_keeps_whole_records_and_the_next_one_
     command.env("SATCHEL_LOG", "debug");
     let mut daemon = Daemon::spawn(command);
     manager.hear("READY=1");
-    let channel = satchel_daemon::connect::connect(&manager.data_dir()).await.unwrap();
+    let channel = satchel_server::connect::connect(&manager.data_dir()).await.unwrap();
     let request = CreateImportRequest { path: export.clone(), ..CreateImportRequest::default() };
     ImportServiceClient::new(channel.clone()).create_import(request).await.unwrap();
     let mut admin = AdminServiceClient::new(channel);
@@ -252,7 +252,7 @@ async fn a_stop_in_the_middle_of_an_import_keeps_whole_records_and_the_next_one_
 async fn a_second_signal_does_not_wait_for_clients() {
     let manager = Manager::new();
     let mut daemon = manager.start();
-    let channel = satchel_daemon::connect::connect(&manager.data_dir()).await.unwrap();
+    let channel = satchel_server::connect::connect(&manager.data_dir()).await.unwrap();
     let watch = HealthCheckRequest { service: String::new() };
     let mut stream = HealthClient::new(channel).watch(watch).await.unwrap().into_inner();
     stream.message().await.unwrap().unwrap();

@@ -4,6 +4,7 @@
 
 mod operation;
 mod private;
+pub mod signed;
 
 /// Package `satchel.v1`.
 #[allow(

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use satchel_daemon::{
+use satchel_core::{
     clock::{Clock, SystemClock},
     export::{ExportRecord, ExportRequest, Exports, Extent, Format, Selection},
     ingest::{Apply, ImportRequest, Imports, Phase, receipt::ImportRecord},

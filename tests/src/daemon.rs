@@ -6,8 +6,8 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use satchel_daemon::{RunError, config::Config};
 use satchel_proto::v1::{self, import_service_client::ImportServiceClient};
+use satchel_server::{RunError, config::Config};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{sync::oneshot, task::JoinHandle};
@@ -56,7 +56,7 @@ impl Daemon {
         set(&mut config);
         let (stop, stopped) = oneshot::channel::<()>();
         let (ready, answers) = oneshot::channel();
-        let running = tokio::spawn(satchel_daemon::run(
+        let running = tokio::spawn(satchel_server::run(
             config,
             |_| {},
             move |told| drop(ready.send(told)),
@@ -66,7 +66,7 @@ impl Daemon {
             running.await??;
             anyhow::bail!("the daemon ended before it was ready");
         }
-        let channel = satchel_daemon::connect::connect(&data_dir(&folder)).await?;
+        let channel = satchel_server::connect::connect(&data_dir(&folder)).await?;
         Ok(Self { folder, channel, stop, running })
     }
 

@@ -9,7 +9,7 @@ mod stranger;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use satchel_daemon::ingest::{
+use satchel_core::ingest::{
     purge::{self, Target},
     undo::{Turn, TurnRequest},
 };

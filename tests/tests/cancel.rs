@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::{
+use satchel_core::{
     clock::{Clock, SystemClock},
     ingest::{
         ImportRequest, JobView, Phase, WatchedImport,

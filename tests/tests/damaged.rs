@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::receipt::{Counts, ImportRecord, ImportStatus};
+use satchel_core::ingest::receipt::{Counts, ImportRecord, ImportStatus};
 use satchel_source::Limits;
 use satchel_tests::{
     archive::{Archive, demo},

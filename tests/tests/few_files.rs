@@ -10,10 +10,13 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::{Resource, Rlimit, setrlimit};
-use satchel_daemon::signed::{signed, unsigned};
-use satchel_proto::v1::{
-    self, admin_service_client::AdminServiceClient, conversation_service_client::ConversationServiceClient,
-    export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
+use satchel_proto::{
+    signed::{signed, unsigned},
+    v1::{
+        self, admin_service_client::AdminServiceClient,
+        conversation_service_client::ConversationServiceClient, export_service_client::ExportServiceClient,
+        import_service_client::ImportServiceClient,
+    },
 };
 use satchel_tests::{daemon::Daemon, operation};
 use tempfile::TempDir;

@@ -3,12 +3,14 @@
 use std::{collections::BTreeSet, os::unix::fs::MetadataExt};
 
 use anyhow::{Context, Result, ensure};
-use satchel_daemon::signed::signed;
-use satchel_proto::v1::{
-    self, admin_service_client::AdminServiceClient, conversation_service_client::ConversationServiceClient,
-    export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
-    memory_service_client::MemoryServiceClient, operation_service_client::OperationServiceClient,
-    plugin_service_client::PluginServiceClient,
+use satchel_proto::{
+    signed::signed,
+    v1::{
+        self, admin_service_client::AdminServiceClient,
+        conversation_service_client::ConversationServiceClient, export_service_client::ExportServiceClient,
+        import_service_client::ImportServiceClient, memory_service_client::MemoryServiceClient,
+        operation_service_client::OperationServiceClient, plugin_service_client::PluginServiceClient,
+    },
 };
 use satchel_tests::{
     daemon::{Daemon, chatgpt_export, chatgpt_fixture},
@@ -568,7 +570,7 @@ async fn the_socket_is_the_owners_alone_and_goes_with_the_daemon() -> Result<()>
     assert_eq!(std::fs::metadata(daemon.data_dir())?.mode() & 0o777, 0o700);
     let folder = daemon.stop().await?;
     assert!(!socket.exists());
-    let outcome = satchel_daemon::connect::connect(&folder.path().join("data")).await;
-    assert!(matches!(outcome, Err(satchel_daemon::connect::ConnectError::NotRunning { .. })));
+    let outcome = satchel_server::connect::connect(&folder.path().join("data")).await;
+    assert!(matches!(outcome, Err(satchel_server::connect::ConnectError::NotRunning { .. })));
     Ok(())
 }

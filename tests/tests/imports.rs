@@ -5,7 +5,7 @@
 use std::{fs, io::Write as _, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::{
+use satchel_core::{
     ingest::{
         ImportRequest, Phase,
         receipt::{ImportRecord, ImportStatus},

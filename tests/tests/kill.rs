@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use satchel_daemon::ingest::receipt::ImportStatus;
+use satchel_core::ingest::receipt::ImportStatus;
 use satchel_tests::{
     archive::{Archive, State, only},
     generate::{self, Dice},

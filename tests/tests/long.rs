@@ -10,9 +10,11 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::grpc::recent::laid_out;
-use satchel_daemon::signed::{signed, unsigned};
-use satchel_proto::v1::{self, MessageSelection, conversation_service_client::ConversationServiceClient};
+use satchel_proto::{
+    signed::{signed, unsigned},
+    v1::{self, MessageSelection, conversation_service_client::ConversationServiceClient},
+};
+use satchel_server::grpc::recent::laid_out;
 use satchel_tests::{daemon::Daemon, operation};
 
 const MESSAGES: usize = 100_000;

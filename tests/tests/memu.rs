@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::{export::Format, ingest::receipt::ImportStatus};
+use satchel_core::{export::Format, ingest::receipt::ImportStatus};
 use satchel_proto::v1::{self, export_service_client::ExportServiceClient};
 use satchel_tests::{
     archive::{Archive, demo, only},

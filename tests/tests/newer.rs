@@ -4,7 +4,7 @@
 use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::{
+use satchel_core::ingest::{
     receipt::{Counts, ImportRecord, ImportStatus},
     undo::{Turn, TurnRequest},
 };
@@ -141,8 +141,8 @@ fn turn(archive: &Archive, id: &str, turn: Turn) -> Result<()> {
     Ok(())
 }
 
-fn request(path: &Path, again: bool) -> satchel_daemon::ingest::ImportRequest {
-    satchel_daemon::ingest::ImportRequest {
+fn request(path: &Path, again: bool) -> satchel_core::ingest::ImportRequest {
+    satchel_core::ingest::ImportRequest {
         path: path.to_owned(),
         provider: None,
         again,

@@ -4,8 +4,7 @@ use std::{cell::Cell, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify::{self, VerifyError};
-use satchel_daemon::{
-    connect::connect,
+use satchel_core::{
     examine::examine_while,
     export::{ExportError, ExportRequest, Format},
 };
@@ -14,6 +13,7 @@ use satchel_proto::v1::{
     export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
     operation::Result as Reached, operation_service_client::OperationServiceClient,
 };
+use satchel_server::connect::connect;
 use satchel_source::CancelToken;
 use satchel_store::StoreError;
 use satchel_tests::{

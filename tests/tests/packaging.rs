@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use satchel_daemon::ingest::receipt::ImportStatus;
+use satchel_core::ingest::receipt::ImportStatus;
 use satchel_importer::testkit::first_difference;
 use satchel_tests::{
     archive::{Archive, State, only},

@@ -7,7 +7,7 @@ use std::sync::{
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::BufMut as _;
-use satchel_daemon::clock::Clock;
+use satchel_core::clock::Clock;
 use satchel_proto::v1::{
     self, export_service_client::ExportServiceClient, import_service_client::ImportServiceClient,
     memory_service_client::MemoryServiceClient, restore_memory_version_request::Target,

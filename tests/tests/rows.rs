@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::{
+use satchel_core::ingest::{
     Apply,
     receipt::ImportRecord,
     undo::{Turn, TurnRequest},

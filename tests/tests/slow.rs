@@ -31,12 +31,12 @@ async fn slow_downloads_are_bounded_in_all_and_hold_up_nobody() -> Result<()> {
     let download = v1::DownloadExportRequest { id: export.id.clone(), offset: 0 };
 
     // The readers of one connection share its room, so the one that reads has a connection of its own.
-    let channel = satchel_daemon::connect::connect(&daemon.data_dir()).await?;
+    let channel = satchel_server::connect::connect(&daemon.data_dir()).await?;
     let mut one = ExportServiceClient::new(channel).download_export(download.clone()).await?.into_inner();
     let (mut open, mut refused) = (Vec::new(), 0);
     for _ in 0..3 {
         // A connection has room for so many calls, and no more.
-        let channel = satchel_daemon::connect::connect(&daemon.data_dir()).await?;
+        let channel = satchel_server::connect::connect(&daemon.data_dir()).await?;
         let mut client = ExportServiceClient::new(channel);
         for _ in 0..DOWNLOADS {
             match client.download_export(download.clone()).await {

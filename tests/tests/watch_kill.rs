@@ -8,16 +8,20 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use satchel_daemon::signed::{signed, unsigned};
-use satchel_daemon::{config::Config, watch::WatchSpec};
-use satchel_proto::v1::{
-    self, ImportStatus, admin_service_client::AdminServiceClient, import_service_client::ImportServiceClient,
+use satchel_proto::{
+    signed::{signed, unsigned},
+    v1::{
+        self, ImportStatus, admin_service_client::AdminServiceClient,
+        import_service_client::ImportServiceClient,
+    },
 };
+use satchel_server::config::Config;
 use satchel_tests::{
     archive::cache,
     daemon::{Daemon, chatgpt_export},
     generate::Dice,
 };
+use satchel_watch::WatchSpec;
 
 /// Set in the child: the folder with data directory and downloads.
 const FOLDER: &str = "SATCHEL_TEST_WATCH_KILL";
@@ -40,7 +44,7 @@ async fn child_that_watches() -> Result<()> {
     let mut config = Config::new(folder.join("data"), folder.to_owned());
     config.code_cache = Some(cache());
     watching(&mut config, folder);
-    Ok(satchel_daemon::run(config, |_| {}, |_| {}, std::future::pending()).await?)
+    Ok(satchel_server::run(config, |_| {}, |_| {}, std::future::pending()).await?)
 }
 
 fn child(folder: &Path) -> Result<Child> {

@@ -86,7 +86,7 @@ impl Plugin {
         Ok(found.into_iter().filter_map(|detection| self.detection_from_wit(detection, &known)).collect())
     }
 
-    /// Reads the export in `files`, which should be the files of one detection only (see [`crate::Subset`]).
+    /// Reads the export in `files`, which should be the files of one detection only (see [`satchel_source::Subset`]).
     ///
     /// The plugin runs on a thread of its own and waits while [`Limits::queue_bytes`] of records wait for `sink`,
     /// which is called on this thread. A conversation is delivered whole, when the next one begins or the run ends

@@ -103,7 +103,6 @@ pub struct Keys {
 
 /// Why there is no lock, or no key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum EnvelopeError {
     /// A text that is no recipient; it may be shown, as recipients are public, unless it is an identity.
     #[error(
@@ -139,7 +138,6 @@ pub enum EnvelopeError {
 
 /// Why an encrypted file does not open.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum OpenError {
     /// None of the keys fits.
     #[error("{0}")]

@@ -77,7 +77,6 @@ const RATIO_AFTER: u64 = 10 << 20;
 
 /// Why a source could not be opened.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum IntakeError {
     /// Nothing is there.
     #[error("{path:?} does not exist; check the spelling, or whether the download has finished")]

@@ -2,7 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use satchel_proto::v1::{Backup, CreateBackupRequest, operation::Result as Reached};
+use satchel_core::{
+    backup::{
+        Progress,
+        restore::{self, RestoreError, Restored},
+    },
+    vault,
+};
+use satchel_proto::{
+    signed::unsigned,
+    v1::{Backup, CreateBackupRequest, operation::Result as Reached},
+};
 use serde::Serialize;
 
 use super::{
@@ -18,14 +28,6 @@ use super::{
     operation::unexpected,
     steps::Steps,
     text,
-};
-use crate::{
-    backup::{
-        Progress,
-        restore::{self, RestoreError, Restored},
-    },
-    signed::unsigned,
-    vault,
 };
 
 /// What `backup --json` prints.
@@ -209,18 +211,17 @@ mod tests {
     use satchel_store::{OpenOptions, Store};
 
     use super::*;
-    use crate::{
-        cli::{out::Out, time},
-        config::Config,
-        log::Log,
-    };
+    use crate::cli::{out::Out, time};
+    use satchel_server::config::Config;
+    use satchel_server::log::Log;
 
     #[tokio::test(flavor = "multi_thread")]
     async fn no_phrase_is_asked_for_where_none_opens_anything() {
         let home = tempfile::tempdir().unwrap();
         let at = |name: &str| home.path().join(name);
         let store = Store::open(&at("data"), OpenOptions::default(), &mut |_| {}).unwrap();
-        crate::backup::create::create(&store, &at("data"), &at("backup.zip"), 1, &mut |_| true).unwrap();
+        satchel_core::backup::create::create(&store, &at("data"), &at("backup.zip"), 1, &mut |_| true)
+            .unwrap();
         store.close().unwrap();
         let (out, results, notes) = Out::in_memory(false);
         let mut context = Context {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use satchel_server::config::Config;
 use serde::Serialize;
 
 use super::{
@@ -14,7 +15,6 @@ use super::{
     out::Out,
     place, text,
 };
-use crate::config::Config;
 
 /// What `config check --json` prints.
 #[derive(Debug, Serialize)]
@@ -51,7 +51,7 @@ fn check(global: &Global, environment: &Environment, out: &mut Out) -> Result<Ex
     let file = config_file(global, environment).filter(|file| global.config.is_some() || file.exists());
     let problem = match place(global, environment) {
         Ok(_) => None,
-        Err(CliError::Config(problem)) => Some(crate::chain(problem.as_ref())),
+        Err(CliError::Config(problem)) => Some(satchel_source::chain(problem.as_ref())),
         Err(other) => return Err(other),
     };
     let exit = if problem.is_none() { Exit::Done } else { Exit::CheckFailed };

@@ -4,6 +4,7 @@ use std::{fs, path::Path};
 
 use clap::Parser;
 use satchel_proto::v1::{ListConversationsRequest, ListMemoriesRequest};
+use satchel_server::config::Config;
 
 use super::{
     Context,
@@ -15,7 +16,6 @@ use super::{
     look::Paint,
     text,
 };
-use crate::config::Config;
 
 /// Embeds one file of the folder `demo`.
 macro_rules! sample {
@@ -209,10 +209,8 @@ impl Stage<'_> {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use crate::{
-        cli::{out::Out, time},
-        log::Log,
-    };
+    use crate::cli::{out::Out, time};
+    use satchel_server::log::Log;
 
     #[tokio::test(flavor = "multi_thread")]
     async fn the_demo_plays_every_step() {

@@ -5,10 +5,23 @@ mod refused;
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
+use satchel_core::{
+    examine::{self, DATABASE_DIFFERS, Examined, Finding, JOURNAL_DAMAGED},
+    leftovers,
+    plugins::Plugins,
+    reading, vault,
+};
 use satchel_host::CacheUse;
-use satchel_proto::v1::{
-    GetSigningKeysRequest, GetStatusRequest, Problem, StoreCheck, VerifyStoreRequest,
-    operation::Result as Reached,
+use satchel_proto::{
+    signed::unsigned,
+    v1::{
+        GetSigningKeysRequest, GetStatusRequest, Problem, StoreCheck, VerifyStoreRequest,
+        operation::Result as Reached,
+    },
+};
+use satchel_server::{
+    config::Config,
+    connect::{ConnectError, connect},
 };
 use satchel_store::{OpenEvent, OpenOptions, Store};
 use serde::Serialize;
@@ -27,16 +40,6 @@ use super::{
     status::render_problem,
     steps::Steps,
     text,
-};
-use crate::{
-    config::Config,
-    connect::{ConnectError, connect},
-    examine::{self, DATABASE_DIFFERS, Examined, Finding, JOURNAL_DAMAGED},
-    leftovers,
-    plugins::Plugins,
-    reading,
-    signed::unsigned,
-    vault,
 };
 
 /// What was looked at, and what is wrong.
@@ -119,7 +122,7 @@ async fn local(
             findings.left.extend(found.left);
         }
         Err(error) => {
-            let problem = text::one_line(&crate::chain(&error));
+            let problem = text::one_line(&satchel_source::chain(&error));
             findings.problem("SOCKET", &problem, "stop the process that serves it, or remove the socket");
         }
     }
@@ -190,10 +193,14 @@ impl Findings {
         // A database that is set aside from here on is there for a look at what went wrong.
         let old = if repair { leftovers::find(&config.data_dir).unwrap_or_default() } else { Vec::new() };
         let damaged = vault::key_files(&config.data_dir);
-        let options = match vault::open_options(config) {
+        let options = match vault::open_options(&config.data_dir, &config.unlock, config.cache_bytes) {
             Ok(options) => options,
             Err(error) => {
-                self.problem("KEY", &crate::chain(&error), "give what opens the data, and run it again");
+                self.problem(
+                    "KEY",
+                    &satchel_source::chain(&error),
+                    "give what opens the data, and run it again",
+                );
                 self.leftovers(&config.data_dir, &[]);
                 return Ok(());
             }
@@ -208,7 +215,7 @@ impl Findings {
                 store
             }
             Err(error) => {
-                self.problem("STORE", &crate::chain(&error), &refused::remedy(&error));
+                self.problem("STORE", &satchel_source::chain(&error), &refused::remedy(&error));
                 self.leftovers(&config.data_dir, &[]);
                 return Ok(());
             }
@@ -231,7 +238,9 @@ impl Findings {
                 Ok(_) => self
                     .repaired
                     .push("the database differed from the journal, and was built again from it".to_owned()),
-                Err(error) => self.problem("DATABASE", &crate::chain(&error), &refused::remedy(&error)),
+                Err(error) => {
+                    self.problem("DATABASE", &satchel_source::chain(&error), &refused::remedy(&error));
+                }
             }
             store = Store::open(&config.data_dir, options, &mut |_| {}).map_err(failed)?;
             examined = examine::examine(&store, &mut |_| {}).map_err(failed)?;
@@ -296,7 +305,9 @@ impl Findings {
         let plugins = Plugins::built_in(config.code_cache.clone());
         match plugins.all() {
             Ok(all) => self.looked_at.push(format!("importers: {} load", all.len())),
-            Err(error) => self.problem("IMPORTERS", &crate::chain(&error), "install the program again"),
+            Err(error) => {
+                self.problem("IMPORTERS", &satchel_source::chain(&error), "install the program again");
+            }
         }
         match plugins.cache() {
             CacheUse::On { folder, rejected } if rejected > 0 => {
@@ -337,11 +348,15 @@ impl Findings {
 
     /// The key that signs exports.
     fn signing_key(&mut self, store: &Store, data_dir: &Path) {
-        match crate::export::check_signer(store, data_dir) {
+        match satchel_core::export::check_signer(store, data_dir) {
             Ok(true) => self.looked_at.push("keys/signing.json, which signs exports: whole".to_owned()),
             Ok(false) => {}
             Err(error) => {
-                self.problem("SIGNING_KEY", &crate::chain(&error), "exports are not signed until then");
+                self.problem(
+                    "SIGNING_KEY",
+                    &satchel_source::chain(&error),
+                    "exports are not signed until then",
+                );
             }
         }
     }

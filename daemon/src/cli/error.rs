@@ -4,17 +4,17 @@ mod fields;
 
 use std::{error::Error, io, path::PathBuf};
 
+use satchel_core::{clock::ClockError, data_dir::DataDirError, vault::VaultError};
+use satchel_server::RunError;
 use satchel_store::StoreError;
 use serde::Serialize;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
 use super::{exit::Exit, out, text};
-use crate::{RunError, clock::ClockError, data_dir::DataDirError, vault::VaultError};
 
 /// Why a command ended early.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum CliError {
     /// What was typed cannot be done.
     #[error("{0}")]

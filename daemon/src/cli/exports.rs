@@ -2,9 +2,12 @@
 
 use indicatif::ProgressBar;
 use satchel_bundle::manifest::Selected;
-use satchel_proto::v1::{
-    CreateExportRequest, Export, ExportFormat, ExportType, GetExportRequest, ListExportsRequest,
-    MemoryFilter, Operation, OperationPhase, OperationProgress, operation::Result as Reached,
+use satchel_proto::{
+    signed::unsigned,
+    v1::{
+        CreateExportRequest, Export, ExportFormat, ExportType, GetExportRequest, ListExportsRequest,
+        MemoryFilter, Operation, OperationPhase, OperationProgress, operation::Result as Reached,
+    },
 };
 
 use super::{
@@ -24,7 +27,6 @@ use super::{
     time::Calendar,
     words,
 };
-use crate::signed::unsigned;
 
 /// Writes an export.
 ///

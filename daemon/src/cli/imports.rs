@@ -2,9 +2,12 @@
 
 mod undo;
 
-use satchel_proto::v1::{
-    CancelOperationRequest, GetImportRequest, Import, ImportIssue, ImportStatus, IssueKind,
-    ListImportIssuesRequest, ListImportsRequest, RecordCounts,
+use satchel_proto::{
+    signed::unsigned,
+    v1::{
+        CancelOperationRequest, GetImportRequest, Import, ImportIssue, ImportStatus, IssueKind,
+        ListImportIssuesRequest, ListImportsRequest, RecordCounts,
+    },
 };
 use undo::Way;
 
@@ -23,7 +26,6 @@ use super::{
     time::Calendar,
     words,
 };
-use crate::signed::unsigned;
 
 /// Runs one of the commands.
 ///

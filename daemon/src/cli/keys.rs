@@ -5,6 +5,8 @@ use std::{
     path::Path,
 };
 
+use satchel_core::vault::{self, Opener, Secret, Unlock, VaultError};
+use satchel_server::config::Config;
 use satchel_store::CheckProgress;
 use serde::Serialize;
 
@@ -19,10 +21,6 @@ use super::{
     purge,
     steps::Steps,
     text,
-};
-use crate::{
-    config::Config,
-    vault::{self, Opener, Secret, Unlock, VaultError},
 };
 
 /// Longest phrase that is read, in bytes.

@@ -13,16 +13,16 @@ use satchel_proto::v1::{
     import_service_client::ImportServiceClient, memory_service_client::MemoryServiceClient,
     operation_service_client::OperationServiceClient, plugin_service_client::PluginServiceClient,
 };
+use satchel_server::{
+    Ready, RunError,
+    config::Config,
+    connect::{ConnectError, connect, connect_socket},
+};
 use satchel_store::{OpenEvent, StoreError};
 use tokio::{sync::oneshot, task::JoinHandle};
 use tonic::transport::Channel;
 
 use super::{error::CliError, out::Out};
-use crate::{
-    Ready, RunError,
-    config::Config,
-    connect::{ConnectError, connect, connect_socket},
-};
 
 /// Longest time that another command may take to open a data directory that it has locked; a rebuild takes longer, and
 /// then waiting would only look like hanging.
@@ -131,8 +131,12 @@ impl Link {
         };
         let dir = config.data_dir.clone();
         let quiet = out.quiet;
-        let served =
-            tokio::spawn(crate::run(config.clone(), move |event| tell_opening(event, quiet), ready, stopped));
+        let served = tokio::spawn(satchel_server::run(
+            config.clone(),
+            move |event| tell_opening(event, quiet),
+            ready,
+            stopped,
+        ));
         let inside = match told.await {
             Ok(ready) => {
                 ready.notices.iter().for_each(|notice| out.note(&super::text::one_line(notice)));

@@ -1,6 +1,10 @@
 //! Why a list is empty: what was asked for, and what there is instead.
 
-use satchel_proto::v1::{GetStatsRequest, GetStatsResponse, MemoryStatus, PlatformCount};
+use satchel_core::{nearest, plugins::Plugins};
+use satchel_proto::{
+    signed::unsigned,
+    v1::{GetStatsRequest, GetStatsResponse, MemoryStatus, PlatformCount},
+};
 
 use super::{
     args::{ConversationSelect, MemorySelect, TypeWord},
@@ -8,7 +12,6 @@ use super::{
     link::Link,
     text,
 };
-use crate::{nearest, plugins::Plugins, signed::unsigned};
 
 /// Platforms that are named.
 const NAMED: usize = 5;

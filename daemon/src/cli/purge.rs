@@ -9,8 +9,17 @@ use std::{
     path::Path,
 };
 
+use satchel_core::{
+    clock::{Clock as _, SystemClock},
+    ingest::{
+        IngestError,
+        purge::{self, Plan, Target},
+    },
+    leftovers, reading, vault,
+};
 use satchel_proto::v1::{GetPurgePlanRequest, get_purge_plan_request::Target as Named};
 use satchel_seal::Seal;
+use satchel_server::{config::Config, connect::connect};
 use satchel_store::{CheckProgress, Store, StoreError};
 
 use self::render::Outlook;
@@ -23,16 +32,6 @@ use super::{
     link::{Link, Place},
     page,
     steps::Steps,
-};
-use crate::{
-    clock::{Clock as _, SystemClock},
-    config::Config,
-    connect::connect,
-    ingest::{
-        IngestError,
-        purge::{self, Plan, Target},
-    },
-    leftovers, reading, vault,
 };
 
 /// Longest line that is read as an answer.
@@ -85,8 +84,8 @@ pub(super) async fn run(context: &mut Context, kind: Kind, args: &PurgeArgs) -> 
     if args.dry_run {
         store.close().map_err(failed)?;
         let ready = purge::ready(&config.data_dir, seal.as_ref(), std::slice::from_ref(&plan.record));
-        let beside = beside.err().map(|error| crate::chain(&error));
-        for in_the_way in beside.into_iter().chain(ready.err().map(|error| crate::chain(&error))) {
+        let beside = beside.err().map(|error| satchel_source::chain(&error));
+        for in_the_way in beside.into_iter().chain(ready.err().map(|error| satchel_source::chain(&error))) {
             context.out.note(&format!("before it is done: {in_the_way}"));
         }
         return Ok(Exit::Done);
@@ -180,7 +179,8 @@ fn look(
     let dir = &config.data_dir;
     let open =
         |source: Box<dyn std::error::Error + Send + Sync>| CliError::Store { dir: dir.clone(), source };
-    let options = vault::open_options(config).map_err(|error| open(error.into()))?;
+    let options = vault::open_options(&config.data_dir, &config.unlock, config.cache_bytes)
+        .map_err(|error| open(error.into()))?;
     let seal = options.seal.clone();
     let mut opened = || {
         if dry_run {

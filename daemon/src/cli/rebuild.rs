@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use satchel_core::vault;
 use satchel_store::{CheckProgress, Damage, OpenEvent, OpenOptions, Store, StoreError};
 use serde::Serialize;
 
@@ -22,7 +23,6 @@ use super::{
     steps::Steps,
     text,
 };
-use crate::vault;
 
 /// What `--json` prints.
 #[derive(Clone, Debug, Serialize)]
@@ -60,7 +60,7 @@ pub(crate) async fn run(context: &mut Context, args: RebuildArgs) -> Result<Exit
     if args.put_back {
         return put_back(context, &dir);
     }
-    let options = vault::open_options(&config);
+    let options = vault::open_options(&config.data_dir, &config.unlock, config.cache_bytes);
     let options =
         options.map_err(|error| CliError::Store { dir: config.data_dir.clone(), source: error.into() })?;
     let broken = |error: tokio::task::JoinError| CliError::Step {

@@ -1,7 +1,8 @@
 //! `relations …`
 
-use satchel_proto::v1::{
-    CreateRelationRequest, ListRelationsRequest, Relation, StoreHeader, WithdrawRelationRequest,
+use satchel_proto::{
+    signed::unsigned,
+    v1::{CreateRelationRequest, ListRelationsRequest, Relation, StoreHeader, WithdrawRelationRequest},
 };
 
 use super::{
@@ -17,7 +18,6 @@ use super::{
     table::{Cell, Column, Table},
     text, words,
 };
-use crate::signed::unsigned;
 
 /// Runs one of the commands.
 ///

@@ -5,13 +5,13 @@ use std::{
     path::Path,
 };
 
+use satchel_core::plain_file;
 use satchel_proto::v1::Unlock;
 
 use super::{
     args::{PassphraseArgs, UnlockArgs},
     error::CliError,
 };
-use crate::plain_file;
 
 /// Longest file of identities or passphrase that is read, in bytes.
 const LONGEST: u64 = 1 << 20;

@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use satchel_core::data_dir;
+use satchel_server::{DRAIN, Outside, Ready, RunError, config::Config, log::Log, supervisor::Supervisor};
 use satchel_store::OpenEvent;
+use satchel_watch::{WatchSpec, Watching};
 use serde::Serialize;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -16,14 +19,6 @@ use super::{
     exit::Exit,
     link::{Place, tell_opening},
     place, text,
-};
-use crate::{
-    DRAIN, Outside, Ready, RunError,
-    config::Config,
-    data_dir,
-    log::Log,
-    supervisor::Supervisor,
-    watch::{WatchSpec, Watching},
 };
 
 /// What `--json` prints once the daemon answers.
@@ -97,7 +92,7 @@ pub(crate) async fn run(
     let steering = Steering { settings, stop, hurry, supervisor: supervisor.clone(), log: &log };
     let reread = || settings_again(cli, args, environment);
     let served = tokio::select! {
-        served = crate::run_under(outside, notice, ready, stop_asked) => served,
+        served = satchel_server::run_under(outside, notice, ready, stop_asked) => served,
         () = signals.steer(&steering, reread) => Ok(()),
     };
     served.map_err(|error| failed(&data_dir, error))?;
@@ -190,7 +185,7 @@ impl Steering<'_> {
         match read {
             Ok(config) => self.apply(config),
             Err(error) => {
-                let error = crate::chain(&error);
+                let error = satchel_source::chain(&error);
                 tracing::error!(error, "the configuration cannot be read again; the one before stays");
             }
         }

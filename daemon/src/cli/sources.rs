@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
-use satchel_proto::v1::{
-    AddSourceRequest, ListSourcesRequest, ListSourcesResponse, RemoveSourceRequest, Source, SourceItem,
-    SourceState,
+use satchel_proto::{
+    signed::unsigned,
+    v1::{
+        AddSourceRequest, ListSourcesRequest, ListSourcesResponse, RemoveSourceRequest, Source, SourceItem,
+        SourceState,
+    },
 };
 
 use super::{
@@ -18,7 +21,6 @@ use super::{
     page::{self, Page},
     text, words,
 };
-use crate::signed::unsigned;
 
 /// Runs the command.
 ///

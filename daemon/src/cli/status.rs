@@ -1,6 +1,9 @@
 //! `status`: how much is stored, and whether all is well.
 
-use satchel_proto::v1::{GetStatsRequest, GetStatsResponse, GetStatusRequest, GetStatusResponse, Problem};
+use satchel_proto::{
+    signed::unsigned,
+    v1::{GetStatsRequest, GetStatsResponse, GetStatusRequest, GetStatusResponse, Problem},
+};
 
 use super::{
     Context,
@@ -14,7 +17,6 @@ use super::{
     time::Calendar,
     words::Counted,
 };
-use crate::signed::unsigned;
 
 /// Runs the command.
 ///

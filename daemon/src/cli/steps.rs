@@ -3,12 +3,11 @@
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use satchel_proto::v1::Operation;
+use satchel_proto::{signed::unsigned, v1::Operation};
 use satchel_store::CheckProgress;
 use tokio::{sync::watch, task::JoinError};
 
 use super::{out::Out, text};
-use crate::signed::unsigned;
 
 /// Between two plain lines.
 const PACE: Duration = Duration::from_secs(5);

@@ -2,14 +2,15 @@
 //!
 //! Enum values on the wire are named after the words, so that the word is the name without its prefix.
 
-use satchel_proto::v1::{
-    AttachmentKind, DifferenceKind, DocumentStanding, ExportFormat, ExportType, ExtractionMethod,
-    ImportStatus, IssueKind, MemoryStatus, MemoryStatusCount, MemoryType, MemoryTypeCount, OperationState,
-    PartKind, Permission, PlatformCount, RecordKind, RelationType, Role, SourceOrigin, SourceState,
-    Visibility,
+use satchel_proto::{
+    signed::unsigned,
+    v1::{
+        AttachmentKind, DifferenceKind, DocumentStanding, ExportFormat, ExportType, ExtractionMethod,
+        ImportStatus, IssueKind, MemoryStatus, MemoryStatusCount, MemoryType, MemoryTypeCount,
+        OperationState, PartKind, Permission, PlatformCount, RecordKind, RelationType, Role, SourceOrigin,
+        SourceState, Visibility,
+    },
 };
-
-use crate::signed::unsigned;
 
 /// A number that this program does not know: the daemon is newer.
 const UNKNOWN: &str = "unknown";

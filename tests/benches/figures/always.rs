@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::signed::{signed, unsigned};
+use satchel_proto::signed::{signed, unsigned};
 use satchel_tests::generate;
 use serde_json::Value;
 

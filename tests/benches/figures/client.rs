@@ -7,10 +7,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::signed::unsigned;
-use satchel_proto::v1::{
-    self, Operation, OperationPhase, Source, admin_service_client::AdminServiceClient,
-    import_service_client::ImportServiceClient, operation_service_client::OperationServiceClient,
+use satchel_proto::{
+    signed::unsigned,
+    v1::{
+        self, Operation, OperationPhase, Source, admin_service_client::AdminServiceClient,
+        import_service_client::ImportServiceClient, operation_service_client::OperationServiceClient,
+    },
 };
 use tokio::runtime::Runtime;
 use tonic::transport::Channel;
@@ -37,7 +39,7 @@ pub(crate) struct Followed {
 impl Client {
     pub(crate) fn of(data: &Path) -> Result<Self> {
         let runtime = Runtime::new()?;
-        let channel = runtime.block_on(satchel_daemon::connect::connect(data))?;
+        let channel = runtime.block_on(satchel_server::connect::connect(data))?;
         Ok(Self { runtime, channel })
     }
 

@@ -132,7 +132,7 @@ async fn ask(data: PathBuf, until: Arc<AtomicBool>) -> Result<Vec<f64>> {
 }
 
 async fn client(data: PathBuf, until: Arc<AtomicBool>) -> Result<Vec<f64>> {
-    let mut client = ConversationServiceClient::new(satchel_daemon::connect::connect(&data).await?)
+    let mut client = ConversationServiceClient::new(satchel_server::connect::connect(&data).await?)
         .max_decoding_message_size(4 << 20);
     let mut times = Vec::new();
     while !until.load(Ordering::Relaxed) {

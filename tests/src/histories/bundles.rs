@@ -8,7 +8,7 @@ use std::{
 
 use age::secrecy::ExposeSecret as _;
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::{
+use satchel_core::{
     export::{Extent, Selection},
     ingest::{Apply, receipt::ImportStatus},
 };

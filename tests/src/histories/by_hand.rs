@@ -1,7 +1,7 @@
 //! What a person does by hand; what is not allowed is refused, and that is well.
 
 use anyhow::Result;
-use satchel_daemon::ingest::hand::{Bulk, Call, Done, Draft, HandError, NewRelation};
+use satchel_core::ingest::hand::{Bulk, Call, Done, Draft, HandError, NewRelation};
 use satchel_pam::{
     memory::{Access, MemoryType, Status},
     relation::RelationType,

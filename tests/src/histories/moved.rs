@@ -3,7 +3,7 @@
 use std::{mem, path::Path};
 
 use anyhow::Result;
-use satchel_daemon::{
+use satchel_core::{
     backup::{create, restore},
     ingest::purge,
     vault::Unlock,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::{
+use satchel_core::{
     export::{FULL, INCREMENTAL},
     ingest::{
         Apply,

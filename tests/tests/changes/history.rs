@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::Result;
-use satchel_daemon::export::ExportRecord;
+use satchel_core::export::ExportRecord;
 use satchel_pam::{
     embedding::{Embedding, EmbeddingsDocument},
     hash::ContentHash,

@@ -30,7 +30,7 @@ fn a_base_and_its_changes_are_the_whole_of_every_later_revision() -> Result<()> 
             history.step()?;
             let (full, whole) = history.full(&format!("full-{step}"))?;
             for (at, (base, base_path)) in fulls.iter().enumerate() {
-                let base: &satchel_daemon::export::ExportRecord = base;
+                let base: &satchel_core::export::ExportRecord = base;
                 let (delta, changes) = history.changes(&base.export_id, &format!("delta-{at}-{step}"))?;
                 ensure!(delta.base_export_id.as_ref() == Some(&base.export_id), "{delta:?}");
                 let options =

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify::{self, Options};
-use satchel_daemon::{
+use satchel_core::{
     backup::{create, restore},
     export::{FULL, INCREMENTAL},
     vault::Unlock,

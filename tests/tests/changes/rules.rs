@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify::{self, Options};
-use satchel_daemon::{
+use satchel_core::{
     clock::Clock,
     export::{ExportRequest, Exports, Extent, FULL, INCREMENTAL},
     schedule::{Regular, Renewal},

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify::{self, Options};
-use satchel_daemon::{
+use satchel_core::{
     export::{FULL, INCREMENTAL},
     ingest::{
         hand::{Call, Draft},

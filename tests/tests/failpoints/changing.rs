@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use satchel_daemon::ingest::hand::{Bulk, Call, Done, RequestKey};
+use satchel_core::ingest::hand::{Bulk, Call, Done, RequestKey};
 use satchel_pam::{hash::ContentHash, memory::Memory, memory::Status};
 use satchel_store::{MemoryOrder, MemoryQuery};
 use satchel_tests::archive::{Archive, only};

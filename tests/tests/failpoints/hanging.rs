@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::{
+use satchel_core::ingest::{
     JobView, Phase, Silent,
     receipt::{ImportRecord, ImportStatus, LISTED_SKIPS},
 };

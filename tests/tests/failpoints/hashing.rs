@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::receipt::{ImportRecord, ImportStatus};
+use satchel_core::ingest::receipt::{ImportRecord, ImportStatus};
 use satchel_pam::hash::Sha256Digest;
 use satchel_tests::{
     archive::{Archive, only},

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use satchel_bundle::verify;
-use satchel_daemon::{
+use satchel_core::{
     backup::restore,
     export::ExportRecord,
     ingest::receipt::{ImportRecord, ImportStatus},
@@ -224,7 +224,7 @@ fn exports_are_whole(archive: &Archive, folder: &Path, expected: &Expected) -> R
 fn backup_is_whole(archive: &Archive, folder: &Path) -> Result<()> {
     let backup = folder.join("out/backup");
     if !backup.exists() {
-        let again = satchel_daemon::backup::create::create;
+        let again = satchel_core::backup::create::create;
         again(&archive.store, &folder.join("data"), &backup, 1, &mut |_| true)?;
     }
     restore::restore(&backup, &folder.join("restored"), false, &Unlock::default(), &mut |_| true)?;

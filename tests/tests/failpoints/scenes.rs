@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use satchel_daemon::{
+use satchel_core::{
     backup::create,
     ingest::undo::{Turn, TurnRequest},
 };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::{
+use satchel_core::ingest::{
     ImportRequest, JobView, Phase,
     receipt::{ImportRecord, ImportStatus},
 };

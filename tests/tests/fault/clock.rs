@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::{clock::Clock, ingest::receipt::ImportStatus};
+use satchel_core::{clock::Clock, ingest::receipt::ImportStatus};
 use satchel_source::Limits;
 use satchel_store::{ChangePosition, MemoryQuery, Revision};
 use satchel_tests::archive::{Archive, demo, only};

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify;
-use satchel_daemon::{backup::restore, ingest::receipt::ImportStatus, vault::Unlock};
+use satchel_core::{backup::restore, ingest::receipt::ImportStatus, vault::Unlock};
 use satchel_pam::hash::Sha256Digest;
 use satchel_store::{ChangePosition, Health, OpenOptions, Revision, Store};
 use satchel_tests::{

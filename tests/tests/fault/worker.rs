@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::backup::create;
+use satchel_core::backup::create;
 use satchel_pam::hash::ContentHash;
 use satchel_store::{Batch, Change, ChangePosition, Revision, Store};
 use satchel_tests::archive::Archive;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::export::{ExportRequest, Selection};
+use satchel_core::export::{ExportRequest, Selection};
 use satchel_tests::{
     archive::{Archive, whole},
     exports::{copy, samples},

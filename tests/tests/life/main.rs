@@ -6,7 +6,7 @@ mod calls;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::{
+use satchel_core::ingest::{
     Apply,
     hand::{Call, Draft, NewRelation},
     undo::{Turn, TurnRequest},

@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify::{self, Options};
-use satchel_daemon::ingest::receipt::ImportStatus;
+use satchel_core::ingest::receipt::ImportStatus;
 use satchel_pam::{hash::ContentHash, record::RecordKind};
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::{fs, io::Write as _, path::PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::{export::Format, ingest::ImportRequest};
+use satchel_core::{export::Format, ingest::ImportRequest};
 use satchel_tests::archive::{State, demo, only};
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result};
-use satchel_daemon::ingest::receipt::ImportStatus;
+use satchel_core::ingest::receipt::ImportStatus;
 use satchel_tests::archive::{State, demo, only};
 
 use super::{Place, balanced, changed, conversation, memory, message, store, warned};

@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify::{self, Options};
-use satchel_daemon::ingest::{
+use satchel_core::ingest::{
     Apply,
     undo::{Turn, TurnRequest},
 };

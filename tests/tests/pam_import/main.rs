@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::receipt::ImportRecord;
+use satchel_core::ingest::receipt::ImportRecord;
 use satchel_pam::{hash::ContentHash, record::RecordKind};
 use satchel_tests::{
     archive::{Archive, demo, only},

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify;
-use satchel_daemon::export::Format;
+use satchel_core::export::Format;
 use satchel_pam::{
     embedding::Embedding,
     hash::ContentHash,

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use age::secrecy::ExposeSecret as _;
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify::{self, Options};
-use satchel_daemon::{
+use satchel_core::{
     export::ExportRequest,
     ingest::{Apply, ImportRequest, receipt::ImportStatus},
 };

@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify;
-use satchel_daemon::export::{ExportRequest, Format, Selection};
+use satchel_core::export::{ExportRequest, Format, Selection};
 use satchel_tests::{
     archive::{Archive, whole},
     exports::{Sample, copy, samples},

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs};
 
 use anyhow::{Result, ensure};
 use satchel_bundle::verify;
-use satchel_daemon::export::{ExportRequest, Selection};
+use satchel_core::export::{ExportRequest, Selection};
 use satchel_tests::{
     archive::{Archive, whole},
     exports::{copy, samples},

@@ -4,7 +4,7 @@ use std::{fs, path::Path, sync::Arc};
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify::{self, Options, Report};
-use satchel_daemon::{
+use satchel_core::{
     clock::SystemClock,
     export::{Exports, Selection, Settings},
 };

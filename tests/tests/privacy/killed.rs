@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::export::ExportRequest;
+use satchel_core::export::ExportRequest;
 use satchel_source::envelope::Lock;
 use satchel_tests::archive::{Archive, demo, whole};
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::export::{ExportRecord, ExportRequest, Format, Selection};
+use satchel_core::export::{ExportRecord, ExportRequest, Format, Selection};
 use satchel_tests::archive::{Archive, State, demo, whole};
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::{fs, path::Path, sync::Arc};
 use age::secrecy::ExposeSecret as _;
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify::{self, Options};
-use satchel_daemon::{
+use satchel_core::{
     clock::Clock,
     export::{ExportRequest, Exports, FULL, INCREMENTAL},
     ingest::{Apply, ImportRequest, hand},

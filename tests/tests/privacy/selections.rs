@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify;
-use satchel_daemon::{
+use satchel_core::{
     export::{ExportRequest, Extent, Format, Selection},
     ingest::receipt::ImportStatus,
 };

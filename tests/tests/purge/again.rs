@@ -1,7 +1,7 @@
 //! It does not come back: not by the same export, not by a bundle that held it, not by hand, not by a way back.
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::{
+use satchel_core::ingest::{
     hand::{Call, Draft},
     purge::{Target, planned},
     undo::{Turn, TurnRequest},
@@ -19,7 +19,7 @@ fn no_import_and_no_undo_brings_it_back() -> Result<()> {
     let dir = folder.path().join("data");
     let ids = planted(folder.path(), None)?;
     let archive = open(&dir, None)?;
-    archive.export_by(&satchel_daemon::export::ExportRequest {
+    archive.export_by(&satchel_core::export::ExportRequest {
         attachments: true,
         ..satchel_tests::archive::whole(folder.path().join("bundle"))
     })?;

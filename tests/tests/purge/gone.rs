@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify;
-use satchel_daemon::{
+use satchel_core::{
     export::FULL,
     ingest::purge::{PURGED, Target},
 };

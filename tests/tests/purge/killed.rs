@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use satchel_daemon::{
+use satchel_core::{
     ingest::purge::{self, Target, planned},
     leftovers::{self, Way},
 };

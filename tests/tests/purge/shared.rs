@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::purge::Target;
+use satchel_core::ingest::purge::Target;
 use satchel_pam::hash::ContentHash;
 use satchel_store::{Durability, Ledger, LedgerWrite};
 use satchel_tests::archive::only;

@@ -1,7 +1,7 @@
 //! What an erasure leaves stands as it stood.
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::{
+use satchel_core::ingest::{
     hand::{Call, Draft},
     purge::{self, Target},
 };
@@ -15,7 +15,7 @@ fn what_was_replaced_stays_replaced_when_its_successor_is_erased() -> Result<()>
     let archive = Archive::open(&folder.path().join("data"))?;
     let call = Call { actor: "owner".into(), ..Call::default() };
     let draft = |text: &str| Draft { content: Some(text.to_owned()), ..Draft::default() };
-    let first = |done: satchel_daemon::ingest::hand::Done| done.memories.first().cloned().context("an id");
+    let first = |done: satchel_core::ingest::hand::Done| done.memories.first().cloned().context("an id");
     let imports = &archive.imports;
     let old = first(imports.add_memory(&call, &draft("Lives in Oslo"))?)?;
     let new = first(imports.add_memory(&call, &draft("Lives in Bergen"))?)?;

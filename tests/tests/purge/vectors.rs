@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::{
+use satchel_core::ingest::{
     purge::Target,
     undo::{Turn, TurnRequest},
 };

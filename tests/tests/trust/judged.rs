@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify::{self, Coverage, Options, Report, Signed};
-use satchel_daemon::{
+use satchel_core::{
     export::{ExportRequest, Selection},
     ingest::{
         Apply, ImportRequest,

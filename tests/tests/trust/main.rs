@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use satchel_daemon::ingest::hand::{Call, Draft, NewRelation};
+use satchel_core::ingest::hand::{Call, Draft, NewRelation};
 use satchel_pam::{
     embedding::Embedding,
     memory::Memory,

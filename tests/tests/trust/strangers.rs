@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::{
+use satchel_core::{
     backup::{create, restore},
     ingest::{
         Apply, Phase, WatchedImport,
@@ -172,7 +172,7 @@ fn a_strangers_document_adds_and_changes_nothing_whatever_is_here() -> Result<()
             ensure!(held.memories <= all && held.memories + final_ones >= all, "{what}: {held:?} of {all}");
             ensure!(held.conversations == before.conversations.len() as u64, "{what}: {held:?}");
             ensure!(held.relations > 0 && held.embeddings == 1, "{what}: {held:?}");
-            let marked = satchel_daemon::lineage::stranger_of(&archive.store, NEW)?;
+            let marked = satchel_core::lineage::stranger_of(&archive.store, NEW)?;
             let label = key.map_or("unsigned".to_owned(), |key| PublicKey::of(key).multibase());
             ensure!(marked.as_deref() == Some(label.as_str()), "{what}: {marked:?}");
             // It is listed each time, and an undo takes back what it added.
@@ -183,7 +183,7 @@ fn a_strangers_document_adds_and_changes_nothing_whatever_is_here() -> Result<()
                 archive.imports.turn(request, &CancelToken::new())?.context("the import")?;
             }
             ensure!(archive.state()? == before, "{what}: the undo left something");
-            ensure!(satchel_daemon::lineage::stranger_of(&archive.store, NEW)?.is_none(), "{what}");
+            ensure!(satchel_core::lineage::stranger_of(&archive.store, NEW)?.is_none(), "{what}");
         }
     }
     Ok(())
@@ -293,7 +293,7 @@ fn what_the_person_adds_that_a_stranger_said_is_the_persons() -> Result<()> {
     there.export(&folder.path().join("theirs"))?;
     let import = only(here.import(&folder.path().join("theirs"))?)?;
     let id = ids(&here)?.pop().context("a memory")?;
-    let stranger = || satchel_daemon::lineage::stranger_of(&here.store, &id);
+    let stranger = || satchel_core::lineage::stranger_of(&here.store, &id);
     ensure!(stranger()?.is_some());
     let added = here.imports.add_memory(&super::owner(), &draft)?;
     ensure!(!added.existed && added.memories == [id.clone()] && stranger()?.is_none(), "{added:?}");

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use satchel_bundle::verify;
-use satchel_daemon::{
+use satchel_core::{
     ingest::{
         Apply,
         receipt::{ImportStatus, Standing},

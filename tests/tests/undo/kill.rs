@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::{receipt::ImportStatus, undo::Turn};
+use satchel_core::ingest::{receipt::ImportStatus, undo::Turn};
 use satchel_tests::{
     archive::{Archive, State, only},
     exports::copy,

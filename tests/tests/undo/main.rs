@@ -6,7 +6,7 @@ mod kill;
 mod orders;
 
 use anyhow::{Context as _, Result, ensure};
-use satchel_daemon::ingest::{
+use satchel_core::ingest::{
     receipt::{ImportRecord, ImportStatus},
     undo::{Outcome, Turn, TurnRequest},
 };

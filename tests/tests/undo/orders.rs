@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use anyhow::{Result, ensure};
-use satchel_daemon::ingest::{receipt::ImportStatus, undo::Turn};
+use satchel_core::ingest::{receipt::ImportStatus, undo::Turn};
 use satchel_importer::testkit::first_difference;
 use satchel_tests::{
     archive::{Archive, State, demo},

@@ -8,8 +8,10 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use satchel_daemon::signed::unsigned;
-use satchel_proto::v1::{self, admin_service_client::AdminServiceClient};
+use satchel_proto::{
+    signed::unsigned,
+    v1::{self, admin_service_client::AdminServiceClient},
+};
 use satchel_tests::exports::{copy, sample};
 
 use crate::play::{Play, at_rest, export, zipped};

@@ -6,8 +6,10 @@ use std::{
 };
 
 use anyhow::Result;
-use satchel_daemon::signed::signed;
-use satchel_proto::v1::{self, ImportStatus, operation_service_client::OperationServiceClient};
+use satchel_proto::{
+    signed::signed,
+    v1::{self, ImportStatus, operation_service_client::OperationServiceClient},
+};
 use satchel_tests::operation;
 
 use crate::play::{PATIENCE, Play, at_rest, export};

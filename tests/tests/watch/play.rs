@@ -7,15 +7,16 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use satchel_daemon::signed::{signed, unsigned};
-use satchel_daemon::{
-    config::Config,
-    watch::{Pace, WatchSpec},
+use satchel_proto::{
+    signed::{signed, unsigned},
+    v1::{
+        self, ImportStatus, admin_service_client::AdminServiceClient,
+        import_service_client::ImportServiceClient,
+    },
 };
-use satchel_proto::v1::{
-    self, ImportStatus, admin_service_client::AdminServiceClient, import_service_client::ImportServiceClient,
-};
+use satchel_server::config::Config;
 use satchel_tests::{daemon::Daemon, exports::pack};
+use satchel_watch::{Pace, WatchSpec};
 use tempfile::TempDir;
 
 /// Longest time that anything may take on a machine that does other things too.

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, ffi::OsString, fs, os::unix::ffi::OsStringExt};
 
 use anyhow::{Context as _, Result, ensure};
 use satchel_bundle::verify;
-use satchel_daemon::ingest::receipt::ImportStatus;
+use satchel_core::ingest::receipt::ImportStatus;
 use satchel_tests::archive::{Archive, only};
 
 use crate::play::{Play, export};

@@ -1,16 +1,14 @@
 //! What one message says: its text and parts, the calls of tools, files and sources.
 
-use satchel_proto::v1::{
-    Attachment, Citation, Content, ContentPart, Message, PartKind, Role, ToolCall, tool_call::Input,
+use satchel_proto::{
+    signed::unsigned,
+    v1::{Attachment, Citation, Content, ContentPart, Message, PartKind, Role, ToolCall, tool_call::Input},
 };
 
 use super::markdown;
-use crate::{
-    cli::{
-        look::{Look, Paint},
-        text, words,
-    },
-    signed::unsigned,
+use crate::cli::{
+    look::{Look, Paint},
+    text, words,
 };
 
 /// Columns before everything that a message says.

@@ -1,21 +1,21 @@
 //! Conversations as a person reads them: a list, a branch, a tree.
 
 use satchel_merge::groups::CONTINUED;
-use satchel_proto::v1::{Conversation, Message, Role};
+use satchel_proto::{
+    signed::unsigned,
+    v1::{Conversation, Message, Role},
+};
 
 use super::{
     branches::{Branches, Fork},
     message::{Body, INDENT, first_text},
 };
-use crate::{
-    cli::{
-        look::{Look, Paint},
-        table::{Cell, Column, Table},
-        text,
-        time::{Calendar, UNKNOWN},
-        words,
-    },
-    signed::unsigned,
+use crate::cli::{
+    look::{Look, Paint},
+    table::{Cell, Column, Table},
+    text,
+    time::{Calendar, UNKNOWN},
+    words,
 };
 
 /// Deepest indentation of the tree, in forks; beyond, lines would have no room.

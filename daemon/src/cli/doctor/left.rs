@@ -2,14 +2,12 @@
 
 use std::path::Path;
 
+use satchel_core::leftovers::{self, Leftover, Way};
 use satchel_store::{Store, StoreError};
 use serde::Serialize;
 
 use super::Findings;
-use crate::{
-    cli::{exports::quoted, text},
-    leftovers::{self, Leftover, Way},
-};
+use crate::cli::{exports::quoted, text};
 
 /// What could go, and harms nobody.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -102,8 +100,9 @@ mod tests {
     use satchel_store::{Batch, Change, ConversationWrite, MessageHead, MessageWrite, OpenOptions};
 
     use super::*;
-    use crate::{cli::doctor::tests::looked, config::Config};
+    use crate::cli::doctor::tests::looked;
     use satchel_failpoints::listen_here;
+    use satchel_server::config::Config;
 
     /// A store with two attachments, of which one is mentioned by an older version of a conversation only.
     fn store_with_an_orphan(config: &Config) -> [[u8; 32]; 2] {

@@ -1,13 +1,13 @@
 //! What a merge would do to memories, as a person reads it.
 
-use satchel_proto::v1::{DifferenceKind, Import};
-
-use crate::{
-    cli::{
-        look::{Look, Paint},
-        text, words,
-    },
+use satchel_proto::{
     signed::{signed, unsigned},
+    v1::{DifferenceKind, Import},
+};
+
+use crate::cli::{
+    look::{Look, Paint},
+    text, words,
 };
 
 /// Memories that are shown one by one; the rest is counted.

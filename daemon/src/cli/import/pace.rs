@@ -2,9 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use satchel_proto::v1::{OperationPhase, OperationProgress};
+use satchel_proto::{
+    signed::unsigned,
+    v1::{OperationPhase, OperationProgress},
+};
 
-use crate::{cli::text, signed::unsigned};
+use crate::cli::text;
 
 /// Before this much time a rate says nothing.
 const SETTLES: Duration = Duration::from_millis(500);
@@ -94,7 +97,7 @@ fn doing(phase: OperationPhase) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signed::signed;
+    use satchel_proto::signed::signed;
 
     fn at(phase: OperationPhase, done: u64, total: Option<u64>, records: u64) -> OperationProgress {
         OperationProgress {

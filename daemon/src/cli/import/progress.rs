@@ -7,13 +7,13 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use satchel_proto::v1::{Operation, OperationPhase};
+use satchel_proto::{
+    signed::unsigned,
+    v1::{Operation, OperationPhase},
+};
 
 use super::pace::Pace;
-use crate::{
-    cli::{out::Out, text},
-    signed::unsigned,
-};
+use crate::cli::{out::Out, text};
 
 /// Between two plain lines: often enough to see that it lives, seldom enough for a log.
 const LINE_EVERY: Duration = Duration::from_secs(3);

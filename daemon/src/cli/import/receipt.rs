@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use satchel_proto::v1::{HeldBack, Import, ImportIssue, ImportStatus, RecordCounts, RecordKind};
+use satchel_proto::{
+    signed::{millis, signed, unsigned},
+    v1::{HeldBack, Import, ImportIssue, ImportStatus, RecordCounts, RecordKind},
+};
 
 use super::differences::differences;
-use crate::{
-    cli::{
-        exports::quoted,
-        look::{Look, Paint},
-        table::{Cell, Column, Table},
-        text,
-        time::Calendar,
-        words,
-    },
-    signed::{millis, signed, unsigned},
+use crate::cli::{
+    exports::quoted,
+    look::{Look, Paint},
+    table::{Cell, Column, Table},
+    text,
+    time::Calendar,
+    words,
 };
 
 /// Reasons that are shown; the rest is counted.

@@ -2,17 +2,17 @@
 
 use std::io::{IsTerminal as _, stdin};
 
-use satchel_proto::v1::{
-    Import, ImportReversal, RecordEffect, RedoImportRequest, RevisionRange, UndoImportRequest,
-    operation::Result as Reached,
+use satchel_proto::{
+    signed::{signed, unsigned},
+    v1::{
+        Import, ImportReversal, RecordEffect, RedoImportRequest, RevisionRange, UndoImportRequest,
+        operation::Result as Reached,
+    },
 };
 
 use super::resolve;
-use crate::{
-    cli::{
-        Context, args::UndoArgs, error::CliError, exit::Exit, json, link::Link, operation::unexpected, text,
-    },
-    signed::{signed, unsigned},
+use crate::cli::{
+    Context, args::UndoArgs, error::CliError, exit::Exit, json, link::Link, operation::unexpected, text,
 };
 
 /// Which of the two.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use satchel_proto::v1;
+use satchel_proto::{signed::unsigned, v1};
 use serde::Serialize;
 
 use super::{filled, source::Source, when};
-use crate::{cli::words, signed::unsigned};
+use crate::cli::words;
 
 /// `exports list`.
 #[derive(Debug, Serialize)]

@@ -1,11 +1,14 @@
 //! Conversations and messages, with the keys of PAM 1.0 where PAM has one.
 
-use satchel_proto::v1::{self, StoreHeader, tool_call::Input};
+use satchel_proto::{
+    signed::unsigned,
+    v1::{self, StoreHeader, tool_call::Input},
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::when;
-use crate::{cli::words, signed::unsigned};
+use crate::cli::words;
 
 /// `conversations list`.
 #[derive(Debug, Serialize)]

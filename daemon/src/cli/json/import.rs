@@ -1,13 +1,13 @@
 //! Receipts of imports, and what they skipped.
 
-use satchel_proto::v1;
+use satchel_proto::{
+    signed::{millis, unsigned},
+    v1,
+};
 use serde::Serialize;
 
 use super::{filled, when};
-use crate::{
-    cli::words,
-    signed::{millis, unsigned},
-};
+use crate::cli::words;
 
 /// `import` and `imports list`.
 #[derive(Debug, Serialize)]

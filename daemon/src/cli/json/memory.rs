@@ -1,11 +1,14 @@
 //! Memories, each as the exact PAM 1.0 object that an export carries.
 
-use satchel_proto::v1::{self, StoreHeader};
+use satchel_proto::{
+    signed::unsigned,
+    v1::{self, StoreHeader},
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{filled, when};
-use crate::{cli::words, signed::unsigned};
+use crate::cli::words;
 
 /// `memories list`.
 #[derive(Debug, Serialize)]

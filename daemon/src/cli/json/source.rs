@@ -1,10 +1,10 @@
 //! Watched folders.
 
-use satchel_proto::v1;
+use satchel_proto::{signed::unsigned, v1};
 use serde::Serialize;
 
 use super::filled;
-use crate::{cli::words, signed::unsigned};
+use crate::cli::words;
 
 /// `sources list`.
 #[derive(Debug, Serialize)]

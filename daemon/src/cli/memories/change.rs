@@ -1,24 +1,24 @@
 //! `memories add`, `edit`, `status` and `undo`.
 
 use prost_types::FieldMask;
-use satchel_proto::v1::{
-    BulkSetStatusRequest, CreateMemoryRequest, GetMemoryRequest, Memory, MemoryStatus, MemoryVersionRef,
-    MemoryView, RestoreMemoryVersionRequest, SetMemoryStatusRequest, SupersedeMemoryRequest,
-    UpdateMemoryRequest, restore_memory_version_request::Target, supersede_memory_request::Replacement,
+use satchel_proto::{
+    signed::{signed, unsigned},
+    v1::{
+        BulkSetStatusRequest, CreateMemoryRequest, GetMemoryRequest, Memory, MemoryStatus, MemoryVersionRef,
+        MemoryView, RestoreMemoryVersionRequest, SetMemoryStatusRequest, SupersedeMemoryRequest,
+        UpdateMemoryRequest, restore_memory_version_request::Target, supersede_memory_request::Replacement,
+    },
 };
 
 use super::{fields, filter, resolve};
-use crate::{
-    cli::{
-        Context,
-        args::{AddArgs, EditArgs, MemorySelect, StatusArgs, TakeBackArgs},
-        error::CliError,
-        exit::Exit,
-        json,
-        link::Link,
-        text, words,
-    },
-    signed::{signed, unsigned},
+use crate::cli::{
+    Context,
+    args::{AddArgs, EditArgs, MemorySelect, StatusArgs, TakeBackArgs},
+    error::CliError,
+    exit::Exit,
+    json,
+    link::Link,
+    text, words,
 };
 
 /// What a change came to.

@@ -1,19 +1,19 @@
 //! Memories as a person reads them.
 
 use satchel_merge::evidence::UNSIGNED;
-use satchel_proto::v1::{Confidence, Memory, MemoryStatus, MemoryVersion};
+use satchel_proto::{
+    signed::unsigned,
+    v1::{Confidence, Memory, MemoryStatus, MemoryVersion},
+};
 use textwrap::Options;
 
-use crate::{
-    cli::{
-        facts::Facts,
-        look::{Look, Paint},
-        table::{Cell, Column, Table},
-        text,
-        time::Calendar,
-        words,
-    },
-    signed::unsigned,
+use crate::cli::{
+    facts::Facts,
+    look::{Look, Paint},
+    table::{Cell, Column, Table},
+    text,
+    time::Calendar,
+    words,
 };
 
 /// Said of a memory whose validity has ended.

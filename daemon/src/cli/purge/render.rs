@@ -1,14 +1,14 @@
 //! What is told of an erasure. The words that go are not repeated: a terminal keeps what it showed.
 
-use satchel_proto::v1::{self, GetPurgePlanResponse};
+use satchel_core::ingest::purge::{Line, Plan};
+use satchel_proto::{
+    signed::{signed, unsigned},
+    v1::{self, GetPurgePlanResponse},
+};
+use satchel_server::grpc::wire::scalar::known_micros_to_wire;
 use serde::Serialize;
 
-use crate::{
-    cli::{Context, error::CliError, look::Paint, text},
-    grpc::wire::scalar::known_micros_to_wire,
-    ingest::purge::{Line, Plan},
-    signed::{signed, unsigned},
-};
+use crate::cli::{Context, error::CliError, look::Paint, text};
 
 /// Ids of one kind that are listed.
 const LISTED: usize = 50;

@@ -49,7 +49,7 @@ impl Description {
         for folder in &args.watch {
             words.extend(["--watch".to_owned(), plain(&absolute(folder)?)?]);
         }
-        let socket = crate::serve::listening_path(&data_dir, &environment.runtime_dir)
+        let socket = satchel_server::serve::listening_path(&data_dir, &environment.runtime_dir)
             .map_err(|source| CliError::Store { dir: data_dir, source: source.into() })?;
         Ok(Self { executable: plain(executable)?, words, socket: plain(&socket)? })
     }

@@ -1,0 +1,288 @@
+//! Takes a backup of a store that is in use.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufWriter, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use satchel_pam::hash::Sha256Digest;
+use satchel_store::{CheckProgress, Pinned, Store, StoreError};
+use sha2::{Digest, Sha256};
+use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
+
+use super::{
+    COPY_BYTES, Progress, Report,
+    manifest::{Entry, FORMAT, MANIFEST, MOST_FILES, Manifest, plain},
+    partial::{self, Partial},
+};
+use crate::data_dir::{self, DataDirError};
+
+/// Folders beside the store that a backup holds, flat.
+const BESIDE: [&str; 2] = ["keys", "plugins"];
+
+/// Why there is no backup.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// The store cannot be read, or its journal is damaged.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Among the data.
+    #[error(transparent)]
+    Place(#[from] DataDirError),
+    /// Nothing is overwritten.
+    #[error("{path:?} exists; choose another file")]
+    Occupied { path: PathBuf },
+    /// The name is none.
+    #[error("{path:?} is no name of a file")]
+    BadOutput { path: PathBuf },
+    /// The file system refused.
+    #[error("cannot write a backup to {path:?}")]
+    Write { path: PathBuf, source: io::Error },
+    /// Nothing is written that [`super::restore`] would refuse.
+    #[error(
+        "cannot write a backup to {path:?}: it holds {MOST_FILES} files, and there are more; copy the data directory while no daemon runs"
+    )]
+    TooMany { path: PathBuf },
+    /// Whoever wanted it went away.
+    #[error("the backup was cancelled")]
+    Cancelled,
+}
+
+impl BackupError {
+    fn write(path: &Path) -> impl Fn(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::Write { path: path.clone(), source }
+    }
+}
+
+/// A backup that stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backup {
+    /// Where.
+    pub path: PathBuf,
+    /// The last revision in it.
+    pub revision: u64,
+    /// The digest of what the store shows at that revision.
+    pub digest: String,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Files in it.
+    pub files: u64,
+    /// Attachments that were left out, because their bytes are not what they were.
+    pub left_out: Vec<String>,
+}
+
+/// Writes all that `store`, whose folder is `data_dir`, holds up to its last commit into the new file `output`, mode 0600. Commits go
+/// on meanwhile. Durable when it returns; until then nothing stands at `output`.
+///
+/// # Errors
+/// A damaged journal, an output that exists, and what the file system refuses.
+pub fn create(
+    store: &Store,
+    data_dir: &Path,
+    output: &Path,
+    now_micros: i64,
+    report: Report<'_>,
+) -> Result<Backup, BackupError> {
+    let failed = BackupError::write(output);
+    if output.file_name().is_none() {
+        return Err(BackupError::BadOutput { path: output.to_owned() });
+    }
+    data_dir::refuse_inside(data_dir, output)?;
+    if output.symlink_metadata().is_ok() {
+        return Err(BackupError::Occupied { path: output.to_owned() });
+    }
+    let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    crate::make_parents(output).map_err(&failed)?;
+    partial::sweep(parent);
+    // Mode 0600 from the first moment; it goes if we fail.
+    let file = partial::create(parent).map_err(&failed)?;
+    let stats = store.stats()?;
+    // The journal is read twice: to check it and to copy it; so are the attachments.
+    let total = 2 * (stats.journal_bytes + stats.blob_bytes);
+    let mut copy = Copy {
+        zip: ZipWriter::new(BufWriter::new(file)),
+        output,
+        entries: Vec::new(),
+        progress: Progress { done: 0, total },
+        report,
+    };
+    satchel_failpoints::reached("backup begun");
+    let pinned = copy.pin(store)?;
+    satchel_failpoints::reached("backup pinned");
+    for segment in &pinned.segments {
+        let source = store.open_pinned(segment)?;
+        copy.file(&format!("journal/{}", segment.name), source)?;
+    }
+    let left_out = copy.blobs(store)?;
+    copy.beside(data_dir)?;
+    copy.finish(&pinned, now_micros, left_out)
+}
+
+struct Copy<'a> {
+    zip: ZipWriter<BufWriter<Partial>>,
+    output: &'a Path,
+    entries: Vec<Entry>,
+    progress: Progress,
+    report: Report<'a>,
+}
+
+impl Copy<'_> {
+    fn pin(&mut self, store: &Store) -> Result<Pinned, BackupError> {
+        let mut before = 0;
+        let mut listened = true;
+        let pinned = store.pin(&mut |CheckProgress { done, .. }| {
+            if done - before >= COPY_BYTES as u64 {
+                self.progress.done += done - before;
+                before = done;
+                listened &= (self.report)(self.progress);
+            }
+        })?;
+        if listened { Ok(pinned) } else { Err(BackupError::Cancelled) }
+    }
+
+    fn advance(&mut self, bytes: usize) -> Result<(), BackupError> {
+        self.progress.done += bytes as u64;
+        self.progress.total = self.progress.total.max(self.progress.done);
+        if (self.report)(self.progress) { Ok(()) } else { Err(BackupError::Cancelled) }
+    }
+
+    /// Copies all of `source`; returns its hash.
+    fn file(&mut self, name: &str, mut source: impl Read) -> Result<(), BackupError> {
+        let failed = BackupError::write(self.output);
+        self.begin(name)?;
+        if self.entries.len() == MOST_FILES {
+            return Err(BackupError::TooMany { path: self.output.to_owned() });
+        }
+        let (mut hasher, mut bytes) = (Sha256::new(), 0_u64);
+        let mut buffer = vec![0; COPY_BYTES];
+        loop {
+            let read = source.read(&mut buffer).map_err(&failed)?;
+            if read == 0 {
+                break;
+            }
+            hasher.update(&buffer[..read]);
+            self.zip.write_all(&buffer[..read]).map_err(&failed)?;
+            bytes += read as u64;
+            self.advance(read)?;
+        }
+        let sha256 = Sha256Digest::from_bytes(hasher.finalize().into()).to_hex();
+        satchel_failpoints::reached("backup file copied");
+        self.entries.push(Entry { name: name.to_owned(), bytes, sha256 });
+        Ok(())
+    }
+
+    fn begin(&mut self, name: &str) -> Result<(), BackupError> {
+        let options = SimpleFileOptions::default()
+            .compression_method(CompressionMethod::Stored)
+            .unix_permissions(0o600)
+            .large_file(true)
+            .last_modified_time(zip::DateTime::default());
+        self.zip.start_file(name, options).map_err(|error| BackupError::write(self.output)(error.into()))
+    }
+
+    /// Hashes all of `source`; `None` if it does not open with the data key.
+    fn hash(&mut self, source: &mut dyn Read) -> Result<Option<[u8; 32]>, BackupError> {
+        let mut hasher = Sha256::new();
+        let mut buffer = vec![0; COPY_BYTES];
+        loop {
+            let read = match source.read(&mut buffer) {
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(None),
+                read => read.map_err(BackupError::write(self.output))?,
+            };
+            match read {
+                0 => return Ok(Some(hasher.finalize().into())),
+                read => {
+                    hasher.update(&buffer[..read]);
+                    self.advance(read)?;
+                }
+            }
+        }
+    }
+
+    /// Copies the attachments whose bytes are what they were; names the others.
+    fn blobs(&mut self, store: &Store) -> Result<Vec<String>, BackupError> {
+        let mut left_out = Vec::new();
+        for sha256 in store.blobs()? {
+            let hash = Sha256Digest::from_bytes(sha256);
+            let opened = match store.blob_open(&sha256) {
+                Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::InvalidData => None,
+                opened => opened?,
+            };
+            let Some(mut blob) = opened else {
+                left_out.push(hash.to_hex());
+                continue;
+            };
+            if self.hash(&mut blob)? != Some(sha256) {
+                left_out.push(hash.to_hex());
+                continue;
+            }
+            let Some((name, file)) = store.blob_file(&sha256)? else { continue };
+            self.file(&format!("blobs/{}/{}", &name[..2], &name[2..]), file)?;
+        }
+        Ok(left_out)
+    }
+
+    fn beside(&mut self, data_dir: &Path) -> Result<(), BackupError> {
+        for folder in BESIDE {
+            let children = match fs::read_dir(data_dir.join(folder)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                children => children.map_err(BackupError::write(self.output))?,
+            };
+            let mut names: Vec<String> = Vec::new();
+            for child in children {
+                let child = child.map_err(BackupError::write(self.output))?;
+                // What is half written begins with a point; links and folders are none of ours.
+                let ours = child.file_type().is_ok_and(|kind| kind.is_file());
+                names
+                    .extend(child.file_name().to_str().filter(|name| ours && plain(name)).map(str::to_owned));
+            }
+            names.sort();
+            for name in names {
+                let path = data_dir.join(folder).join(&name);
+                let file = File::open(&path).map_err(BackupError::write(&path))?;
+                self.file(&format!("{folder}/{name}"), file)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The commit point: everything is fsynced, and then the file gets its name.
+    fn finish(mut self, pinned: &Pinned, now: i64, left_out: Vec<String>) -> Result<Backup, BackupError> {
+        let failed = BackupError::write(self.output);
+        let manifest = Manifest {
+            format: FORMAT,
+            program: concat!("satchel ", env!("CARGO_PKG_VERSION")).to_owned(),
+            store_id: pinned.store_id.to_string(),
+            revision: pinned.revision.get(),
+            digest: pinned.digest.to_string(),
+            made_at_micros: now,
+            files: std::mem::take(&mut self.entries),
+        };
+        let bytes = serde_json::to_vec_pretty(&manifest).map_err(|error| failed(error.into()))?;
+        self.begin(MANIFEST)?;
+        self.zip.write_all(&bytes).map_err(&failed)?;
+        let file = self.zip.finish().map_err(|error| failed(error.into()))?;
+        let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
+        file.as_file().sync_all().map_err(&failed)?;
+        satchel_failpoints::reached("backup synced");
+        let length = file.as_file().metadata().map_err(&failed)?.len();
+        file.place(self.output).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => BackupError::Occupied { path: self.output.to_owned() },
+            _ => failed(error),
+        })?;
+        satchel_failpoints::reached("backup placed");
+        let parent = self.output.parent().filter(|parent| !parent.as_os_str().is_empty());
+        File::open(parent.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()).map_err(&failed)?;
+        satchel_failpoints::reached("backup folder synced");
+        Ok(Backup {
+            path: self.output.to_owned(),
+            revision: manifest.revision,
+            digest: manifest.digest,
+            bytes: length,
+            files: manifest.files.len() as u64,
+            left_out,
+        })
+    }
+}

@@ -1,0 +1,401 @@
+//! Puts a backup back: every byte is checked before anything is touched, the store is built beside its place and compared with
+//! what the backup says, and only then it takes its place.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, OpenOptions},
+    io::{self, BufReader, Read, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use satchel_pam::hash::Sha256Digest;
+use satchel_seal::Seal;
+use satchel_source::zip_directory::{self, Bounded};
+use satchel_store::{CheckProgress, OpenEvent, Store, StoreError};
+use sha2::{Digest, Sha256};
+use zip::{CompressionMethod, ZipArchive};
+
+use super::{
+    COPY_BYTES, Progress, Report,
+    manifest::{self, Entry, FORMAT, MANIFEST, MAX_MANIFEST_BYTES, MOST_FILES, Manifest},
+};
+use crate::{
+    plain_file,
+    vault::{self, Unlock, VaultError},
+};
+
+/// Why nothing was restored.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The backup cannot be read.
+    #[error("cannot read {path:?}")]
+    Read { path: PathBuf, source: io::Error },
+    /// It is something else, or somebody else made it.
+    #[error("{path:?} is not a backup of satchel: {problem}")]
+    NotABackup { path: PathBuf, problem: String },
+    /// A newer program wrote it.
+    #[error("{path:?} has backup format {found}, this program knows up to {known}; use a newer satchel")]
+    Newer { path: PathBuf, found: u32, known: u32 },
+    /// Bytes of it are not what was written.
+    #[error("the backup is damaged: {name:?} {problem}; nothing was restored")]
+    Damaged { name: String, problem: String },
+    /// The data directory holds something.
+    #[error("{dir:?} is not empty; name an empty data directory, or add --replace to set the old one aside")]
+    Occupied { dir: PathBuf },
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It is encrypted, and does not open.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
+    /// The file system refused.
+    #[error("cannot write {path:?}")]
+    Write { path: PathBuf, source: io::Error },
+    /// There is no room for it.
+    #[error("{path:?} has {free} bytes free, and the backup needs {needed}")]
+    NoRoom { path: PathBuf, free: u64, needed: u64 },
+    /// Whoever wanted it went away.
+    #[error("the restore was cancelled; nothing was changed")]
+    Cancelled,
+}
+
+impl RestoreError {
+    fn write(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::Write { path, source }
+    }
+}
+
+/// What stands after a restore.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// Its last revision.
+    pub revision: u64,
+    /// The id of the store from now on: what goes on from here is another history than that of the store that was copied.
+    pub store_id: String,
+    /// The digest of what it shows, equal to the backup's.
+    pub digest: String,
+    /// Files that were written.
+    pub files: u64,
+    /// Where the old data directory is, if there was one.
+    pub set_aside: Option<PathBuf>,
+}
+
+/// Restores the backup `path` into `data_dir`, which must be empty or absent, or is set aside if `replace`.
+///
+/// # Errors
+/// What is wrong with the backup, a data directory that is in use or not empty, and what the file system refuses. Nothing is changed
+/// then.
+pub fn restore(
+    path: &Path,
+    data_dir: &Path,
+    replace: bool,
+    unlock: &Unlock,
+    report: Report<'_>,
+) -> Result<Restored, RestoreError> {
+    // The folder may be a link to a larger disk.
+    let data_dir = &fs::canonicalize(data_dir).unwrap_or_else(|_| data_dir.to_owned());
+    let occupied = !vacant(data_dir).map_err(RestoreError::write(data_dir))?;
+    if occupied && !replace {
+        return Err(RestoreError::Occupied { dir: data_dir.to_owned() });
+    }
+    // Held to the end: no daemon begins on what is about to move.
+    let claim = if occupied { Some(satchel_store::claim(data_dir)?) } else { None };
+    let mut reading = Reading::open(path, report)?;
+    reading.check()?;
+    let staging = Staging::create(data_dir, reading.manifest.files.iter().map(|entry| entry.bytes).sum())?;
+    reading.unpack(&staging.dir)?;
+    // Who cannot open it could not check it either.
+    let seal = vault::unlock(&staging.dir, unlock)?;
+    let store_id = reading.renew(&staging.dir, seal.as_ref())?;
+    compare(&staging.dir, &reading.manifest, seal)?;
+    let set_aside = staging.publish(data_dir, occupied)?;
+    drop(claim);
+    let Manifest { revision, digest, files, .. } = reading.manifest;
+    Ok(Restored { revision, store_id, digest, files: files.len() as u64, set_aside })
+}
+
+/// Whether the backup `path` is of an encrypted data directory, as it says itself. Nothing else of it is read.
+///
+/// # Errors
+/// A file that does not read, or is no backup.
+pub fn encrypted(path: &Path) -> Result<bool, RestoreError> {
+    let file = plain_file::open_given(path)
+        .map_err(|source| RestoreError::Read { path: path.to_owned(), source })?;
+    let zip = zip_directory::open(BufReader::new(file), MOST_FILES + 1);
+    let mut zip =
+        zip.map_err(|error| RestoreError::NotABackup { path: path.to_owned(), problem: error.to_string() })?;
+    Ok(read_manifest(&mut zip, path)?.encrypted())
+}
+
+/// Whether a folder is absent or empty.
+fn vacant(dir: &Path) -> io::Result<bool> {
+    match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+        Ok(mut children) => Ok(children.next().is_none()),
+    }
+}
+
+/// A backup that is being read.
+struct Reading<'a> {
+    path: PathBuf,
+    zip: ZipArchive<Bounded<BufReader<File>>>,
+    manifest: Manifest,
+    progress: Progress,
+    report: Report<'a>,
+}
+
+impl<'a> Reading<'a> {
+    /// Opens a backup and holds its directory against its manifest: the same names, all known, plain files without compression,
+    /// no more bytes than the file has.
+    fn open(path: &Path, report: Report<'a>) -> Result<Self, RestoreError> {
+        let refused = |source| RestoreError::Read { path: path.to_owned(), source };
+        let not = |problem: String| RestoreError::NotABackup { path: path.to_owned(), problem };
+        let file = plain_file::open_given(path).map_err(refused)?;
+        let length = file.metadata().map_err(refused)?.len();
+        let zip = zip_directory::open(BufReader::new(file), MOST_FILES + 1);
+        let mut zip = zip.map_err(|error| not(error.to_string()))?;
+        let manifest = read_manifest(&mut zip, path)?;
+        let mut listed: BTreeMap<&str, u64> =
+            manifest.files.iter().map(|entry| (entry.name.as_str(), entry.bytes)).collect();
+        if listed.len() != manifest.files.len() {
+            return Err(not("its manifest names a file twice".to_owned()));
+        }
+        let mut total = 0_u64;
+        for index in 0..zip.len() {
+            let entry = zip.by_index_raw(index).map_err(|error| not(error.to_string()))?;
+            let name = entry.name().map_err(|error| not(error.to_string()))?.into_owned();
+            if let Some(problem) = strange(&entry, &name) {
+                return Err(not(format!("{name:?} {problem}")));
+            }
+            total = total.saturating_add(entry.size());
+            if name != MANIFEST && listed.remove(name.as_str()) != Some(entry.size()) {
+                return Err(not(format!("{name:?} is not in its manifest with this size, or stands twice")));
+            }
+        }
+        if let Some((name, _)) = listed.pop_first() {
+            return Err(not(format!("{name:?} of its manifest is missing")));
+        }
+        if total > length {
+            return Err(not("its files share bytes".to_owned()));
+        }
+        let bytes: u64 = manifest.files.iter().map(|entry| entry.bytes).sum();
+        // Checked, unpacked, written anew under the new id.
+        let progress = Progress { done: 0, total: 3 * bytes };
+        Ok(Self { path: path.to_owned(), zip, manifest, progress, report })
+    }
+
+    /// Reads every byte and holds it against the manifest.
+    fn check(&mut self) -> Result<(), RestoreError> {
+        for entry in self.manifest.files.clone() {
+            self.copy(&entry, &mut io::sink())?;
+        }
+        Ok(())
+    }
+
+    fn unpack(&mut self, staging: &Path) -> Result<(), RestoreError> {
+        for entry in self.manifest.files.clone() {
+            let place = staging.join(&entry.name);
+            if let Some(folder) = place.parent() {
+                let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+                made.map_err(RestoreError::write(folder))?;
+            }
+            let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&place);
+            let mut file = file.map_err(RestoreError::write(&place))?;
+            self.copy(&entry, &mut file)?;
+            file.sync_all().map_err(RestoreError::write(&place))?;
+        }
+        Ok(())
+    }
+
+    /// Copies a file of the backup; its bytes must be those of the manifest.
+    fn copy(&mut self, entry: &Entry, to: &mut dyn Write) -> Result<(), RestoreError> {
+        let Entry { name, bytes, sha256 } = entry;
+        let damaged = |problem: String| RestoreError::Damaged { name: name.clone(), problem };
+        let mut source = self.zip.by_name(name).map_err(|error| damaged(error.to_string()))?;
+        let (mut hasher, mut copied) = (Sha256::new(), 0);
+        let mut buffer = vec![0; COPY_BYTES];
+        loop {
+            let read = source.read(&mut buffer).map_err(|error| damaged(error.to_string()))?;
+            if read == 0 {
+                break;
+            }
+            copied += read as u64;
+            if copied > *bytes {
+                return Err(damaged("is longer than it says".to_owned()));
+            }
+            hasher.update(&buffer[..read]);
+            to.write_all(&buffer[..read]).map_err(RestoreError::write(Path::new(name)))?;
+            self.progress.done += read as u64;
+            if !(self.report)(self.progress) {
+                return Err(RestoreError::Cancelled);
+            }
+        }
+        let found = Sha256Digest::from_bytes(hasher.finalize().into()).to_hex();
+        if found != *sha256 || copied != *bytes {
+            return Err(damaged("holds other bytes than were written".to_owned()));
+        }
+        // The names of sealed attachments are no hashes; the store checks them when it opens them.
+        let sealed = self.manifest.encrypted();
+        if !sealed && manifest::blob_hash(name).is_some_and(|hash| hash != found) {
+            return Err(damaged("is an attachment under another's name".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn renew(&mut self, staging: &Path, seal: Option<&Seal>) -> Result<String, RestoreError> {
+        let mut before = 0;
+        let id = satchel_store::renew(staging, seal, &mut |CheckProgress { done, .. }| {
+            self.progress.done += done - before;
+            before = done;
+            // Too late to stop without leaving something behind; the staging folder goes in any case.
+            (self.report)(self.progress);
+        });
+        id.map(|id| id.to_string()).map_err(|error| match error {
+            StoreError::DamagedJournal { first } => RestoreError::Damaged {
+                name: self.path.display().to_string(),
+                problem: format!("holds a journal that does not check: {first}"),
+            },
+            error => error.into(),
+        })
+    }
+}
+
+fn read_manifest(
+    zip: &mut ZipArchive<Bounded<BufReader<File>>>,
+    path: &Path,
+) -> Result<Manifest, RestoreError> {
+    let not = |problem: String| RestoreError::NotABackup { path: path.to_owned(), problem };
+    let mut bytes = Vec::new();
+    {
+        let entry = zip.by_name(MANIFEST).map_err(|_| not(format!("there is no {MANIFEST} in it")))?;
+        if entry.size() > MAX_MANIFEST_BYTES {
+            return Err(not(format!("its {MANIFEST} is over {MAX_MANIFEST_BYTES} bytes")));
+        }
+        let read = entry.take(MAX_MANIFEST_BYTES).read_to_end(&mut bytes);
+        read.map_err(|error| not(format!("its {MANIFEST} does not read: {error}")))?;
+    }
+    let unreadable = |error: serde_json::Error| not(format!("its {MANIFEST} does not read: {error}"));
+    // The format first: of a newer one nothing else is known.
+    let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(unreadable)?;
+    let found = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    if found > u64::from(FORMAT) {
+        let found = u32::try_from(found).unwrap_or(u32::MAX);
+        return Err(RestoreError::Newer { path: path.to_owned(), found, known: FORMAT });
+    }
+    serde_json::from_value(value).map_err(unreadable)
+}
+
+/// What is wrong with an entry of the archive.
+fn strange<R: Read + ?Sized>(entry: &zip::read::ZipFile<'_, R>, name: &str) -> Option<&'static str> {
+    /// The kind of file in a Unix mode, and that of a plain one.
+    const KIND: u32 = 0o170_000;
+    const PLAIN: u32 = 0o100_000;
+    if name != MANIFEST && !manifest::known(name) {
+        return Some("is no name that a backup has");
+    }
+    if entry.encrypted() || entry.compression() != CompressionMethod::Stored {
+        return Some("is compressed or encrypted, which backups are not");
+    }
+    if entry.size() != entry.compressed_size() {
+        return Some("claims two sizes");
+    }
+    let kind = entry.unix_mode().map_or(PLAIN, |mode| mode & KIND);
+    (entry.is_dir() || (kind != PLAIN && kind != 0)).then_some("is no plain file")
+}
+
+/// The folder in which a store is built, beside its place; it goes if the restore fails.
+struct Staging {
+    dir: PathBuf,
+    published: bool,
+}
+
+impl Staging {
+    fn create(data_dir: &Path, bytes: u64) -> Result<Self, RestoreError> {
+        let parent = data_dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new("."));
+        fs::create_dir_all(parent).map_err(RestoreError::write(parent))?;
+        // The journal stands twice for a moment, and the database is built from it.
+        let needed = bytes.saturating_mul(3);
+        if let Ok(found) = rustix::fs::statvfs(parent) {
+            let free = found.f_bavail.saturating_mul(found.f_frsize);
+            if found.f_blocks > 0 && free < needed {
+                return Err(RestoreError::NoRoom { path: parent.to_owned(), free, needed });
+            }
+        }
+        let name = data_dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let dir = parent.join(format!(".{name}.restoring-{}", uuid::Uuid::new_v4()));
+        fs::DirBuilder::new().mode(0o700).create(&dir).map_err(RestoreError::write(&dir))?;
+        Ok(Self { dir, published: false })
+    }
+
+    /// Puts the store in its place, and what was there aside; durable when it returns.
+    fn publish(mut self, data_dir: &Path, occupied: bool) -> Result<Option<PathBuf>, RestoreError> {
+        let set_aside = if occupied { Some(aside(data_dir)?) } else { None };
+        // An empty folder gives way to a folder.
+        fs::rename(&self.dir, data_dir).map_err(|source| {
+            if let Some(old) = &set_aside
+                && let Err(error) = fs::rename(old, data_dir)
+            {
+                tracing::error!(%error, old = %old.display(), "the old data directory stays set aside");
+            }
+            RestoreError::Write { path: data_dir.to_owned(), source }
+        })?;
+        self.published = true;
+        let parent = data_dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let synced = File::open(parent.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
+        synced.map_err(RestoreError::write(data_dir))?;
+        Ok(set_aside)
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        if !self.published
+            && let Err(error) = fs::remove_dir_all(&self.dir)
+        {
+            tracing::warn!(%error, path = ?self.dir, "an unfinished restore stays behind");
+        }
+    }
+}
+
+/// Moves the data directory to the first free name.
+fn aside(data_dir: &Path) -> Result<PathBuf, RestoreError> {
+    let mut number = 1_u32;
+    loop {
+        let mut name = data_dir.as_os_str().to_owned();
+        name.push(format!(".replaced-{number}"));
+        let place = PathBuf::from(name);
+        if place.symlink_metadata().is_err() {
+            fs::rename(data_dir, &place).map_err(RestoreError::write(&place))?;
+            return Ok(place);
+        }
+        number = number.saturating_add(1);
+    }
+}
+
+/// Opens the store that was built and holds what it shows against what the backup says.
+fn compare(staging: &Path, manifest: &Manifest, seal: Option<Seal>) -> Result<(), RestoreError> {
+    let mut told = Vec::new();
+    let options = satchel_store::OpenOptions { seal, ..Default::default() };
+    let store = Store::open(staging, options, &mut |event| {
+        if let OpenEvent::Damaged(damage) = event {
+            told.push(damage.to_string());
+        }
+    })?;
+    let found = (store.revision().get(), store.state_digest().to_string());
+    store.close()?;
+    if let Some(problem) = told.into_iter().next() {
+        return Err(RestoreError::Damaged { name: "journal".to_owned(), problem });
+    }
+    if found != (manifest.revision, manifest.digest.clone()) {
+        let problem = format!(
+            "makes a store at revision {} that differs from the one at revision {} that was backed up",
+            found.0, manifest.revision
+        );
+        return Err(RestoreError::Damaged { name: "journal".to_owned(), problem });
+    }
+    Ok(())
+}

@@ -1,0 +1,292 @@
+//! Whose a folder is, and whether it is a data directory: looked at before anything in it is read, made or changed.
+//!
+//! **Invariant:** a folder that is no data directory, or another user's, is left as it is, its mode too;
+//! `daemon/tests/disk/folders.rs` holds it.
+
+use std::{
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
+    path::{Component, Path, PathBuf},
+};
+
+/// What lies in data directories, by name.
+const NAMES: [&str; 16] = [
+    "blobs",
+    "cache",
+    "db",
+    "db.new",
+    "db.state",
+    "encrypting",
+    "journal",
+    "journal.damaged",
+    "journal.new",
+    "keys",
+    "plugins",
+    "purging",
+    "purging.new",
+    "satchel.sock",
+    "satchel.sock.path",
+    "store.lock",
+];
+/// How the names of the rest begin.
+const BEGINNINGS: [&str; 3] = ["db.broken-", "db.kept-", "satchel.sock."];
+/// What the first start makes before anything else, and what a service manager makes before the first start.
+const LOCK: &str = "store.lock";
+const SOCKET: &str = "satchel.sock";
+/// What the root of a file system holds without anybody's doing.
+const LOST_AND_FOUND: &str = "lost+found";
+/// Links that are followed one after the other, as the system does.
+const MAX_LINKS: usize = 40;
+
+/// Why a folder is not taken for a data directory.
+#[derive(Debug, thiserror::Error)]
+pub enum DataDirError {
+    /// Another's.
+    #[error(
+        "the data directory {path:?} belongs to the user with the id {owner}, and this command runs as {user}; run it as its owner, or add --allow-other-owner if you mean it"
+    )]
+    OtherOwner { path: PathBuf, owner: u32, user: u32 },
+    /// Something else.
+    #[error(
+        "{path:?} is not a data directory of satchel: it holds {found:?}; name an empty folder, or one that is not there, with --data-dir"
+    )]
+    Foreign { path: PathBuf, found: String },
+    /// A file.
+    #[error("{path:?} is not a folder; name another with --data-dir")]
+    NoFolder { path: PathBuf },
+    /// An output among the data.
+    #[error(
+        "{path:?} lies in the data directory {data_dir:?}, which is for Satchel's own files; name a place outside of it"
+    )]
+    OutputInside { path: PathBuf, data_dir: PathBuf },
+    /// The file system refused.
+    #[error("cannot use {path:?} as the data directory")]
+    Look { path: PathBuf, source: io::Error },
+}
+
+/// What stands in the place of a data directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing.
+    Absent,
+    /// A folder with nothing in it.
+    Empty,
+    /// A data directory.
+    Data,
+}
+
+/// Looks at `path` and changes nothing.
+///
+/// # Errors
+/// A folder of somebody else, unless `any_owner`, and one that holds something else.
+pub fn look(path: &Path, any_owner: bool) -> Result<Found, DataDirError> {
+    let failed = |source| DataDirError::Look { path: path.to_owned(), source };
+    let about = match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Absent),
+        about => about.map_err(failed)?,
+    };
+    if !about.is_dir() {
+        return Err(DataDirError::NoFolder { path: path.to_owned() });
+    }
+    let (owner, user) = (about.uid(), rustix::process::geteuid().as_raw());
+    if owner != user && !any_owner {
+        return Err(DataDirError::OtherOwner { path: path.to_owned(), owner, user });
+    }
+    contents(path).map_err(failed)?.map_err(|found| DataDirError::Foreign { path: path.to_owned(), found })
+}
+
+/// What a folder holds, or the first name in it that is not ours.
+fn contents(path: &Path) -> io::Result<Result<Found, String>> {
+    let (mut found, mut foreign, mut begun) = (Found::Empty, None, false);
+    let least =
+        |first: Option<String>, name: String| Some(first.map_or(name.clone(), |first| first.min(name)));
+    let mut ours = None;
+    for entry in fs::read_dir(path)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name == LOST_AND_FOUND {
+            continue;
+        }
+        found = Found::Data;
+        begun |= name == LOCK || name.starts_with(SOCKET);
+        if !NAMES.contains(&name.as_str()) && !BEGINNINGS.iter().any(|begin| name.starts_with(begin)) {
+            foreign = least(foreign, name);
+        } else {
+            ours = least(ours, name);
+        }
+    }
+    // Somebody's notes beside the store do not make it another's. Before it has one, a data directory has a lock or a socket: others
+    // have folders called `db` or `cache` too.
+    let strange = if begun { foreign } else { foreign.or(ours) };
+    Ok(match strange {
+        Some(name) if !has_store(path) => Err(name),
+        _ => Ok(found),
+    })
+}
+
+/// Whether a folder has what only a store has.
+fn has_store(path: &Path) -> bool {
+    let segment = |name: &str| name.strip_suffix(".seg").is_some_and(|stem| stem.parse::<u64>().is_ok());
+    let segments = ["journal", "journal.new", "purging/journal"].iter().any(|folder| {
+        let names = fs::read_dir(path.join(folder)).into_iter().flatten().flatten();
+        names.into_iter().any(|entry| entry.file_name().to_str().is_some_and(segment))
+    });
+    let files =
+        ["db.state", "journal.damaged", "keys/data-key.json", "keys/data-key.copy.json", "keys/signing.json"];
+    segments || files.iter().any(|file| path.join(file).is_file())
+}
+
+/// Makes the folder this user's alone, or finds it so.
+///
+/// # Errors
+/// As [`look`], and what the file system refuses.
+pub fn take(path: &Path, any_owner: bool) -> Result<(), DataDirError> {
+    let failed = |source| DataDirError::Look { path: path.to_owned(), source };
+    if look(path, any_owner)? == Found::Absent {
+        return DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed);
+    }
+    let mode = fs::metadata(path).map_err(failed)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        match fs::set_permissions(path, fs::Permissions::from_mode(0o700)) {
+            // It can still be read.
+            Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {}
+            closed => closed.map_err(failed)?,
+        }
+    }
+    Ok(())
+}
+
+/// Refuses an output that would lie in the data directory, by whatever name.
+///
+/// # Errors
+/// [`DataDirError::OutputInside`].
+pub fn refuse_inside(data_dir: &Path, output: &Path) -> Result<(), DataDirError> {
+    if inside(data_dir, output) {
+        let (path, data_dir) = (output.to_owned(), data_dir.to_owned());
+        return Err(DataDirError::OutputInside { path, data_dir });
+    }
+    Ok(())
+}
+
+/// Whether `path` is the data directory or lies in it; it need not be there, nor the folders above it.
+#[must_use]
+pub fn inside(data_dir: &Path, path: &Path) -> bool {
+    let place = resolve(path);
+    let identity = |path: &Path| fs::metadata(path).ok().map(|about| (about.dev(), about.ino()));
+    match identity(data_dir) {
+        // By what the folders are, not by their names: one folder may have several.
+        Some(data) => place.ancestors().any(|above| identity(above) == Some(data)),
+        None => place.starts_with(resolve(data_dir)),
+    }
+}
+
+/// Where a path leads: links are followed as far as they are there, even to what is not there yet.
+fn resolve(path: &Path) -> PathBuf {
+    let mut links = MAX_LINKS;
+    follow(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()), &mut links)
+}
+
+fn follow(path: &Path, links: &mut usize) -> PathBuf {
+    let mut place = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(place.pop()),
+            part => {
+                let next = place.join(part);
+                place = match fs::read_link(&next) {
+                    Ok(target) if *links > 0 => {
+                        *links -= 1;
+                        // An absolute target replaces what stands before it.
+                        follow(&place.join(target), links)
+                    }
+                    _ => next,
+                };
+            }
+        }
+    }
+    place
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn folder(names: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for name in names {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn only_what_a_store_leaves_makes_a_data_directory() {
+        let cases: [(&[&str], Option<Found>); 11] = [
+            (&[], Some(Found::Empty)),
+            (&["lost+found/x"], Some(Found::Empty)),
+            (&["journal/00000001.seg", "db/db", "store.lock"], Some(Found::Data)),
+            // What a first start that was cut off leaves, and what a service manager waits at.
+            (&["store.lock"], Some(Found::Data)),
+            (&["satchel.sock"], Some(Found::Data)),
+            (&["journal/00000001.seg", "notes.txt", ".DS_Store"], Some(Found::Data)),
+            (&["index.html"], None),
+            (&["db/users.sql", "cache/x"], None),
+            (&["db/db", "blobs/ab/c", "store.lock"], Some(Found::Data)),
+            (&["db/users.sql", "journal/monday.txt", "index.html"], None),
+            (&["journal.txt"], None),
+        ];
+        for (names, expected) in cases {
+            let folder = folder(names);
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+            let found = look(folder.path(), false);
+            assert_eq!(found.as_ref().ok().copied(), expected, "{names:?}: {found:?}");
+            let mode = || fs::metadata(folder.path()).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode(), 0o755);
+            assert_eq!(take(folder.path(), false).is_ok(), expected.is_some());
+            assert_eq!(mode(), if expected.is_some() { 0o700 } else { 0o755 }, "{names:?}");
+        }
+        let folder = folder(&["a"]);
+        assert_eq!(look(&folder.path().join("b"), false).unwrap(), Found::Absent);
+        assert!(matches!(look(&folder.path().join("a"), false), Err(DataDirError::NoFolder { .. })));
+    }
+
+    #[test]
+    fn what_lies_in_the_data_directory_is_seen_by_whatever_name() {
+        let home = folder(&["data/journal/1.seg", "other/file"]);
+        let at = |name: &str| home.path().join(name);
+        let data = at("data");
+        symlink(&data, at("link")).unwrap();
+        symlink(at("data/not/there.zip"), at("dangling.zip")).unwrap();
+        symlink("../link/keys", at("other/relative")).unwrap();
+        symlink(at("loop"), at("loop")).unwrap();
+        for name in [
+            "data",
+            "data/x.zip",
+            "data/new/x.zip",
+            "data/../data/x.zip",
+            "other/../data/x",
+            "other/new/../../data/x",
+            "link",
+            "link/x.zip",
+            "link/new/x.zip",
+            "dangling.zip",
+            "other/relative/x",
+            "data/./x",
+        ] {
+            assert!(inside(&data, &at(name)), "{name}");
+            assert!(inside(&at("link"), &at(name)), "{name}");
+        }
+        for name in
+            ["other", "other/x.zip", "data.zip", "data2/x", "data/../x", "link/../x.zip", "loop/x", "."]
+        {
+            assert!(!inside(&data, &at(name)), "{name}");
+        }
+        assert!(inside(&at("absent"), &at("absent/x")) && !inside(&at("absent"), &at("absent2")));
+    }
+}

@@ -1,0 +1,128 @@
+//! Puts how a run ended into its receipt.
+
+use satchel_host::{RunError, Summary};
+use satchel_pam::record::RecordKind;
+use satchel_source::{IntakeError, chain};
+
+use super::{
+    IngestError,
+    receipt::{Counts, ImportRecord, ImportStatus},
+};
+
+/// How a run ended.
+pub(super) enum Ended {
+    /// All of it was read; records that only the host's count knows.
+    Done(Summary),
+    /// Somebody stopped it.
+    Cancelled,
+    /// It broke off, or was refused; why.
+    Failed(String),
+}
+
+impl From<Result<Summary, RunError>> for Ended {
+    fn from(outcome: Result<Summary, RunError>) -> Self {
+        match outcome {
+            Ok(summary) => Self::Done(summary),
+            Err(RunError::Cancelled) => Self::Cancelled,
+            Err(error) => Self::Failed(chain(&error)),
+        }
+    }
+}
+
+pub(super) fn unchanged(record: ImportRecord, earlier: &ImportRecord) -> ImportRecord {
+    let seen = |counts: &Counts| {
+        let stored = counts.found - counts.skipped;
+        Counts { found: counts.found, new: 0, updated: 0, unchanged: stored, skipped: counts.skipped }
+    };
+    ImportRecord {
+        files: earlier.files.clone(),
+        files_found: earlier.files_found,
+        status: ImportStatus::Unchanged,
+        reason: Some(format!("these bytes were imported before, as {}", earlier.id)),
+        conversations: seen(&earlier.conversations),
+        messages: seen(&earlier.messages),
+        memories: seen(&earlier.memories),
+        embeddings: seen(&earlier.embeddings),
+        skipped: earlier.skipped.clone(),
+        issue_pages: earlier.issue_pages,
+        same_as: Some(earlier.id.clone()),
+        accounts: earlier.accounts.clone(),
+        ..record
+    }
+}
+
+/// What an import of bytes is that were imported and taken back.
+pub(super) fn stays_undone(record: ImportRecord, undone: &ImportRecord) -> ImportRecord {
+    let id = &undone.id;
+    ImportRecord {
+        status: ImportStatus::Unchanged,
+        reason: Some(format!(
+            "these bytes were imported as {id}, which was undone; `satchel imports redo {id}` brings it back"
+        )),
+        same_as: Some(id.clone()),
+        ..record
+    }
+}
+
+/// Puts how the run ended into the receipt; `changed`: why its bytes may not be those that were read; `changes`: it held what
+/// changed, which may be nothing.
+pub(super) fn conclude(
+    record: &mut ImportRecord,
+    outcome: Result<Ended, IngestError>,
+    changed: Option<IntakeError>,
+    changes: bool,
+) {
+    match outcome {
+        Ok(Ended::Done(summary)) => {
+            add_uncounted(record, &summary);
+            record.status = match (changed, record_skips(record)) {
+                (Some(error), _) => failed(record, &error),
+                (None, true) => ImportStatus::CompletedWithSkips,
+                (None, false) => ImportStatus::Completed,
+            };
+            if record.status == ImportStatus::Completed && nothing(record) && !changes {
+                record.status = ImportStatus::CompletedWithSkips;
+                record.reason = Some("the export holds no conversation and no memory".into());
+            }
+        }
+        Ok(Ended::Cancelled) => {
+            record.status = ImportStatus::Cancelled;
+            record.reason =
+                Some("it was cancelled; what is stored stays, importing again completes it".into());
+        }
+        Ok(Ended::Failed(reason)) => {
+            record.reason = Some(reason);
+            record.status = ImportStatus::Failed;
+        }
+        Err(error) => record.status = failed(record, &error),
+    }
+}
+
+fn failed(record: &mut ImportRecord, error: &dyn std::error::Error) -> ImportStatus {
+    record.reason = Some(chain(error));
+    ImportStatus::Failed
+}
+
+fn nothing(record: &ImportRecord) -> bool {
+    let ImportRecord { conversations, messages, memories, embeddings, accounts, .. } = record;
+    accounts.is_empty() && conversations.found + messages.found + memories.found + embeddings.found == 0
+}
+
+fn record_skips(record: &ImportRecord) -> bool {
+    !record.skipped.is_empty()
+        || record.conversations.skipped + record.messages.skipped + record.memories.skipped > 0
+}
+
+/// Skips past the host's limit are counted there only.
+fn add_uncounted(record: &mut ImportRecord, summary: &Summary) {
+    for (kind, counts) in [
+        (RecordKind::Conversation, &mut record.conversations),
+        (RecordKind::Message, &mut record.messages),
+        (RecordKind::Memory, &mut record.memories),
+    ] {
+        let told = summary.skipped.get(&kind).copied().unwrap_or(0);
+        let more = told.saturating_sub(counts.skipped);
+        counts.found += more;
+        counts.skipped += more;
+    }
+}

@@ -1,0 +1,185 @@
+//! Finds the exports in a source, and who reads each.
+
+mod likely;
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use satchel_host::Plugin;
+use satchel_pam::record::Warning;
+use satchel_plugins::BUILT_IN;
+use satchel_source::{
+    Bundle, Fault, Files as _, chain,
+    pam::{self as documents, PamFiles},
+};
+
+use super::pam;
+use crate::plugins::{Plugins, PluginsError};
+
+/// Who reads an export.
+pub(super) enum Reader {
+    /// An importer in the sandbox.
+    Plugin(Plugin),
+    /// We: PAM is the model that everything is kept in, so there is nothing to map that a stranger could do better.
+    Pam(PamFiles),
+}
+
+impl Reader {
+    /// The platform, for those who choose by it.
+    pub(super) fn platform(&self) -> &str {
+        match self {
+            Self::Plugin(plugin) => &plugin.info().platform,
+            Self::Pam(_) => pam::PLATFORM,
+        }
+    }
+
+    /// `name/x.y.z`.
+    pub(super) fn software(&self) -> String {
+        match self {
+            Self::Plugin(plugin) => format!("{}/{}", plugin.info().name, plugin.info().version),
+            Self::Pam(_) => pam::SOFTWARE.to_owned(),
+        }
+    }
+}
+
+/// An export in the source, and who reads it.
+pub(super) struct Found {
+    pub(super) reader: Reader,
+    pub(super) format: String,
+    pub(super) files: Vec<String>,
+}
+
+/// A claim of an importer.
+struct Claim {
+    found: Found,
+    confidence: u8,
+}
+
+/// What a look at a source found.
+pub(super) enum Detected {
+    /// An importer could not look at all files, because some do not read: without them it can.
+    Broken(Vec<Fault>),
+    /// The exports; what went wrong with an importer; and files that do not read, which all could do without.
+    Found(Vec<Found>, Vec<Warning>, Vec<Fault>),
+}
+
+/// Takes PAM documents for what they say they are, and asks the importers about the rest until all of it is claimed for sure;
+/// where two claim a file, the surer one gets it. `only`: nobody but the importers of these platforms; empty: all.
+///
+/// # Errors
+/// When the importers do not load.
+pub(super) fn detect(
+    plugins: &Arc<Plugins>,
+    bundle: &Bundle,
+    only: &[String],
+) -> Result<Detected, PluginsError> {
+    // What was met before is no matter here.
+    drop(bundle.take_faults());
+    let mut all = Vec::new();
+    if wanted(only, pam::PLATFORM) {
+        all.extend(documents::find(bundle).into_iter().map(|files| Found {
+            format: pam::FORMAT.to_owned(),
+            files: files.files(),
+            reader: Reader::Pam(files),
+        }));
+    }
+    let mut faults = bundle.take_faults();
+    let claimed: BTreeSet<&str> =
+        all.iter().flat_map(|found| found.files.iter().map(String::as_str)).collect();
+    let names = bundle.list().iter().map(|entry| &entry.path);
+    let rest: Vec<String> = names.filter(|name| !claimed.contains(name.as_str())).cloned().collect();
+    let mut notes = Vec::new();
+    let rest =
+        if all.is_empty() { Some(bundle.clone()) } else { (!rest.is_empty()).then(|| bundle.subset(&rest)) };
+    if let Some(rest) = rest {
+        match claims(plugins, &rest, only, &mut notes)? {
+            Ok((claims, more)) => {
+                all.extend(shared_out(claims));
+                faults.extend(more);
+            }
+            Err(broken) => return Ok(Detected::Broken(broken)),
+        }
+    }
+    all.sort_by(|one, other| one.files.cmp(&other.files));
+    Ok(Detected::Found(all, notes, faults))
+}
+
+fn wanted(only: &[String], platform: &str) -> bool {
+    only.is_empty() || only.iter().any(|one| one == platform)
+}
+
+/// Claims, and the files that did not read and that the importers could do without; or the files without which one of them could
+/// look at the others.
+type Asked = Result<(Vec<Claim>, Vec<Fault>), Vec<Fault>>;
+
+/// What the importers claim: those who are likely to are asked first, and the rest only if that leaves something.
+fn claims(
+    plugins: &Arc<Plugins>,
+    bundle: &Bundle,
+    only: &[String],
+    notes: &mut Vec<Warning>,
+) -> Result<Asked, PluginsError> {
+    let names = likely::names(bundle);
+    // An importer that needs the file meets the same fault.
+    drop(bundle.take_faults());
+    let wanted = (0..BUILT_IN.len()).filter(|at| wanted(only, BUILT_IN[*at].name));
+    let (first, others): (Vec<usize>, Vec<usize>) =
+        wanted.partition(|at| names.contains(&BUILT_IN[*at].name));
+    let (mut claims, mut spared) = (Vec::new(), Vec::new());
+    for places in [first, others] {
+        if places.is_empty() || (!claims.is_empty() && likely::settled(bundle, &claims)) {
+            continue;
+        }
+        // Where nobody waits for the importers any more, nobody waits for an answer either.
+        let Some(plugins) = plugins.some_until(&places, &|| bundle.stopped())? else { break };
+        match ask(&plugins, bundle, notes) {
+            Ok((more, faults)) => {
+                claims.extend(more);
+                spared.extend(faults);
+            }
+            Err(broken) => return Ok(Err(broken)),
+        }
+    }
+    Ok(Ok((claims, spared)))
+}
+
+fn ask(plugins: &[Plugin], bundle: &Bundle, notes: &mut Vec<Warning>) -> Asked {
+    let mut claims = Vec::new();
+    let mut spared = Vec::new();
+    for plugin in plugins {
+        let info = plugin.info();
+        if bundle.stopped() {
+            break;
+        }
+        let detected = plugin.detect(Arc::new(bundle.clone()));
+        let faults = bundle.take_faults();
+        match detected {
+            Err(_) if !faults.is_empty() => return Err(faults),
+            Ok(found) => claims.extend(found.into_iter().map(|detection| Claim {
+                confidence: detection.confidence,
+                found: Found {
+                    reader: Reader::Plugin(plugin.clone()),
+                    format: detection.format,
+                    files: detection.files,
+                },
+            })),
+            Err(error) => {
+                let message = format!("the importer could not look at the files: {}", chain(&error));
+                notes.push(Warning { locator: info.name.clone(), message });
+            }
+        }
+        spared.extend(faults);
+    }
+    Ok((claims, spared))
+}
+
+/// Gives each file to the surest of those who claim it.
+fn shared_out(mut claims: Vec<Claim>) -> Vec<Found> {
+    claims.sort_by_cached_key(|claim| (std::cmp::Reverse(claim.confidence), claim.found.reader.software()));
+    let mut taken = BTreeSet::new();
+    let mut all: Vec<Found> = claims.into_iter().map(|claim| claim.found).collect();
+    for found in &mut all {
+        found.files.retain(|file| taken.insert(file.clone()));
+    }
+    all.retain(|found| !found.files.is_empty());
+    all
+}

@@ -1,0 +1,33 @@
+//! Completes at the start what a stop of the program interrupted: undos of imports and their ways back, and changes by hand.
+//!
+//! What counts was decided by the first thing that an undo writes; what is shown follows from it, and is made to before anybody
+//! looks. A start is never refused for it: what cannot be completed is told in the log, and the same command completes it.
+
+use satchel_source::{CancelToken, chain};
+use satchel_store::Health;
+
+use super::{IngestError, Inner, ledger};
+use crate::lineage;
+
+/// Completes every undo and every change that was begun and has not ended.
+///
+/// # Errors
+/// When the ledger cannot be read.
+pub(super) fn complete(inner: &Inner) -> Result<(), IngestError> {
+    if inner.store.health() != Health::Good {
+        return Ok(());
+    }
+    if let Err(error) = inner.complete_by_hand() {
+        tracing::error!(error = chain(&error), "a change that was interrupted cannot be completed");
+    }
+    for note in lineage::unfinished(&inner.store)? {
+        let import = note.import;
+        let Some(record) = ledger::get(&inner.store, &import.to_string())? else { continue };
+        tracing::info!(%import, "an undo is completed that a stop of the program interrupted");
+        let note = lineage::UndoRecord { completed_at: Some(inner.clock.now_micros()), ..note };
+        if let Err(error) = inner.follow(note, &record, &CancelToken::new()) {
+            tracing::error!(%import, error = chain(&error), "an undo that was interrupted cannot be completed");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,241 @@
+//! What is told of a job, while it runs and when it ends: to those who follow it, and to the history of imports.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        MutexGuard, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
+};
+
+use satchel_source::{IntakeError, Source, chain};
+use satchel_store::Durability;
+use uuid::Uuid;
+
+use super::Task;
+use crate::ingest::{
+    IngestError, JobView, Phase,
+    detect::Found,
+    ledger,
+    receipt::{Counts, HeldBack, ImportRecord, ImportStatus, LISTED_FILES},
+};
+
+/// Microseconds between two views of a running job; people do not read faster.
+pub(super) const SHOW_EVERY: i64 = 100_000;
+
+/// Why an import of a watched file ended when somebody wrote to the file.
+pub(super) const CHANGED: &str =
+    "the file changed while it was read; it is imported again when it has settled";
+
+/// Why an import ended that was cancelled while nothing came from its disk or share.
+const SILENT: &str = "it was cancelled while its disk or share did not answer; what is stored stays, importing again completes it";
+
+impl Task {
+    /// All of it is over.
+    pub(super) fn over(&self) {
+        let left = self.left();
+        if !*left {
+            self.show(|view| view.end(self.inner.clock.now_micros()));
+        }
+    }
+
+    pub(super) fn cancelled(&self) {
+        self.end(ImportRecord { status: ImportStatus::Cancelled, ..self.blank(&self.name()) });
+    }
+
+    pub(super) fn fail(&self, error: &IngestError) {
+        let moved =
+            matches!(error, IngestError::Intake(IntakeError::Changed { .. } | IntakeError::Missing { .. }));
+        self.changed.store(moved, Ordering::Relaxed);
+        let mut record = self.blank(&self.request.path.display().to_string());
+        record.status = ImportStatus::Failed;
+        record.reason = Some(chain(error));
+        self.end(record);
+    }
+
+    /// Ends a job whose thread broke off by a bug.
+    pub(in crate::ingest) fn broke_off(&self) {
+        let running = self.view.borrow().imports.iter().find(|import| !import.ended()).cloned();
+        self.show(|view| view.imports.retain(ImportRecord::ended));
+        let mut record = running.unwrap_or_else(|| self.blank(&self.name()));
+        record.status = ImportStatus::Failed;
+        record.reason = Some(chain(&IngestError::Panicked));
+        self.end(record);
+        self.over();
+    }
+
+    pub(super) fn progress(&self, shown: &AtomicI64, done: u64, total: u64, record: &ImportRecord) {
+        let now = self.inner.clock.now_micros();
+        let due = now - shown.load(Ordering::Relaxed) >= SHOW_EVERY;
+        if due {
+            shown.store(now, Ordering::Relaxed);
+        }
+        // Kept up with each record, though people are told of some only: whoever ends the job while its source hangs has this.
+        self.view.send_if_modified(|view| {
+            (view.done, view.total) = (done, total);
+            if let Some(last) = view.imports.last_mut() {
+                last.keep_up(record);
+            }
+            due
+        });
+    }
+
+    pub(super) fn blank(&self, source: &str) -> ImportRecord {
+        ImportRecord {
+            id: Uuid::new_v4().to_string(),
+            job: self.id.to_string(),
+            source: source.to_owned(),
+            path: self.request.path.display().to_string(),
+            files: Vec::new(),
+            files_found: 0,
+            source_checksum: None,
+            provider: None,
+            importer: None,
+            plugin: None,
+            status: ImportStatus::Running,
+            reason: None,
+            conversations: Counts::default(),
+            messages: Counts::default(),
+            memories: Counts::default(),
+            embeddings: Counts::default(),
+            same_as: None,
+            attachments: 0,
+            skipped: Vec::new(),
+            warnings: Vec::new(),
+            warnings_found: 0,
+            issue_pages: 0,
+            revisions: None,
+            bytes: 0,
+            started_at: self.inner.clock.now_micros(),
+            finished_at: None,
+            elapsed_ms: 0,
+            dry_run: self.request.dry_run,
+            differences: Vec::new(),
+            differences_found: 0,
+            accounts: Vec::new(),
+            standing: None,
+            signer: None,
+            partly_signed: false,
+            would_change: HeldBack::default(),
+            forced: Vec::new(),
+        }
+    }
+
+    pub(super) fn describe(&self, source: &Source, found: &Found, bytes: u64) -> ImportRecord {
+        ImportRecord {
+            provider: Some(found.reader.platform().to_owned()),
+            importer: Some(found.format.clone()),
+            plugin: Some(found.reader.software()),
+            bytes,
+            ..self.blank(&source.name)
+        }
+    }
+
+    /// Lists the files of an export in its receipt, if it was read from a folder. Files that are attached to messages are left out:
+    /// their names must not outlive the purge of their conversation.
+    pub(super) fn name_files(
+        source: &Source,
+        found: &Found,
+        attached: &BTreeSet<String>,
+        record: &mut ImportRecord,
+    ) {
+        if source.folder() {
+            let named = found.files.iter().filter(|file| !attached.contains(*file));
+            record.files = named.take(LISTED_FILES).cloned().collect();
+        }
+        record.files_found = found.files.len() as u64;
+    }
+
+    /// Ends the job for all others: it was cancelled, and its source does not answer. Its thread is left behind; when it comes
+    /// back, it finds that all was said.
+    pub(in crate::ingest) fn let_go(&self) {
+        let mut left = self.left();
+        if *left || self.view.borrow().phase == Phase::Ended {
+            return;
+        }
+        let running = self.view.borrow().imports.iter().find(|import| !import.ended()).cloned();
+        let mut record = running.unwrap_or_else(|| self.blank(&self.name()));
+        record.status = ImportStatus::Cancelled;
+        record.reason = Some(SILENT.to_owned());
+        let record = self.put_end(record);
+        self.show(|view| {
+            view.imports.retain(ImportRecord::ended);
+            view.imports.push(record);
+            view.end(self.inner.clock.now_micros());
+        });
+        *left = true;
+    }
+
+    /// Tells who wants to hear how it ended, once.
+    pub(in crate::ingest) fn tell_end(&self) {
+        let stopping = self.inner.jobs().stopping;
+        let on_end = self.on_end.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let view = self.view.borrow().clone();
+        // What the end of the daemon broke off was not stopped by a person: it is due again at the next start.
+        let cancelled = |import: &ImportRecord| import.status == ImportStatus::Cancelled;
+        let broken_off = stopping && view.imports.iter().any(cancelled);
+        if let Some(on_end) = on_end.filter(|_| !broken_off) {
+            on_end(&view, self.changed.load(Ordering::Relaxed));
+        }
+    }
+
+    pub(super) fn left(&self) -> MutexGuard<'_, bool> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends an import that wrote no records and shows it.
+    pub(super) fn end(&self, record: ImportRecord) {
+        let left = self.left();
+        if *left {
+            return;
+        }
+        let record = self.put_end(record);
+        self.show(|view| {
+            view.imports.retain(ImportRecord::ended);
+            view.imports.push(record);
+        });
+    }
+
+    fn put_end(&self, record: ImportRecord) -> ImportRecord {
+        let record = self.finish(record);
+        if self.worth_keeping(&record)
+            && let Err(error) = ledger::put(&self.inner.store, &record, Durability::Now)
+        {
+            tracing::error!(import = record.id, error = chain(&error), "the import is not in the ledger");
+        }
+        record
+    }
+
+    /// A watched folder brings it again when it has settled, so that this end is none.
+    pub(super) fn will_come_again(&self) -> bool {
+        self.watched.is_some() && self.changed.load(Ordering::Relaxed)
+    }
+
+    /// Whether the history of imports has it: not what came of itself and brought nothing.
+    fn worth_keeping(&self, record: &ImportRecord) -> bool {
+        let nothing = matches!(record.status, ImportStatus::Unrecognized | ImportStatus::Unchanged);
+        let idle = self.watched.is_some() && nothing;
+        let waits = record.status == ImportStatus::Waiting;
+        !(self.request.dry_run || idle || waits || self.will_come_again())
+    }
+
+    pub(super) fn finish(&self, mut record: ImportRecord) -> ImportRecord {
+        let now = self.inner.clock.now_micros();
+        record.finished_at = Some(now);
+        record.elapsed_ms = u64::try_from((now - record.started_at) / 1_000).unwrap_or(0);
+        self.replace_last(record.clone());
+        record
+    }
+
+    pub(super) fn replace_last(&self, record: ImportRecord) {
+        self.show(|view| {
+            if let Some(last) = view.imports.last_mut().filter(|last| last.id == record.id) {
+                *last = record;
+            }
+        });
+    }
+
+    pub(super) fn show(&self, change: impl FnOnce(&mut JobView)) {
+        self.view.send_modify(change);
+    }
+}

@@ -1,0 +1,165 @@
+//! What is remembered of the pieces of a source, so that a newer export costs what is new in it.
+//!
+//! **Invariant:** an import that recalls pieces ends in the state and with the receipt of one that reads them all
+//! (`newer_exports` in `tests/`).
+
+use std::sync::Arc;
+
+use satchel_host::{Memo, Remembered};
+use satchel_store::{Change, LedgerWrite, Store};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::lineage::{self, Key, LineageError, Undone};
+
+/// Bytes of the length of a note.
+const LENGTH: usize = 4;
+
+/// What came of a piece.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Account {
+    /// The import that read it; it stands before the text, so that a look-up need not read that.
+    #[serde(skip)]
+    pub(super) import: Uuid,
+    /// What it said of conversations, one key for each.
+    #[serde(with = "hex_keys")]
+    pub(super) said: Vec<Key>,
+    /// Messages in them.
+    pub(super) messages: u64,
+    /// Attachments whose bytes were stored.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub(super) attachments: u64,
+    /// Its evidence.
+    #[serde(default, with = "hex_keys", skip_serializing_if = "Vec::is_empty")]
+    pub(super) evidence: Vec<Key>,
+    /// Memories that the evidence speaks of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) memories: Vec<String>,
+    /// Its newest time, microseconds since the Unix epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) newest: Option<i64>,
+}
+
+/// Keys as one text of hex digits.
+mod hex_keys {
+    use std::fmt::Write as _;
+
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    use crate::lineage::Key;
+
+    pub(super) fn serialize<S: Serializer>(keys: &[Key], serializer: S) -> Result<S::Ok, S::Error> {
+        let mut text = String::with_capacity(keys.len() * 32);
+        for key in keys {
+            write!(text, "{:032x}", u128::from_be_bytes(*key)).map_err(serde::ser::Error::custom)?;
+        }
+        serializer.serialize_str(&text)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Key>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let (keys, rest) = text.as_bytes().as_chunks::<32>();
+        let one = |digits: &[u8; 32]| {
+            let digits = std::str::from_utf8(digits).ok()?;
+            u128::from_str_radix(digits, 16).ok().map(u128::to_be_bytes)
+        };
+        let keys: Option<Vec<Key>> = keys.iter().map(one).collect();
+        keys.filter(|_| rest.is_empty()).ok_or_else(|| D::Error::custom("is no list of keys"))
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Account {
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let (import, text) = bytes.split_first_chunk()?;
+        let account: Self = serde_json::from_slice(text).ok()?;
+        Some(Self { import: Uuid::from_bytes(*import), ..account })
+    }
+}
+
+/// A piece to be remembered.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) digest: [u8; 32],
+    pub(super) note: Vec<u8>,
+    pub(super) account: Account,
+}
+
+impl Known {
+    /// What is stored of it: the note with its length before it, then the account with its import before it.
+    pub(super) fn value(&self) -> serde_json::Result<Vec<u8>> {
+        let length = u32::try_from(self.note.len()).unwrap_or(u32::MAX).to_be_bytes();
+        let account = serde_json::to_vec(&self.account)?;
+        let import = self.account.import.as_bytes();
+        Ok([length.as_slice(), &self.note, import, &account].concat())
+    }
+}
+
+/// What stores the [`Known::value`] of the piece with this digest.
+pub(super) fn change(digest: [u8; 32], value: Vec<u8>) -> Change {
+    Change::Ledger(LedgerWrite::Piece { digest, value })
+}
+
+/// The pieces that a store knows. What an import read that was undone since has to be read again.
+///
+/// # Errors
+/// When the ledger does not read.
+pub(super) fn of(store: Store) -> Result<Arc<dyn Memo>, LineageError> {
+    let undone = lineage::undone(&store)?;
+    Ok(Arc::new(Stored { store, undone }))
+}
+
+struct Stored {
+    store: Store,
+    undone: Undone,
+}
+
+impl Memo for Stored {
+    fn recall(&self, digest: &[u8; 32]) -> Option<Remembered> {
+        let value = self.store.piece(digest).unwrap_or_else(|error| {
+            // What cannot be recalled is read.
+            tracing::warn!(error = satchel_source::chain(&error), "a known piece cannot be looked up");
+            None
+        });
+        split(&value?).filter(|(import, _)| !self.undone.contains(import)).map(|found| found.1)
+    }
+}
+
+/// The import that read a piece, and what is remembered of it.
+fn split(value: &[u8]) -> Option<(Uuid, Remembered)> {
+    let (length, rest) = value.split_at_checked(LENGTH)?;
+    let length = usize::try_from(u32::from_be_bytes(length.try_into().ok()?)).ok()?;
+    let (note, account) = rest.split_at_checked(length)?;
+    let import = Uuid::from_bytes(*account.first_chunk()?);
+    Some((import, Remembered { note: note.to_vec(), account: account.to_vec() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn note_and_account_come_back() {
+        let (said, evidence) = (vec![[7; 16]], vec![[0; 16], [255; 16]]);
+        let account =
+            Account { import: Uuid::from_u128(5), messages: 3, said, evidence, ..Account::default() };
+        let known = Known { digest: [1; 32], note: b"note".to_vec(), account: account.clone() };
+        let read = known.value().ok().and_then(|value| split(&value));
+        assert_eq!(
+            read.as_ref().map(|read| (read.0, read.1.note.as_slice())),
+            Some((account.import, &b"note"[..]))
+        );
+        assert_eq!(read.and_then(|read| Account::read(&read.1.account)), Some(account));
+    }
+
+    #[test]
+    fn what_does_not_read_is_not_known() {
+        for bad in [&b""[..], b"\0\0\0\x09note", b"\0\0\0\x01n{}", b"\xff\xff\xff\xff"] {
+            assert_eq!(split(bad), None);
+        }
+    }
+}

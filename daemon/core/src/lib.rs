@@ -1,0 +1,39 @@
+//! What Satchel does with its store: imports and what becomes of them, memories, edits, exports, backups.
+//!
+//! Nothing here knows of gRPC, the command line or watched folders.
+
+pub mod backup;
+pub mod clock;
+pub mod conversation_record;
+pub mod data_dir;
+pub mod examine;
+pub mod export;
+pub mod exported;
+pub mod ingest;
+pub mod key_checksum;
+pub mod leftovers;
+pub mod lineage;
+pub mod plain_file;
+pub mod plugins;
+pub mod reading;
+pub mod schedule;
+pub mod trust;
+pub mod vault;
+
+/// Makes the folder that a file is to lie in, and those above it, closed to others. What is there stays as it is.
+pub fn make_parents(file: &std::path::Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    match file.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent),
+        None => Ok(()),
+    }
+}
+
+/// Returns the known word of which `word` is likely a mistyped form.
+pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    /// One edit in so many characters still makes the same word.
+    const NEAR: usize = 3;
+    let distance = |known: &str| strsim::damerau_levenshtein(word, known);
+    let nearest = known.iter().copied().min_by_key(|known| distance(known))?;
+    (distance(nearest) <= nearest.chars().count().div_ceil(NEAR)).then_some(nearest)
+}

@@ -1,0 +1,245 @@
+//! The importers that came with the program, each compiled when it is needed.
+//!
+//! **Invariant:** a command that needs no importer loads none; `only_commands_that_need_importers_load_them` holds it.
+
+use std::{
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::Duration,
+};
+
+use satchel_host::{CacheUse, CodeCache, Host, HostError, HostOptions, Pace, Plugin};
+use satchel_plugins::BUILT_IN;
+
+/// Importers that are loaded at once. Compiling one takes memory, and uses all processors by itself.
+const AT_ONCE: usize = 2;
+/// Between two looks whether they are still waited for: a part of the second within which a cancel takes effect.
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
+
+/// What stands for PAM documents, which no importer is needed for, among the names of platforms.
+const PAM: &str = "pam";
+
+/// Importers, in the order in which they are asked.
+///
+/// **Invariant:** what loaded is kept, what did not is tried again: files, memory or room may be missing at one moment and there at
+/// the next (`what_did_not_load_is_tried_again`).
+pub struct Plugins {
+    cache: Option<CodeCache>,
+    pace: Pace,
+    host: Once<Host>,
+    /// In the order of [`BUILT_IN`].
+    loaded: Vec<Once<Plugin>>,
+    fingerprint: OnceLock<String>,
+}
+
+/// Made by the first who needs it, while others wait.
+struct Once<T> {
+    value: OnceLock<T>,
+    making: Mutex<()>,
+}
+
+impl<T> Default for Once<T> {
+    fn default() -> Self {
+        Self { value: OnceLock::new(), making: Mutex::default() }
+    }
+}
+
+impl<T> Once<T> {
+    fn get(&self) -> Option<&T> {
+        self.value.get()
+    }
+
+    /// A failure is told to who asked, and to nobody after.
+    fn get_or_make<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
+        if let Some(value) = self.value.get() {
+            return Ok(value);
+        }
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = self.value.get() {
+            return Ok(value);
+        }
+        let value = make()?;
+        Ok(self.value.get_or_init(|| value))
+    }
+}
+
+/// Why the importers cannot run.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the importer {name:?} that came with this program cannot be loaded: {problem}; {remedy}")]
+pub struct PluginsError {
+    name: String,
+    problem: String,
+    remedy: &'static str,
+}
+
+impl PluginsError {
+    fn of(name: &str, error: &HostError) -> Self {
+        let remedy = match error {
+            // The machine, not the program, is in want of something.
+            HostError::Engine { .. } | HostError::Describe(_) => "try again",
+            _ => "try again, and if it says so again, install the program again",
+        };
+        Self { name: name.to_owned(), problem: satchel_source::chain(error), remedy }
+    }
+}
+
+impl Plugins {
+    /// The importers of this program; `cache` keeps their compiled code between starts.
+    pub fn built_in(cache: Option<CodeCache>) -> Self {
+        Self {
+            cache,
+            pace: Pace::default(),
+            host: Once::default(),
+            loaded: BUILT_IN.iter().map(|_| Once::default()).collect(),
+            fingerprint: OnceLock::new(),
+        }
+    }
+
+    /// The platforms whose exports can be read: those of the importers that came with this program, and PAM's own documents.
+    pub fn platforms() -> Vec<&'static str> {
+        BUILT_IN.iter().map(|built_in| built_in.name).chain([PAM]).collect()
+    }
+
+    /// Whether exports of `platform` can be read.
+    pub fn knows(platform: &str) -> bool {
+        Self::platforms().contains(&platform)
+    }
+
+    /// Whether any has been compiled, or read from the cache.
+    #[cfg(test)]
+    pub(crate) fn compiled(&self) -> bool {
+        self.loaded.iter().any(|loaded| loaded.get().is_some())
+    }
+
+    /// All of them, compiled or read from the cache at the first call.
+    ///
+    /// # Errors
+    /// When one of them does not load.
+    pub fn all(&self) -> Result<Vec<Plugin>, PluginsError> {
+        self.some(&(0..BUILT_IN.len()).collect::<Vec<_>>())
+    }
+
+    /// Those at these places of [`BUILT_IN`].
+    fn some(&self, places: &[usize]) -> Result<Vec<Plugin>, PluginsError> {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let Some(at) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
+                // The loop below loads again what failed here, and returns the error.
+                drop(self.loaded[*at].get_or_make(|| self.load(*at)));
+            }
+        };
+        let missing = places.iter().filter(|at| self.loaded[**at].get().is_none()).count();
+        thread::scope(|scope| {
+            for _ in 1..AT_ONCE.min(missing) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        places.iter().map(|at| self.loaded[*at].get_or_make(|| self.load(*at)).cloned()).collect()
+    }
+
+    fn load(&self, at: usize) -> Result<Plugin, PluginsError> {
+        let built_in = &BUILT_IN[at];
+        self.host()?.load(built_in.wasm).map_err(|error| PluginsError::of(built_in.name, &error))
+    }
+
+    fn host(&self) -> Result<&Host, PluginsError> {
+        let options = || HostOptions { cache: self.cache.clone(), pace: self.pace.clone() };
+        let host = self.host.get_or_make(|| Host::new(options()));
+        host.map_err(|error| PluginsError::of("host", &error))
+    }
+
+    /// What became of the cache of compiled code, as far as importers were loaded.
+    pub fn cache(&self) -> CacheUse {
+        self.host.get().map_or(CacheUse::Off, Host::cache)
+    }
+
+    /// What makes room for questions while they run.
+    pub fn pace(&self) -> &Pace {
+        &self.pace
+    }
+
+    /// Those at these places of [`BUILT_IN`], compiled or read from the cache at the first call; none once `stop` says so. To
+    /// compile one of them takes longer than a cancel may.
+    ///
+    /// # Errors
+    /// When one of them does not load.
+    pub fn some_until(
+        self: &Arc<Self>,
+        places: &[usize],
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<Vec<Plugin>>, PluginsError> {
+        if places.iter().any(|at| self.loaded[*at].get().is_none()) {
+            let (plugins, places) = (Arc::clone(self), places.to_owned());
+            let loaded = until(move || plugins.some(&places).is_ok(), stop);
+            if loaded.is_none() && stop() {
+                return Ok(None);
+            }
+        }
+        self.some(places).map(Some)
+    }
+
+    /// Tells this set of importers from any other, without compiling them.
+    pub fn fingerprint(&self) -> &str {
+        self.fingerprint.get_or_init(|| {
+            let mut all = env!("CARGO_PKG_VERSION").as_bytes().to_vec();
+            for built_in in BUILT_IN {
+                all.extend_from_slice(built_in.name.as_bytes());
+                all.extend_from_slice(&crc32fast::hash(built_in.wasm).to_be_bytes());
+            }
+            format!("{:08x}", crc32fast::hash(&all))
+        })
+    }
+}
+
+/// What `work` gives; none if `stop` says so before, or it breaks off. It goes on then, and nobody hears of it.
+fn until<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static, stop: &dyn Fn() -> bool) -> Option<T> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    thread::spawn(move || drop(sender.send(work())));
+    loop {
+        match receiver.recv_timeout(LOOK) {
+            Ok(given) => return Some(given),
+            Err(RecvTimeoutError::Timeout) if !stop() => {}
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_did_not_load_is_tried_again() {
+        let once = Once::<u8>::default();
+        assert_eq!(once.get_or_make(|| Err("no file may be opened")), Err("no file may be opened"));
+        assert_eq!(once.get_or_make(|| Ok::<_, &str>(7)), Ok(&7));
+        assert_eq!(once.get_or_make(|| Err("never asked again")), Ok(&7));
+    }
+
+    #[test]
+    fn a_cache_that_cannot_be_made_is_done_without() {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join("cache");
+        std::fs::write(&folder, "in the way").expect("a file is written");
+        let cache = CodeCache { folder, key_file: place.path().join("key") };
+        let plugins = Plugins::built_in(Some(cache));
+        assert!(plugins.host().is_ok());
+        assert!(matches!(plugins.cache(), CacheUse::Unusable { .. }), "{:?}", plugins.cache());
+    }
+
+    #[test]
+    fn who_waits_for_what_takes_long_can_be_told_to_stop() {
+        let (tell, wait) = mpsc::channel::<()>();
+        let looks = AtomicUsize::new(0);
+        let stop = || looks.fetch_add(1, Ordering::Relaxed) == 2;
+        assert_eq!(until(move || wait.recv().is_err(), &stop), None);
+        assert_eq!(looks.load(Ordering::Relaxed), 3);
+        drop(tell);
+        assert_eq!(until(|| 7, &|| false), Some(7));
+    }
+}

@@ -1,0 +1,143 @@
+//! How a client reaches the daemon of a data directory.
+
+use std::{
+    error::Error,
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use hyper_util::rt::TokioIo;
+use tokio::{net::UnixStream, sync::mpsc};
+use tonic::transport::{Channel, Endpoint, Uri};
+use tower::service_fn;
+
+use crate::serve::{self, SocketError};
+
+/// A local socket answers at once or not at all.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why a client has no daemon.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Nothing listens on the socket of the data directory.
+    #[error("no daemon runs on {dir:?}; start one by `satchel serve`")]
+    NotRunning { dir: PathBuf },
+    /// The process at the other end belongs to another user.
+    #[error("{path:?} is served by user {uid}, not by you; remove it if you do not know it")]
+    Foreign { path: PathBuf, uid: u32 },
+    /// Where the socket is cannot be read.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// Somebody listens, but no connection comes about.
+    #[error("cannot connect to {path:?}")]
+    Failed { path: PathBuf, source: Box<dyn Error + Send + Sync> },
+}
+
+/// The way to a daemon inside this process that has no socket, as its disk takes none.
+#[derive(Clone, Debug)]
+pub struct Inside(mpsc::Sender<UnixStream>);
+
+impl Inside {
+    /// The way, and where its connections arrive.
+    pub(crate) fn new() -> (Self, mpsc::Receiver<UnixStream>) {
+        let (sender, receiver) = mpsc::channel(1);
+        (Self(sender), receiver)
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// When the daemon has ended.
+    pub async fn connect(self) -> Result<Channel, ConnectError> {
+        let connector = service_fn(move |_: Uri| {
+            let arrivals = self.0.clone();
+            async move {
+                let (here, there) = UnixStream::pair()?;
+                let gone = |_| io::Error::from(io::ErrorKind::ConnectionRefused);
+                arrivals.send(there).await.map_err(gone)?;
+                Ok::<_, io::Error>(TokioIo::new(here))
+            }
+        });
+        let failed = |source: tonic::transport::Error| ConnectError::Failed {
+            path: PathBuf::from("this process"),
+            source: source.into(),
+        };
+        Endpoint::from_static("http://satchel.local").connect_with_connector(connector).await.map_err(failed)
+    }
+}
+
+/// Connects to the daemon of `data_dir`.
+///
+/// # Errors
+/// [`ConnectError::NotRunning`] when nothing listens: no socket, or one that a killed daemon left.
+pub async fn connect(data_dir: &Path) -> Result<Channel, ConnectError> {
+    let not_running = || ConnectError::NotRunning { dir: data_dir.to_owned() };
+    let path = serve::socket_path(data_dir)?.ok_or_else(not_running)?;
+    match connect_socket(&path).await {
+        Err(ConnectError::Failed { source, .. }) if nobody_listens(source.as_ref()) => Err(not_running()),
+        outcome => outcome,
+    }
+}
+
+/// Connects to the daemon that listens on the socket `path`, wherever its data directory is.
+///
+/// # Errors
+/// When nothing listens there, or somebody else does.
+pub async fn connect_socket(path: &Path) -> Result<Channel, ConnectError> {
+    let path = path.to_owned();
+    // The first stream is opened here, so that its error keeps its kind.
+    drop(open(&path).await?);
+    let target = path.clone();
+    let connector = service_fn(move |_: Uri| {
+        let target = target.clone();
+        async move { open(&target).await.map(TokioIo::new) }
+    });
+    Endpoint::from_static("http://satchel.local")
+        .connect_timeout(CONNECT_TIMEOUT)
+        .connect_with_connector(connector)
+        .await
+        .map_err(|source| ConnectError::Failed { path, source: source.into() })
+}
+
+async fn open(path: &Path) -> Result<UnixStream, ConnectError> {
+    let failed = |source: io::Error| ConnectError::Failed { path: path.to_owned(), source: source.into() };
+    let stream = UnixStream::connect(path).await.map_err(failed)?;
+    let uid = stream.peer_cred().map_err(failed)?.uid();
+    if uid != rustix::process::geteuid().as_raw() {
+        return Err(ConnectError::Foreign { path: path.to_owned(), uid });
+    }
+    Ok(stream)
+}
+
+fn nobody_listens(error: &(dyn Error + Send + Sync + 'static)) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| {
+        matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+    })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn without_a_socket_nothing_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(matches!(connect(dir.path()).await, Err(ConnectError::NotRunning { .. })));
+    }
+
+    #[tokio::test]
+    async fn behind_a_socket_of_a_killed_daemon_nothing_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(std::os::unix::net::UnixListener::bind(dir.path().join("satchel.sock")).unwrap());
+        assert!(matches!(connect(dir.path()).await, Err(ConnectError::NotRunning { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_listens_is_connected_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let _listener = serve::Listener::bind(dir.path(), dir.path()).unwrap();
+        assert!(connect(dir.path()).await.is_ok());
+    }
+}

@@ -1,0 +1,234 @@
+//! The daemon's gRPC face: services over store, imports and exports.
+//!
+//! **Invariant:** generated types stay in `grpc::wire` and the service files; other modules see the daemon's own.
+
+mod accept;
+mod admin;
+mod call;
+mod care;
+mod change;
+mod conversation;
+mod export;
+pub mod guard;
+mod import;
+mod memory;
+pub mod operation;
+pub mod page;
+mod plugin;
+pub mod recent;
+mod relation;
+mod source;
+pub mod status;
+mod unread;
+pub mod wire;
+
+use std::{error::Error, future::Future, io, path::PathBuf, sync::Arc, time::Duration};
+
+use satchel_core::{clock::Clock, export::Exports, ingest::Imports, plugins::Plugins};
+use satchel_proto::v1::{
+    admin_service_server::{self, AdminServiceServer},
+    conversation_service_server::{self, ConversationServiceServer},
+    export_service_server::{self, ExportServiceServer},
+    import_service_server::{self, ImportServiceServer},
+    memory_service_server::{self, MemoryServiceServer},
+    operation_service_server::{self, OperationServiceServer},
+    plugin_service_server::{self, PluginServiceServer},
+};
+use satchel_store::Store;
+use satchel_watch::Watch;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::UnixStream,
+    sync::{mpsc, watch},
+};
+use tokio_stream::{Stream, StreamExt as _, wrappers::ReceiverStream};
+use tonic::transport::{
+    Server,
+    server::{Connected, Router, UdsConnectInfo},
+};
+use tonic_health::{ServingStatus, server::HealthReporter};
+
+use self::{
+    guard::{GuardLayer, MAX_CALLS_PER_CONNECTION, MAX_MESSAGE_BYTES},
+    operation::Operations,
+    page::PageKey,
+    recent::Recent,
+};
+use crate::{
+    config::Fading,
+    serve::{Listener, Place},
+};
+
+/// How long open calls may go on after the stop; a client that reads slowly must not hold the daemon.
+const GRACE: Duration = Duration::from_secs(5);
+/// Between two marks on the socket that it is in use; cleaners of temporary files count in days.
+const TOUCH_EVERY: Duration = Duration::from_hours(1);
+
+/// The names that health is asked for; the empty one stands for the whole daemon.
+const SERVICES: [&str; 8] = [
+    "",
+    memory_service_server::SERVICE_NAME,
+    conversation_service_server::SERVICE_NAME,
+    import_service_server::SERVICE_NAME,
+    operation_service_server::SERVICE_NAME,
+    plugin_service_server::SERVICE_NAME,
+    export_service_server::SERVICE_NAME,
+    admin_service_server::SERVICE_NAME,
+];
+
+/// What the services serve. Clones share one.
+#[derive(Clone)]
+pub struct Core {
+    pub store: Store,
+    pub plugins: Arc<Plugins>,
+    pub imports: Imports,
+    /// Long work other than imports.
+    pub operations: Operations,
+    pub watch: Watch,
+    pub exports: Exports,
+    pub clock: Arc<dyn Clock>,
+    /// Seals page tokens; the same for the life of the data directory.
+    pub page_key: PageKey,
+    pub data_dir: PathBuf,
+    /// Microseconds since the Unix epoch.
+    pub started_at: i64,
+    /// How confidence fades on reads.
+    pub fading: Fading,
+    /// Long conversations that are being read.
+    pub recent: Recent,
+}
+
+/// Why serving ended other than by the stop.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The transport failed.
+    #[error("the socket can no longer be served")]
+    Transport(#[source] tonic::transport::Error),
+    /// A bug: the contract's descriptors do not read.
+    #[error("the descriptors of the gRPC contract cannot be read; please report this")]
+    Descriptors(#[source] Box<dyn Error + Send + Sync>),
+}
+
+/// Serves `core` on `listener` until `stop`; open calls then have a few seconds to end, or until `hurry`.
+///
+/// # Errors
+/// When the transport fails.
+pub async fn serve(
+    core: Core,
+    listener: Listener,
+    stop: impl Future<Output = ()> + Send,
+    hurry: impl Future<Output = ()> + Send,
+) -> Result<(), ServeError> {
+    // The place goes, and with it the socket's file, when serving has ended.
+    let (socket, place) = listener.into_parts();
+    let incoming = accept::incoming(socket, accept::most());
+    tokio::select! {
+        outcome = serve_streams(core, incoming, stop, hurry) => outcome,
+        () = keep_in_use(&place) => Ok(()),
+    }
+}
+
+/// As [`serve`], for this process alone: what it sends are the other ends of its connections.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_inside(
+    core: Core,
+    streams: mpsc::Receiver<UnixStream>,
+    stop: impl Future<Output = ()> + Send,
+    hurry: impl Future<Output = ()> + Send,
+) -> Result<(), ServeError> {
+    let incoming = ReceiverStream::new(streams).map(Ok::<_, io::Error>);
+    serve_streams(core, incoming, stop, hurry).await
+}
+
+async fn serve_streams<C>(
+    core: Core,
+    incoming: impl Stream<Item = io::Result<C>> + Send,
+    stop: impl Future<Output = ()> + Send,
+    hurry: impl Future<Output = ()> + Send,
+) -> Result<(), ServeError>
+where
+    C: AsyncRead + AsyncWrite + Connected<ConnectInfo = UdsConnectInfo> + Unpin + Send + 'static,
+{
+    let (stopping, stopped) = watch::channel(false);
+    let (health, router) = router(core, stopped.clone()).await?;
+    let mut ended = stopped;
+    let ended = async move {
+        // A sender that is gone is a stop too.
+        drop(ended.wait_for(|stopping| *stopping).await);
+    };
+    let serving = router.serve_with_incoming_shutdown(incoming, ended);
+    let patience = async move {
+        stop.await;
+        set_health(&health, ServingStatus::NotServing).await;
+        stopping.send_replace(true);
+        tokio::select! {
+            () = tokio::time::sleep(GRACE) => {}
+            () = hurry => {}
+        }
+    };
+    tokio::select! {
+        outcome = serving => outcome.map_err(ServeError::Transport),
+        () = patience => Ok(()),
+    }
+}
+
+/// Never ends.
+async fn keep_in_use(place: &Place) {
+    loop {
+        tokio::time::sleep(TOUCH_EVERY).await;
+        if let Err(error) = place.touch() {
+            tracing::warn!(%error, "the socket cannot be marked as in use; clients may not find it any more");
+        }
+    }
+}
+
+/// Puts limits on a generated server; they are methods of each server type, not of a trait.
+macro_rules! limited {
+    ($server:ident, $service:expr) => {
+        $server::new($service)
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(MAX_MESSAGE_BYTES)
+    };
+}
+
+type Guarded = tower::layer::util::Stack<GuardLayer, tower::layer::util::Identity>;
+
+async fn router(
+    core: Core,
+    stopping: watch::Receiver<bool>,
+) -> Result<(HealthReporter, Router<Guarded>), ServeError> {
+    let (health, health_service) = tonic_health::server::health_reporter();
+    let descriptors = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(satchel_proto::DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let unreadable = |error: tonic_reflection::server::Error| ServeError::Descriptors(error.into());
+    let reflection = descriptors().build_v1().map_err(unreadable)?;
+    // Clients older than v1, such as grpcurl 1.8.6, ask for nothing else.
+    let old_reflection = descriptors().build_v1alpha().map_err(unreadable)?;
+    set_health(&health, ServingStatus::Serving).await;
+    let owner = rustix::process::geteuid().as_raw();
+    let router = Server::builder()
+        .max_concurrent_streams(MAX_CALLS_PER_CONNECTION)
+        .layer(GuardLayer::new(owner, Arc::clone(&core.clock)))
+        .add_service(health_service)
+        .add_service(reflection)
+        .add_service(old_reflection)
+        .add_service(limited!(MemoryServiceServer, memory::Memories(core.clone())))
+        .add_service(limited!(ConversationServiceServer, conversation::Conversations(core.clone())))
+        .add_service(limited!(ImportServiceServer, import::ImportJobs(core.clone())))
+        .add_service(limited!(OperationServiceServer, operation::Operating { core: core.clone(), stopping }))
+        .add_service(limited!(PluginServiceServer, plugin::Plugins(core.clone())))
+        .add_service(limited!(ExportServiceServer, export::Bundles::new(core.clone())))
+        .add_service(limited!(AdminServiceServer, admin::Admin(core)));
+    Ok((health, router))
+}
+
+async fn set_health(health: &HealthReporter, status: ServingStatus) {
+    for service in SERVICES {
+        health.set_service_status(service, status).await;
+    }
+}

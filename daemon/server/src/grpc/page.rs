@@ -1,0 +1,271 @@
+//! Page tokens: sealed places in a list, which a client can hold but not bend.
+//!
+//! A token is `version ‖ expiry ‖ revision ‖ cursor ‖ MAC`, in base64url. The MAC covers the list too (store, method and the
+//! request's other fields), so that a token opens only where it was made.
+
+use std::{
+    fs,
+    io::{self, Read, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::Path,
+};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use hmac::{Hmac, KeyInit, Mac};
+use prost::Message;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+/// How long a token opens, in seconds: the store keeps the versions of a revision at least as long.
+pub const TOKEN_SECONDS: u64 = 24 * 60 * 60;
+/// Rows of a page when the client does not say.
+pub const DEFAULT_PAGE: usize = 50;
+/// Most rows of a page.
+pub const MAX_PAGE: usize = 1_000;
+
+const KEY_FILE: &str = "page-token.key";
+const VERSION: u8 = 1;
+const HEAD_BYTES: usize = 1 + 8 + 8;
+/// Half of SHA-256: forging one takes 2^128 tries.
+const MAC_BYTES: usize = 16;
+/// Longest token that is looked at, in characters: a cursor is an engine key, which stays under 512 bytes.
+const MAX_TOKEN_CHARS: usize = 2_048;
+
+/// The key of a data directory's page tokens.
+#[derive(Clone)]
+pub struct PageKey([u8; 32]);
+
+impl PageKey {
+    /// Takes 32 random bytes.
+    #[must_use]
+    pub fn new(key: [u8; 32]) -> Self {
+        Self(key)
+    }
+
+    /// Makes a key that lives as long as the process.
+    #[must_use]
+    pub fn random() -> Self {
+        let mut hash = Sha256::new();
+        // Two of them hold 244 random bits.
+        hash.update(Uuid::new_v4());
+        hash.update(Uuid::new_v4());
+        Self(hash.finalize().into())
+    }
+
+    /// Returns the key that the folder `keys` keeps, made at the first call. Where it can neither be read nor written
+    /// a fresh one serves: tokens then end with the process, which the log says.
+    #[must_use]
+    pub fn kept_in(keys: &Path) -> Self {
+        let path = keys.join(KEY_FILE);
+        if let Ok(key) = read_key(&path) {
+            return key;
+        }
+        let key = Self::random();
+        match write_key(keys, &path, &key) {
+            Ok(()) => read_key(&path).unwrap_or(key),
+            Err(error) => {
+                tracing::warn!(?path, %error, "page tokens end with this process");
+                key
+            }
+        }
+    }
+}
+
+fn read_key(path: &Path) -> io::Result<PageKey> {
+    let mut key = [0; 32];
+    satchel_core::plain_file::open(path)?.read_exact(&mut key)?;
+    Ok(PageKey(key))
+}
+
+fn write_key(keys: &Path, path: &Path, key: &PageKey) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(keys)?;
+    let fresh = keys.join(format!(".{KEY_FILE}.new-{}", Uuid::new_v4()));
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+    file.write_all(&key.0)?;
+    fs::rename(&fresh, path)
+}
+
+/// A list: one method with one set of fields, on one store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListId([u8; 32]);
+
+impl ListId {
+    /// Returns the list that `request` asks for. Its page size and page token must be cleared.
+    #[must_use]
+    pub fn of(store_id: &str, method: &str, request: &impl Message) -> Self {
+        let mut hash = Sha256::new();
+        for part in [store_id.as_bytes(), method.as_bytes(), &request.encode_to_vec()] {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        Self(hash.finalize().into())
+    }
+}
+
+/// Where a page begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The revision that all pages show.
+    pub revision: u64,
+    /// The last row of the page before, as its list writes it.
+    pub cursor: Vec<u8>,
+}
+
+/// The token is not one of this list, or too old.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "is not a token of this list: it was changed, is older than 24 hours, or belongs to a request with other fields; \
+     ask for the first page again"
+)]
+pub struct TokenError;
+
+/// Seals `place` in `list` for 24 hours from `now`, in seconds since the Unix epoch.
+#[must_use]
+pub fn seal(key: &PageKey, list: ListId, place: &Place, now: u64) -> String {
+    let mut bytes = Vec::with_capacity(HEAD_BYTES + place.cursor.len() + MAC_BYTES);
+    bytes.push(VERSION);
+    bytes.extend(now.saturating_add(TOKEN_SECONDS).to_be_bytes());
+    bytes.extend(place.revision.to_be_bytes());
+    bytes.extend(&place.cursor);
+    let tag = mac(key, list, &bytes).finalize().into_bytes();
+    bytes.extend(tag.iter().take(MAC_BYTES));
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// Opens a token that [`seal`] made for the same list.
+///
+/// # Errors
+/// Anything else, and a token that is older than 24 hours.
+pub fn open(key: &PageKey, list: ListId, token: &str, now: u64) -> Result<Place, TokenError> {
+    if token.len() > MAX_TOKEN_CHARS {
+        return Err(TokenError);
+    }
+    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| TokenError)?;
+    let (sealed, tag) = bytes.split_last_chunk::<MAC_BYTES>().ok_or(TokenError)?;
+    // Nothing of the bytes is looked at before the MAC is; it compares in constant time.
+    mac(key, list, sealed).verify_truncated_left(tag).map_err(|_| TokenError)?;
+    let (head, cursor) = sealed.split_first_chunk::<HEAD_BYTES>().ok_or(TokenError)?;
+    let [version, rest @ ..] = head;
+    let (expiry, revision) = rest.split_first_chunk::<8>().ok_or(TokenError)?;
+    let revision: [u8; 8] = revision.try_into().map_err(|_| TokenError)?;
+    if *version != VERSION || u64::from_be_bytes(*expiry) <= now {
+        return Err(TokenError);
+    }
+    Ok(Place { revision: u64::from_be_bytes(revision), cursor: cursor.to_vec() })
+}
+
+fn mac(key: &PageKey, list: ListId, sealed: &[u8]) -> Hmac<Sha256> {
+    // One block of the hash: a shorter key is filled up with zeros.
+    let mut block = [0; 64];
+    block[..key.0.len()].copy_from_slice(&key.0);
+    let mut mac = Hmac::<Sha256>::new(&block.into());
+    mac.update(&list.0);
+    mac.update(sealed);
+    mac
+}
+
+/// Returns how many rows a page may have; `None` for a negative size.
+#[must_use]
+pub fn page_rows(page_size: i32) -> Option<usize> {
+    match usize::try_from(page_size).ok()? {
+        0 => Some(DEFAULT_PAGE),
+        size => Some(size.min(MAX_PAGE)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use satchel_proto::v1::{ListMemoriesRequest, MemoryFilter};
+
+    use super::*;
+
+    const NOW: u64 = 1_800_000_000;
+
+    fn key() -> PageKey {
+        PageKey::new([7; 32])
+    }
+
+    fn list(platform: &str) -> ListId {
+        let filter = MemoryFilter { platforms: vec![platform.to_owned()], ..MemoryFilter::default() };
+        let request = ListMemoriesRequest { filter: Some(filter), ..ListMemoriesRequest::default() };
+        ListId::of("store", "ListMemories", &request)
+    }
+
+    fn place() -> impl Strategy<Value = Place> {
+        (any::<u64>(), proptest::collection::vec(any::<u8>(), 0..512))
+            .prop_map(|(revision, cursor)| Place { revision, cursor })
+    }
+
+    proptest! {
+        #[test]
+        fn a_token_opens_as_the_place_it_was_made_of(place in place(), age in 0..TOKEN_SECONDS) {
+            let token = seal(&key(), list("chatgpt"), &place, NOW);
+            prop_assert_eq!(open(&key(), list("chatgpt"), &token, NOW + age), Ok(place));
+        }
+
+        #[test]
+        fn a_changed_token_does_not_open(place in place(), at in any::<prop::sample::Index>(), bit in 0..8_u32) {
+            let token = seal(&key(), list("chatgpt"), &place, NOW);
+            let mut bytes = URL_SAFE_NO_PAD.decode(&token).map_err(|error| TestCaseError::fail(error.to_string()))?;
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1 << bit;
+            prop_assert_eq!(open(&key(), list("chatgpt"), &URL_SAFE_NO_PAD.encode(bytes), NOW), Err(TokenError));
+        }
+
+        #[test]
+        fn a_cut_token_does_not_open(place in place(), at in any::<prop::sample::Index>()) {
+            let token = seal(&key(), list("chatgpt"), &place, NOW);
+            let at = at.index(token.len());
+            prop_assert_eq!(open(&key(), list("chatgpt"), &token[..at], NOW), Err(TokenError));
+        }
+
+        #[test]
+        fn a_token_does_not_open_in_another_list(place in place(), other in "[a-z]{1,12}") {
+            prop_assume!(other != "chatgpt");
+            let token = seal(&key(), list("chatgpt"), &place, NOW);
+            prop_assert_eq!(open(&key(), list(&other), &token, NOW), Err(TokenError));
+        }
+
+        #[test]
+        fn any_text_is_refused_without_harm(text in ".{0,200}") {
+            prop_assert_eq!(open(&key(), list("chatgpt"), &text, NOW), Err(TokenError));
+        }
+    }
+
+    #[test]
+    fn a_token_does_not_open_after_a_day_or_with_another_key() {
+        let place = Place { revision: 3, cursor: vec![1, 2] };
+        let token = seal(&key(), list("chatgpt"), &place, NOW);
+        assert_eq!(open(&key(), list("chatgpt"), &token, NOW + TOKEN_SECONDS), Err(TokenError));
+        assert_eq!(open(&PageKey::new([8; 32]), list("chatgpt"), &token, NOW), Err(TokenError));
+    }
+
+    #[test]
+    fn a_kept_key_opens_the_tokens_of_an_earlier_start() -> io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let keys = dir.path().join("keys");
+        let place = Place { revision: 3, cursor: vec![1, 2] };
+        let token = seal(&PageKey::kept_in(&keys), list("chatgpt"), &place, NOW);
+        assert_eq!(open(&PageKey::kept_in(&keys), list("chatgpt"), &token, NOW), Ok(place));
+        assert_eq!(open(&PageKey::random(), list("chatgpt"), &token, NOW), Err(TokenError));
+        Ok(())
+    }
+
+    #[test]
+    fn a_list_is_bound_to_its_store_and_method() {
+        let request = ListMemoriesRequest::default();
+        let here = ListId::of("a", "ListMemories", &request);
+        assert_ne!(here, ListId::of("b", "ListMemories", &request));
+        assert_ne!(here, ListId::of("a", "ListConversations", &request));
+        assert_ne!(ListId::of("ab", "c", &request), ListId::of("a", "bc", &request));
+    }
+
+    #[test]
+    fn page_sizes_are_coerced_and_negative_ones_refused() {
+        assert_eq!(page_rows(0), Some(50));
+        assert_eq!(page_rows(1), Some(1));
+        assert_eq!(page_rows(i32::MAX), Some(1_000));
+        assert_eq!(page_rows(-1), None);
+    }
+}

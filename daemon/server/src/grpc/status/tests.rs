@@ -1,0 +1,85 @@
+//! What a client reads of each refusal.
+
+use std::io;
+
+use super::*;
+
+const README: &str = include_str!("../../../../../proto/README.md");
+
+#[test]
+fn the_readme_lists_every_reason() {
+    let rows: Vec<(String, String)> = README
+        .lines()
+        .skip_while(|line| !line.starts_with("| Reason |"))
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| {
+            let cells: Vec<_> =
+                line.split('|').map(|cell| cell.trim().trim_matches('`').to_owned()).collect();
+            (cells[1].clone(), cells[2].clone())
+        })
+        .collect();
+    let ours: Vec<(String, String)> =
+        Reason::ALL.map(|reason| (reason.word().to_owned(), code_word(reason.code()).to_owned())).into();
+    assert_eq!(rows, ours);
+}
+
+fn code_word(code: Code) -> &'static str {
+    match code {
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::NotFound => "NOT_FOUND",
+        Code::Aborted => "ABORTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::Internal => "INTERNAL",
+        _ => "not in the table",
+    }
+}
+
+#[test]
+fn a_bad_field_is_named() {
+    let status = Fault::field("filter.types", "must not hold UNSPECIFIED").into_status();
+    assert_eq!(status.code(), Code::InvalidArgument);
+    let details = status.get_error_details();
+    assert_eq!(details.error_info().map(|info| info.reason.as_str()), Some("FIELD_INVALID"));
+    assert_eq!(details.error_info().map(|info| info.domain.as_str()), Some(DOMAIN));
+    let named =
+        details.bad_request().and_then(|bad| bad.field_violations.first()).map(|first| first.field.as_str());
+    assert_eq!(named, Some("filter.types"));
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let status = Fault::missing(Kind::Memory, "m1").into_status();
+    assert_eq!((status.code(), status.message()), (Code::NotFound, "there is no memory \"m1\""));
+    let details = status.get_error_details();
+    let resource =
+        details.resource_info().map(|info| (info.resource_type.as_str(), info.resource_name.as_str()));
+    assert_eq!(resource, Some(("memory", "m1")));
+}
+
+#[test]
+fn our_own_mistakes_show_nothing_of_the_inside() {
+    let cause = io::Error::other("/home/ana/secret");
+    let store = StoreError::Twice { kind: "memory", id: "secret".to_owned() };
+    for fault in [Fault::internal(cause), Fault::Store(store)] {
+        let status = fault.into_status();
+        assert_eq!(status.code(), Code::Internal);
+        assert!(!status.message().contains("secret"), "{}", status.message());
+        assert!(!String::from_utf8_lossy(status.details()).contains("secret"));
+    }
+}
+
+#[test]
+fn a_full_disk_says_when_to_try_again() {
+    let status = Fault::from(StoreError::Full { path: "journal/1.seg".into() }).into_status();
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    let details = status.get_error_details();
+    assert_eq!(details.retry_info().and_then(|info| info.retry_delay), Some(RETRY_AFTER));
+    assert!(details.quota_failure().is_some());
+}

@@ -1,0 +1,329 @@
+//! Conversations without their messages, and their filter.
+
+use prost::Message as _;
+use satchel_pam::{
+    conversation::{ConversationHeader, ConversationTemporal, ImportMetadata, Participant, Provider, Role},
+    hash::Sha256Digest,
+    raw::RawObject,
+};
+use satchel_proto::{
+    signed::{signed, unsigned},
+    v1,
+};
+use satchel_store::{ConversationQuery, ConversationSummary, Revision};
+
+use super::{
+    WireError,
+    memory::{MAX_ROW_BYTES, known_from_wire, known_to_wire, not_empty, stamp_from_wire, stamp_to_wire},
+    scalar::{
+        cut, enum_pair, known_micros_from_wire, known_micros_to_wire, range_from_wire, range_to_wire,
+        value_from_wire, values_from_wire,
+    },
+};
+
+/// What a cut text keeps, in bytes.
+const CUT_BYTES: usize = 256 << 10;
+/// Participants of a cut conversation.
+const CUT_PARTICIPANTS: usize = 100;
+
+enum_pair!(role_to_wire, role_from_wire, Role, v1::Role, [
+    User => User,
+    Assistant => Assistant,
+    System => System,
+    Tool => Tool,
+]);
+
+/// What the daemon adds to a conversation's header.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// All messages.
+    pub messages: u64,
+    /// The leaf of the branch that the person saw last.
+    pub active_leaf: Option<String>,
+    /// Messages of that branch.
+    pub active_messages: u64,
+    /// The revision that changed it last.
+    pub revision: Revision,
+    /// Whether it is shown no more.
+    pub withdrawn: bool,
+}
+
+/// Shows a conversation.
+#[must_use]
+pub fn conversation_to_wire(header: ConversationHeader, standing: Standing) -> v1::Conversation {
+    let ConversationHeader {
+        id,
+        provider,
+        title,
+        temporal,
+        participants,
+        model,
+        system_instruction,
+        is_archived,
+        tags,
+        raw_metadata,
+        import_metadata,
+    } = header;
+    let Provider { name, conversation_id, account_id, export_format_version } = provider;
+    let ConversationTemporal { created_at, updated_at } = temporal;
+    let Standing { messages, active_leaf, active_messages, revision, withdrawn } = standing;
+    let mut wire = v1::Conversation {
+        id,
+        platform: name,
+        provider_conversation_id: conversation_id,
+        account: account_id,
+        title,
+        model,
+        created_at: known_to_wire(created_at),
+        updated_at: updated_at.and_then(known_to_wire),
+        message_count: signed(messages),
+        tags,
+        is_archived,
+        system_instruction,
+        participants: participants.into_iter().map(participant_to_wire).collect(),
+        raw_metadata_json: raw_metadata.map(|raw| raw.as_str().to_owned()),
+        active_leaf_id: active_leaf,
+        active_message_count: Some(signed(active_messages)),
+        mod_revision: signed(revision.get()),
+        export_format_version,
+        abridged: false,
+        import_metadata: import_metadata.map(import_metadata_to_wire),
+        withdrawn,
+    };
+    abridge(&mut wire);
+    wire
+}
+
+/// Reads a conversation.
+///
+/// # Errors
+/// A field that no conversation has, and one that was abridged.
+pub fn conversation_from_wire(wire: v1::Conversation) -> Result<(ConversationHeader, Standing), WireError> {
+    let v1::Conversation {
+        id,
+        platform,
+        provider_conversation_id,
+        account,
+        title,
+        model,
+        created_at,
+        updated_at,
+        message_count,
+        tags,
+        is_archived,
+        system_instruction,
+        participants,
+        raw_metadata_json,
+        active_leaf_id,
+        active_message_count,
+        mod_revision,
+        export_format_version,
+        abridged,
+        withdrawn,
+        import_metadata,
+    } = wire;
+    if abridged {
+        return Err(WireError::new("abridged", "says that the conversation is not whole"));
+    }
+    let header = ConversationHeader {
+        id: not_empty("id", id)?,
+        provider: Provider {
+            name: not_empty("platform", platform)?,
+            conversation_id: provider_conversation_id,
+            account_id: account,
+            export_format_version,
+        },
+        title,
+        temporal: ConversationTemporal {
+            created_at: known_from_wire("created_at", created_at)?,
+            updated_at: stamp_from_wire("updated_at", updated_at)?,
+        },
+        participants: participants.into_iter().map(participant_from_wire).collect::<Result<_, _>>()?,
+        model,
+        system_instruction,
+        is_archived,
+        tags,
+        raw_metadata: raw_from_wire("raw_metadata_json", raw_metadata_json)?,
+        import_metadata: import_metadata.map(import_metadata_from_wire).transpose()?,
+    };
+    let standing = Standing {
+        messages: unsigned(message_count),
+        active_leaf: active_leaf_id,
+        active_messages: unsigned(active_message_count.unwrap_or_default()),
+        revision: Revision::new(unsigned(mod_revision)),
+        withdrawn,
+    };
+    Ok((header, standing))
+}
+
+pub(super) fn raw_from_wire(field: &str, json: Option<String>) -> Result<Option<RawObject>, WireError> {
+    let parsed = json.map(RawObject::parse).transpose();
+    parsed.map_err(|error| WireError::new(field, error.to_string()))
+}
+
+fn abridge(wire: &mut v1::Conversation) {
+    if wire.encoded_len() <= MAX_ROW_BYTES {
+        return;
+    }
+    let short = |text: &mut Option<String>| *text = text.take().map(|text| cut(text, CUT_BYTES));
+    wire.abridged = true;
+    wire.raw_metadata_json = None;
+    short(&mut wire.title);
+    short(&mut wire.system_instruction);
+    wire.participants.truncate(CUT_PARTICIPANTS);
+}
+
+fn participant_to_wire(participant: Participant) -> v1::Participant {
+    let Participant { role, name, provider_id } = participant;
+    v1::Participant { role: role_to_wire(role), name, provider_id }
+}
+
+fn participant_from_wire(wire: v1::Participant) -> Result<Participant, WireError> {
+    let v1::Participant { role, name, provider_id } = wire;
+    Ok(Participant { role: role_from_wire("participants.role", role)?, name, provider_id })
+}
+
+fn import_metadata_to_wire(metadata: ImportMetadata) -> v1::ImportMetadata {
+    let ImportMetadata { importer, importer_version, imported_at, source_file, source_checksum } = metadata;
+    v1::ImportMetadata {
+        importer,
+        importer_version,
+        imported_at: imported_at.map(stamp_to_wire),
+        source_file,
+        source_checksum: source_checksum.map(|digest| digest.to_string()),
+    }
+}
+
+fn import_metadata_from_wire(wire: v1::ImportMetadata) -> Result<ImportMetadata, WireError> {
+    let v1::ImportMetadata { importer, importer_version, imported_at, source_file, source_checksum } = wire;
+    let digest = source_checksum.as_deref().map(Sha256Digest::parse).transpose();
+    Ok(ImportMetadata {
+        importer,
+        importer_version,
+        imported_at: stamp_from_wire("import_metadata.imported_at", imported_at)?,
+        source_file,
+        source_checksum: digest
+            .map_err(|error| WireError::new("import_metadata.source_checksum", error.to_string()))?,
+    })
+}
+
+/// Shows a line of the list.
+#[must_use]
+pub fn summary_to_wire(summary: ConversationSummary) -> v1::Conversation {
+    let ConversationSummary {
+        id,
+        title,
+        platform,
+        account,
+        created_at_micros,
+        updated_at_micros,
+        messages,
+        archived,
+        tags,
+        revision,
+    } = summary;
+    let mut wire = v1::Conversation {
+        id,
+        platform,
+        account,
+        title,
+        created_at: known_micros_to_wire(created_at_micros),
+        updated_at: known_micros_to_wire(updated_at_micros),
+        message_count: messages.into(),
+        tags,
+        is_archived: archived,
+        mod_revision: signed(revision.get()),
+        ..v1::Conversation::default()
+    };
+    abridge(&mut wire);
+    wire
+}
+
+/// Reads a line of the list.
+///
+/// # Errors
+/// A field that no line has.
+pub fn summary_from_wire(wire: v1::Conversation) -> Result<ConversationSummary, WireError> {
+    // A line leaves the other fields out.
+    let v1::Conversation {
+        id,
+        platform,
+        account,
+        title,
+        created_at,
+        updated_at,
+        message_count,
+        tags,
+        is_archived,
+        mod_revision,
+        ..
+    } = wire;
+    Ok(ConversationSummary {
+        id: not_empty("id", id)?,
+        title,
+        platform: not_empty("platform", platform)?,
+        account,
+        created_at_micros: known_micros_from_wire("created_at", created_at)?,
+        updated_at_micros: known_micros_from_wire("updated_at", updated_at)?,
+        messages: u32::try_from(message_count)
+            .map_err(|_| WireError::new("message_count", "is too large"))?,
+        archived: is_archived,
+        tags,
+        revision: Revision::new(unsigned(mod_revision)),
+    })
+}
+
+/// Shows a query as a filter.
+#[must_use]
+pub fn filter_to_wire(query: ConversationQuery) -> v1::ConversationFilter {
+    let ConversationQuery {
+        platforms,
+        accounts,
+        tags_any,
+        tags_all,
+        archived,
+        created,
+        updated,
+        title_contains,
+    } = query;
+    v1::ConversationFilter {
+        platforms,
+        created: range_to_wire(created),
+        updated: range_to_wire(updated),
+        tags_all,
+        title_contains: title_contains.unwrap_or_default(),
+        tags_any,
+        accounts,
+        is_archived: archived,
+    }
+}
+
+/// Reads a filter; none asks for all conversations.
+///
+/// # Errors
+/// Too many or too long values, ranges that end before they begin.
+pub fn filter_from_wire(wire: Option<v1::ConversationFilter>) -> Result<ConversationQuery, WireError> {
+    let v1::ConversationFilter {
+        platforms,
+        created,
+        updated,
+        tags_all,
+        title_contains,
+        tags_any,
+        accounts,
+        is_archived,
+    } = wire.unwrap_or_default();
+    Ok(ConversationQuery {
+        platforms: values_from_wire("filter.platforms", platforms)?,
+        accounts: values_from_wire("filter.accounts", accounts)?,
+        tags_any: values_from_wire("filter.tags_any", tags_any)?,
+        tags_all: values_from_wire("filter.tags_all", tags_all)?,
+        archived: is_archived,
+        created: range_from_wire("filter.created", created)?,
+        updated: range_from_wire("filter.updated", updated)?,
+        title_contains: value_from_wire("filter.title_contains", title_contains)?,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! Round trips and cuts of conversations.
+
+use proptest::{collection::vec, option, prelude::*, sample::select};
+use satchel_pam::time::Timestamp;
+use satchel_store::TimeRange;
+
+use super::*;
+use crate::grpc::wire::counts::counts;
+
+fn text() -> impl Strategy<Value = Option<String>> {
+    option::of(".{1,12}")
+}
+
+fn time() -> impl Strategy<Value = Timestamp> {
+    (0..4_000_000_000_000_000_i64)
+        .prop_map(|micros| Timestamp::from_micros(micros).unwrap_or(Timestamp::EPOCH))
+}
+
+fn raw() -> impl Strategy<Value = Option<RawObject>> {
+    let text = select(vec!["{}", r#"{"a":[1,null]}"#, r#"{"hidden":true,"b":1.50}"#]);
+    option::of(text.prop_map(|text| RawObject::parse(text.to_owned()).unwrap_or_default()))
+}
+
+fn header() -> impl Strategy<Value = ConversationHeader> {
+    let participant = (select(Role::ALL), text(), text()).prop_map(|(role, name, provider_id)| Participant {
+        role,
+        name,
+        provider_id,
+    });
+    let import = (text(), text(), option::of(time()), text(), any::<bool>()).prop_map(
+        |(importer, importer_version, imported_at, source_file, digest)| ImportMetadata {
+            importer,
+            importer_version,
+            imported_at,
+            source_file,
+            source_checksum: digest.then(|| Sha256Digest::of(b"source")),
+        },
+    );
+    let texts = (".{1,12}", "[a-z]{2,8}", vec(text(), 6));
+    let rest = (vec(participant, 0..3), vec("[a-z]{1,6}", 0..3), any::<bool>(), raw(), option::of(import));
+    (texts, time(), option::of(time()), rest).prop_map(|(texts, created_at, updated_at, rest)| {
+        let mut more = texts.2;
+        let mut next = || more.pop().flatten();
+        ConversationHeader {
+            id: texts.0,
+            provider: Provider {
+                name: texts.1,
+                conversation_id: next(),
+                account_id: next(),
+                export_format_version: next(),
+            },
+            title: next(),
+            temporal: ConversationTemporal { created_at, updated_at },
+            participants: rest.0,
+            model: next(),
+            system_instruction: next(),
+            is_archived: rest.2,
+            tags: rest.1,
+            raw_metadata: rest.3,
+            import_metadata: rest.4,
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_conversation_comes_back(header in header(), [messages] in counts(), active_leaf in text(), at in 1..9_u64) {
+        let (active_messages, revision, withdrawn) = (messages / 2, Revision::new(at), at % 2 == 0);
+        let standing = Standing { messages, active_leaf, active_messages, revision, withdrawn };
+        let wire = conversation_to_wire(header.clone(), standing.clone());
+        prop_assert_eq!(conversation_from_wire(wire), Ok((header, standing)));
+    }
+
+    #[test]
+    fn a_line_of_the_list_comes_back(
+        names in (".{1,12}", text(), "[a-z]{2,8}", text()),
+        times in (0..1_000_000_i64, 0..1_000_000_i64),
+        messages in any::<u32>(),
+        archived in any::<bool>(),
+        tags in vec("[a-z]{1,6}", 0..3),
+    ) {
+        let summary = ConversationSummary {
+            id: names.0,
+            title: names.1,
+            platform: names.2,
+            account: names.3,
+            created_at_micros: times.0,
+            updated_at_micros: times.1,
+            messages,
+            archived,
+            tags,
+            revision: Revision::new(4),
+        };
+        prop_assert_eq!(summary_from_wire(summary_to_wire(summary.clone())), Ok(summary));
+    }
+
+    #[test]
+    fn a_filter_comes_back(
+        lists in vec(vec(".{1,6}", 0..3), 4),
+        archived in option::of(any::<bool>()),
+        title_contains in text(),
+        from in option::of(0..1_000_i64),
+    ) {
+        let range = TimeRange { from, until: None };
+        let query = ConversationQuery {
+            platforms: lists[0].clone(),
+            accounts: lists[1].clone(),
+            tags_any: lists[2].clone(),
+            tags_all: lists[3].clone(),
+            archived,
+            created: range,
+            updated: range,
+            title_contains,
+        };
+        let back = filter_from_wire(Some(filter_to_wire(query.clone())));
+        // The query has no equality of its own.
+        prop_assert_eq!(format!("{back:?}"), format!("{:?}", Ok::<_, WireError>(query)));
+    }
+
+    #[test]
+    fn any_conversation_is_shown_within_its_room(header in header(), length in 0..3_000_000_usize) {
+        let long = ConversationHeader { system_instruction: Some("x".repeat(length)), ..header };
+        let shown = conversation_to_wire(long, Standing::default());
+        prop_assert!(shown.encoded_len() <= MAX_ROW_BYTES);
+        prop_assert!(shown.abridged || shown.system_instruction.is_some_and(|text| text.len() == length));
+    }
+}

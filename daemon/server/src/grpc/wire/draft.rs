@@ -1,0 +1,155 @@
+//! What a client wants of a memory, as the fields that it names.
+
+use satchel_core::ingest::hand::Draft;
+use satchel_pam::memory::MemoryType;
+use satchel_proto::v1;
+
+use super::{
+    WireError,
+    memory::{access_from_wire, decay_from_wire, memory_type_from_wire, stamp_from_wire},
+};
+
+/// The paths that a mask may hold.
+const PATHS: [&str; 10] = [
+    "content",
+    "type",
+    "custom_type",
+    "summary",
+    "tags",
+    "temporal.valid_from",
+    "temporal.valid_until",
+    "confidence.decay_model",
+    "access",
+    "metadata_json",
+];
+
+/// Reads a new memory; no type is a fact.
+///
+/// # Errors
+/// Fields that the daemon sets, and values that do not read.
+pub fn draft_from_wire(mut wire: v1::Memory) -> Result<Draft, WireError> {
+    foreign(&wire)?;
+    if wire.r#type == 0 {
+        let unset = if wire.custom_type.is_some() { v1::MemoryType::Custom } else { v1::MemoryType::Fact };
+        wire.r#type = unset.into();
+    }
+    let given = |path: &&str| match *path {
+        "content" | "type" => true,
+        "summary" => wire.summary.is_some(),
+        "tags" => !wire.tags.is_empty(),
+        "temporal.valid_from" => wire.temporal.as_ref().is_some_and(|times| times.valid_from.is_some()),
+        "temporal.valid_until" => wire.temporal.as_ref().is_some_and(|times| times.valid_until.is_some()),
+        "confidence.decay_model" => wire.confidence.as_ref().is_some_and(|one| one.decay_model != 0),
+        "access" => wire.access.is_some(),
+        "metadata_json" => wire.metadata_json.is_some(),
+        _ => false,
+    };
+    let paths: Vec<String> = PATHS.iter().filter(|path| given(path)).map(|path| (*path).to_owned()).collect();
+    change_from_wire(wire, &paths)
+}
+
+/// Reads the fields that `paths` name.
+///
+/// # Errors
+/// No path, unknown paths, and values that do not read.
+pub fn change_from_wire(wire: v1::Memory, paths: &[String]) -> Result<Draft, WireError> {
+    if paths.is_empty() {
+        return Err(WireError::new("update_mask", "must name at least one field"));
+    }
+    let mut draft = Draft::default();
+    let times = wire.temporal.clone().unwrap_or_default();
+    for path in paths {
+        match path.as_str() {
+            "content" => draft.content = Some(wire.content.clone()),
+            "type" | "custom_type" => draft.kind = Some(kind(&wire, path)?),
+            "summary" => draft.summary = Some(wire.summary.clone()),
+            "tags" => draft.tags = Some(wire.tags.clone()),
+            "temporal.valid_from" => draft.valid_from = Some(stamp_from_wire(path, times.valid_from)?),
+            "temporal.valid_until" => draft.valid_until = Some(stamp_from_wire(path, times.valid_until)?),
+            "confidence.decay_model" => {
+                let model = wire.confidence.as_ref().map_or(0, |confidence| confidence.decay_model);
+                let model = (model != 0).then(|| decay_from_wire(path, model)).transpose()?;
+                draft.decay = Some(model);
+            }
+            "access" => {
+                let access = wire.access.clone().ok_or_else(|| WireError::new("access", "is missing"))?;
+                draft.access = Some(access_from_wire(access)?);
+            }
+            "metadata_json" => {
+                let json = wire.metadata_json.as_deref().unwrap_or("{}");
+                let object = serde_json::from_str(json)
+                    .map_err(|_| WireError::new("metadata_json", "is not the text of a JSON object"))?;
+                draft.metadata = Some(object);
+            }
+            _ => {
+                let problem = format!("names {path:?}; known are {}", PATHS.join(", "));
+                return Err(WireError::new("update_mask", problem));
+            }
+        }
+    }
+    Ok(draft)
+}
+
+/// Type and custom type go together; naming only the second means a custom one.
+fn kind(wire: &v1::Memory, path: &str) -> Result<(MemoryType, Option<String>), WireError> {
+    let custom = wire.custom_type.clone().filter(|custom| !custom.is_empty());
+    if path == "custom_type" && wire.r#type == 0 {
+        return Ok((MemoryType::Custom, custom));
+    }
+    Ok((memory_type_from_wire("type", wire.r#type)?, custom))
+}
+
+/// Refuses what only the daemon sets.
+fn foreign(wire: &v1::Memory) -> Result<(), WireError> {
+    let v1::Memory {
+        id,
+        r#type: _,
+        custom_type: _,
+        status,
+        content: _,
+        content_hash,
+        summary: _,
+        tags: _,
+        confidence,
+        temporal,
+        provenance,
+        access: _,
+        embedding_ref,
+        metadata_json: _,
+        etag,
+        create_revision,
+        mod_revision,
+        version,
+        pam_json,
+        abridged,
+        withdrawn,
+    } = wire;
+    let scores = confidence.as_ref().is_some_and(|confidence| {
+        confidence.initial.is_some() || confidence.current.is_some() || confidence.last_reinforced.is_some()
+    });
+    let times = temporal.as_ref().is_some_and(|times| {
+        times.created_at.is_some() || times.updated_at.is_some() || times.superseded_by.is_some()
+    });
+    let set = [
+        ("id", !id.is_empty()),
+        ("status", *status != 0),
+        ("content_hash", !content_hash.is_empty()),
+        ("confidence", scores),
+        ("temporal", times),
+        ("provenance", provenance.is_some()),
+        ("embedding_ref", embedding_ref.is_some()),
+        ("etag", !etag.is_empty()),
+        ("create_revision", *create_revision != 0),
+        ("mod_revision", *mod_revision != 0),
+        ("version", *version != 0),
+        ("pam_json", !pam_json.is_empty()),
+        ("abridged", *abridged),
+        ("withdrawn", *withdrawn),
+    ];
+    match set.iter().find(|(_, set)| *set) {
+        Some((field, _)) => {
+            Err(WireError::new(format!("memory.{field}"), "is set by the daemon; leave it out"))
+        }
+        None => Ok(()),
+    }
+}

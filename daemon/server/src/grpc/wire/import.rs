@@ -1,0 +1,499 @@
+//! Receipts and jobs.
+
+use std::time::Duration;
+
+use prost::Message as _;
+use satchel_core::ingest::{
+    JobView, Phase,
+    receipt::{Account, Counts, Difference, DifferenceKind, HeldBack, ImportRecord, ImportStatus, Standing},
+    undo::{Effect, Outcome},
+};
+use satchel_pam::record::{RecordKind, Skip, Warning};
+use satchel_proto::{
+    signed::{millis, signed, unsigned},
+    v1,
+};
+
+use super::{
+    WireError, memory,
+    scalar::{
+        cut, duration_to_wire, enum_pair, optional_time_from_wire, required_time_from_wire, time_to_wire,
+    },
+};
+use crate::grpc::call::PAGE_BYTES;
+
+/// Longest locator or reason in an answer, in bytes: a receipt lists a thousand of each.
+const MAX_TEXT_BYTES: usize = 1_024;
+/// Longest content of a memory that is shown as different, in bytes: likewise.
+const MAX_DIFFERENCE_BYTES: usize = 256;
+/// Longest reason of an import in an answer, in bytes.
+const MAX_REASON_BYTES: usize = 2_048;
+
+enum_pair!(status_to_wire, status_from_wire, ImportStatus, v1::ImportStatus, [
+    Running => Running,
+    Completed => Completed,
+    CompletedWithSkips => CompletedWithSkips,
+    Unchanged => Unchanged,
+    Unrecognized => Unrecognized,
+    Failed => Failed,
+    Cancelled => Cancelled,
+    Undone => Undone,
+    Waiting => Waiting,
+]);
+
+enum_pair!(difference_kind_to_wire, difference_kind_from_wire, DifferenceKind, v1::DifferenceKind, [
+    New => New,
+    Changed => Changed,
+    Kept => Kept,
+]);
+
+enum_pair!(standing_to_wire, standing_from_wire, Standing, v1::DocumentStanding, [
+    Own => Own,
+    Trusted => Trusted,
+    Stranger => Stranger,
+    Forced => Forced,
+]);
+
+enum_pair!(record_kind_to_wire, record_kind_from_wire, RecordKind, v1::RecordKind, [
+    Conversation => Conversation,
+    Message => Message,
+    Memory => Memory,
+    File => File,
+]);
+
+/// Shows the counts of one kind.
+#[must_use]
+pub fn counts_to_wire(counts: Counts) -> v1::RecordCounts {
+    let Counts { found, new, updated, unchanged, skipped } = counts;
+    v1::RecordCounts {
+        found: signed(found),
+        new: signed(new),
+        updated: signed(updated),
+        unchanged: signed(unchanged),
+        skipped: signed(skipped),
+    }
+}
+
+/// Reads the counts of one kind.
+///
+/// # Errors
+/// When they are missing.
+pub fn counts_from_wire(field: &str, wire: Option<v1::RecordCounts>) -> Result<Counts, WireError> {
+    let v1::RecordCounts { found, new, updated, unchanged, skipped } =
+        wire.ok_or_else(|| WireError::new(field, "is missing"))?;
+    Ok(Counts {
+        found: unsigned(found),
+        new: unsigned(new),
+        updated: unsigned(updated),
+        unchanged: unsigned(unchanged),
+        skipped: unsigned(skipped),
+    })
+}
+
+/// Shows what becomes of the records of one kind.
+#[must_use]
+pub fn effect_to_wire(effect: Effect) -> v1::RecordEffect {
+    let Effect { withdrawn, restored, changed } = effect;
+    v1::RecordEffect { withdrawn: signed(withdrawn), restored: signed(restored), changed: signed(changed) }
+}
+
+/// Reads what becomes of the records of one kind.
+///
+/// # Errors
+/// When it is missing.
+pub fn effect_from_wire(field: &str, wire: Option<v1::RecordEffect>) -> Result<Effect, WireError> {
+    let v1::RecordEffect { withdrawn, restored, changed } =
+        wire.ok_or_else(|| WireError::new(field, "is missing"))?;
+    Ok(Effect { withdrawn: unsigned(withdrawn), restored: unsigned(restored), changed: unsigned(changed) })
+}
+
+/// Shows a skip; long texts are cut.
+#[must_use]
+pub fn skip_to_wire(skip: Skip) -> v1::ImportIssue {
+    let Skip { kind, locator, reason } = skip;
+    v1::ImportIssue {
+        kind: v1::IssueKind::Skip.into(),
+        record: record_kind_to_wire(kind),
+        locator: cut(locator, MAX_TEXT_BYTES),
+        message: cut(reason, MAX_TEXT_BYTES),
+    }
+}
+
+/// Reads a skip.
+///
+/// # Errors
+/// A warning, or an unknown kind of record.
+pub fn skip_from_wire(wire: v1::ImportIssue) -> Result<Skip, WireError> {
+    let v1::ImportIssue { kind, record, locator, message } = wire;
+    if kind != i32::from(v1::IssueKind::Skip) {
+        return Err(WireError::new("kind", "is not a skip"));
+    }
+    Ok(Skip { kind: record_kind_from_wire("record", record)?, locator, reason: message })
+}
+
+/// Shows a warning; long texts are cut.
+#[must_use]
+pub fn warning_to_wire(warning: Warning) -> v1::ImportIssue {
+    let Warning { locator, message } = warning;
+    v1::ImportIssue {
+        kind: v1::IssueKind::Warning.into(),
+        record: v1::RecordKind::Unspecified.into(),
+        locator: cut(locator, MAX_TEXT_BYTES),
+        message: cut(message, MAX_TEXT_BYTES),
+    }
+}
+
+/// Reads a warning.
+///
+/// # Errors
+/// A skip.
+pub fn warning_from_wire(wire: v1::ImportIssue) -> Result<Warning, WireError> {
+    let v1::ImportIssue { kind, record, locator, message } = wire;
+    if kind != i32::from(v1::IssueKind::Warning) || record != 0 {
+        return Err(WireError::new("kind", "is not a warning"));
+    }
+    Ok(Warning { locator, message })
+}
+
+/// Shows what a merge does to a memory; long texts are cut.
+#[must_use]
+pub fn difference_to_wire(difference: Difference) -> v1::MemoryDifference {
+    let Difference { id, kind, held, came: (status, content) } = difference;
+    let unspecified = v1::MemoryStatus::Unspecified.into();
+    let (held_status, held_content) = match held {
+        Some((status, content)) => (memory::status_to_wire(status), content),
+        None => (unspecified, String::new()),
+    };
+    v1::MemoryDifference {
+        id,
+        kind: difference_kind_to_wire(kind),
+        held_status,
+        held_content: cut(held_content, MAX_DIFFERENCE_BYTES),
+        status: memory::status_to_wire(status),
+        content: cut(content, MAX_DIFFERENCE_BYTES),
+    }
+}
+
+/// Reads what a merge does to a memory.
+///
+/// # Errors
+/// An unknown kind or status.
+pub fn difference_from_wire(wire: v1::MemoryDifference) -> Result<Difference, WireError> {
+    let v1::MemoryDifference { id, kind, held_status, held_content, status, content } = wire;
+    let held = match v1::MemoryStatus::try_from(held_status) {
+        Ok(v1::MemoryStatus::Unspecified) => None,
+        _ => Some((memory::status_from_wire("held_status", held_status)?, held_content)),
+    };
+    let came = (memory::status_from_wire("status", status)?, content);
+    Ok(Difference { id, kind: difference_kind_from_wire("kind", kind)?, held, came })
+}
+
+fn held_back_to_wire(held: HeldBack) -> v1::HeldBack {
+    let HeldBack { memories, relations, conversations, embeddings, listed } = held;
+    v1::HeldBack {
+        memories: signed(memories),
+        relations: signed(relations),
+        conversations: signed(conversations),
+        embeddings: signed(embeddings),
+        memory_ids: listed.into_iter().map(|id| cut(id, MAX_DIFFERENCE_BYTES)).collect(),
+    }
+}
+
+fn held_back_from_wire(wire: v1::HeldBack) -> HeldBack {
+    let v1::HeldBack { memories, relations, conversations, embeddings, memory_ids: listed } = wire;
+    HeldBack {
+        memories: unsigned(memories),
+        relations: unsigned(relations),
+        conversations: unsigned(conversations),
+        embeddings: unsigned(embeddings),
+        listed,
+    }
+}
+
+fn account_to_wire(account: Account) -> v1::ImportAccount {
+    let Account { id, name } = account;
+    v1::ImportAccount { id, name }
+}
+
+fn account_from_wire(wire: v1::ImportAccount) -> Account {
+    let v1::ImportAccount { id, name } = wire;
+    Account { id, name }
+}
+
+/// Shows a receipt; long texts are cut.
+#[must_use]
+pub fn import_to_wire(record: ImportRecord) -> v1::Import {
+    let ImportRecord {
+        id,
+        job,
+        source,
+        path,
+        files,
+        files_found,
+        source_checksum,
+        provider,
+        importer,
+        plugin,
+        status,
+        reason,
+        conversations,
+        messages,
+        memories,
+        embeddings,
+        same_as: _,
+        attachments,
+        skipped,
+        warnings,
+        warnings_found,
+        issue_pages,
+        revisions,
+        bytes,
+        started_at,
+        finished_at,
+        elapsed_ms,
+        dry_run,
+        differences,
+        differences_found,
+        accounts,
+        standing,
+        signer,
+        partly_signed,
+        would_change,
+        forced,
+    } = record;
+    v1::Import {
+        id,
+        operation_id: job,
+        source,
+        source_checksum: source_checksum.unwrap_or_default(),
+        platform: provider.unwrap_or_default(),
+        format: importer.unwrap_or_default(),
+        status: status_to_wire(status),
+        conversations: Some(counts_to_wire(conversations)),
+        messages: Some(counts_to_wire(messages)),
+        memories: Some(counts_to_wire(memories)),
+        embeddings: (embeddings != Counts::default()).then(|| counts_to_wire(embeddings)),
+        skipped: skipped.into_iter().map(skip_to_wire).collect(),
+        warnings: warnings.into_iter().map(warning_to_wire).collect(),
+        more_skipped: issue_pages > 0,
+        warnings_total: signed(warnings_found),
+        revisions: revisions.map(revisions_to_wire),
+        elapsed: Some(duration_to_wire(Duration::from_millis(elapsed_ms))),
+        reason: cut(reason.unwrap_or_default(), MAX_REASON_BYTES),
+        dry_run,
+        started_at: Some(time_to_wire(started_at)),
+        finished_at: finished_at.map(time_to_wire),
+        path,
+        plugin: plugin.unwrap_or_default(),
+        attachments: signed(attachments),
+        bytes: signed(bytes),
+        differences: differences.into_iter().map(difference_to_wire).collect(),
+        differences_total: signed(differences_found),
+        accounts: accounts.into_iter().map(account_to_wire).collect(),
+        files,
+        files_total: signed(files_found),
+        standing: standing.map(standing_to_wire).unwrap_or_default(),
+        signer: signer.unwrap_or_default(),
+        partly_signed,
+        would_change: (!would_change.none()).then(|| held_back_to_wire(would_change)),
+        forced: forced.into_iter().map(|problem| cut(problem, MAX_TEXT_BYTES)).collect(),
+    }
+}
+
+/// Reads a receipt. How many pages of further issues there are, and under which import, is the ledger's affair: one stands
+/// for some.
+///
+/// # Errors
+/// A field that no receipt of ours has.
+pub fn import_from_wire(wire: v1::Import) -> Result<ImportRecord, WireError> {
+    let v1::Import {
+        id,
+        operation_id,
+        source,
+        source_checksum,
+        platform,
+        format,
+        status,
+        conversations,
+        messages,
+        memories,
+        skipped,
+        warnings,
+        more_skipped,
+        warnings_total,
+        revisions,
+        elapsed,
+        reason,
+        dry_run,
+        started_at,
+        finished_at,
+        path,
+        plugin,
+        attachments,
+        bytes,
+        differences,
+        differences_total,
+        embeddings,
+        accounts,
+        files,
+        files_total,
+        standing,
+        signer,
+        partly_signed,
+        would_change,
+        forced,
+    } = wire;
+    let given = |text: String| (!text.is_empty()).then_some(text);
+    Ok(ImportRecord {
+        id,
+        job: operation_id,
+        source,
+        path,
+        files,
+        files_found: unsigned(files_total),
+        source_checksum: given(source_checksum),
+        provider: given(platform),
+        importer: given(format),
+        plugin: given(plugin),
+        status: status_from_wire("status", status)?,
+        reason: given(reason),
+        conversations: counts_from_wire("conversations", conversations)?,
+        messages: counts_from_wire("messages", messages)?,
+        memories: counts_from_wire("memories", memories)?,
+        embeddings: counts_from_wire("embeddings", Some(embeddings.unwrap_or_default()))?,
+        same_as: None,
+        attachments: unsigned(attachments),
+        skipped: skipped.into_iter().map(skip_from_wire).collect::<Result<_, _>>()?,
+        warnings: warnings.into_iter().map(warning_from_wire).collect::<Result<_, _>>()?,
+        warnings_found: unsigned(warnings_total),
+        issue_pages: more_skipped.into(),
+        revisions: revisions.map(|v1::RevisionRange { first, last }| [first, last].map(unsigned)),
+        bytes: unsigned(bytes),
+        started_at: required_time_from_wire("started_at", started_at)?,
+        finished_at: optional_time_from_wire("finished_at", finished_at)?,
+        elapsed_ms: millis(elapsed.as_ref()),
+        dry_run,
+        differences: differences.into_iter().map(difference_from_wire).collect::<Result<_, _>>()?,
+        differences_found: unsigned(differences_total),
+        accounts: accounts.into_iter().map(account_from_wire).collect(),
+        standing: (standing != 0).then(|| standing_from_wire("standing", standing)).transpose()?,
+        signer: given(signer),
+        partly_signed,
+        would_change: would_change.map(held_back_from_wire).unwrap_or_default(),
+        forced,
+    })
+}
+
+/// Shows a receipt without its issues, for lists and for progress.
+#[must_use]
+pub fn light_import_to_wire(record: ImportRecord) -> v1::Import {
+    let more_skipped = !record.skipped.is_empty() || record.issue_pages > 0;
+    let light = ImportRecord {
+        skipped: Vec::new(),
+        warnings: Vec::new(),
+        differences: Vec::new(),
+        accounts: Vec::new(),
+        ..record
+    };
+    v1::Import { more_skipped, ..import_to_wire(light) }
+}
+
+/// Shows the revisions that an import or its reversal committed.
+#[must_use]
+pub fn revisions_to_wire([first, last]: [u64; 2]) -> v1::RevisionRange {
+    v1::RevisionRange { first: signed(first), last: signed(last) }
+}
+
+/// Shows what came of undoing or redoing an import.
+#[must_use]
+pub fn reversal_to_wire(outcome: Outcome) -> v1::ImportReversal {
+    let records = signed(outcome.records());
+    let Outcome { import, conversations, memories, relations, revisions, cancelled: _ } = outcome;
+    v1::ImportReversal {
+        receipt: Some(import_to_wire(import)),
+        conversations: Some(effect_to_wire(conversations)),
+        memories: Some(effect_to_wire(memories)),
+        relations: Some(effect_to_wire(relations)),
+        records,
+        revisions: revisions.map(revisions_to_wire),
+    }
+}
+
+/// Shows the job of an import as an operation. Receipts are whole, as far as they fit, when it has ended.
+#[must_use]
+pub fn job_to_wire(job: JobView) -> v1::Operation {
+    let room = if job.phase == Phase::Ended { PAGE_BYTES } else { 0 };
+    job_within(job, room)
+}
+
+/// As [`job_to_wire`], with receipts that leave out skips and warnings.
+#[must_use]
+pub fn light_job_to_wire(job: JobView) -> v1::Operation {
+    job_within(job, 0)
+}
+
+fn job_within(job: JobView, mut room: usize) -> v1::Operation {
+    let JobView { id, path, phase, created_at, finished_at, done, total, imports } = job;
+    let state = job_state(phase, &imports);
+    let records = imports
+        .iter()
+        .map(|import| import.conversations.found + import.messages.found + import.memories.found);
+    let progress = v1::OperationProgress {
+        phase: phase_to_wire(phase).into(),
+        bytes_done: signed(done),
+        bytes_total: (total > 0).then_some(signed(total)),
+        records_done: signed(records.sum::<u64>()),
+        records_total: None,
+    };
+    let imports = imports.into_iter().map(|import| import_within(import, &mut room)).collect();
+    let result = v1::ImportResult { path: path.to_string_lossy().into_owned(), imports };
+    v1::Operation {
+        id: id.to_string(),
+        kind: v1::OperationKind::Import.into(),
+        state: state.into(),
+        progress: Some(progress),
+        created_at: Some(time_to_wire(created_at)),
+        finished_at: finished_at.map(time_to_wire),
+        error: None,
+        result: Some(v1::operation::Result::Imports(result)),
+    }
+}
+
+fn import_within(record: ImportRecord, room: &mut usize) -> v1::Import {
+    if *room == 0 {
+        return light_import_to_wire(record);
+    }
+    let whole = import_to_wire(record.clone());
+    match room.checked_sub(whole.encoded_len()) {
+        Some(left) => {
+            *room = left;
+            whole
+        }
+        None => light_import_to_wire(record),
+    }
+}
+
+fn job_state(phase: Phase, imports: &[ImportRecord]) -> v1::OperationState {
+    let any = |status| imports.iter().any(|import| import.status == status);
+    match phase {
+        Phase::Waiting => v1::OperationState::Queued,
+        Phase::Looking | Phase::Hashing | Phase::Reading | Phase::Settling => v1::OperationState::Running,
+        // Cancelled while it waited: it never had an import.
+        Phase::Ended if imports.is_empty() || any(ImportStatus::Cancelled) => v1::OperationState::Cancelled,
+        Phase::Ended if any(ImportStatus::Failed) => v1::OperationState::Failed,
+        Phase::Ended => v1::OperationState::Succeeded,
+    }
+}
+
+fn phase_to_wire(phase: Phase) -> v1::OperationPhase {
+    match phase {
+        Phase::Waiting | Phase::Ended => v1::OperationPhase::Unspecified,
+        Phase::Looking => v1::OperationPhase::Detecting,
+        Phase::Hashing => v1::OperationPhase::Hashing,
+        Phase::Reading => v1::OperationPhase::Reading,
+        Phase::Settling => v1::OperationPhase::Deriving,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,253 @@
+//! Messages: one node of a conversation.
+
+use prost::Message as _;
+use satchel_pam::conversation::{
+    Attachment, AttachmentKind, Citation, Content, ContentKind, Message, Part, PartKind, ToolCall, ToolInput,
+};
+use satchel_proto::{
+    signed::{signed, unsigned},
+    v1,
+};
+
+use super::{
+    WireError,
+    conversation::{raw_from_wire, role_from_wire, role_to_wire},
+    memory::{MAX_ROW_BYTES, known_from_wire, known_to_wire, not_empty},
+    scalar::{cut, enum_pair},
+};
+
+/// What the texts of a cut message keep together, in bytes; the other half of a row is for what stands around them.
+const CUT_BYTES: usize = MAX_ROW_BYTES / 2;
+/// Parts, files, sources, calls and children of a cut message.
+const CUT_ITEMS: usize = 1_000;
+
+enum_pair!(part_kind_to_wire, part_kind_from_wire, PartKind, v1::PartKind, [
+    Text => Text,
+    Image => Image,
+    Code => Code,
+    File => File,
+    Audio => Audio,
+    Video => Video,
+]);
+
+enum_pair!(content_kind_to_wire, content_kind_from_wire, ContentKind, v1::ContentKind, [
+    Text => Text,
+    Multipart => Multipart,
+]);
+
+enum_pair!(attachment_kind_to_wire, attachment_kind_from_wire, AttachmentKind, v1::AttachmentKind, [
+    File => File,
+    Image => Image,
+    Audio => Audio,
+    Video => Video,
+    Document => Document,
+]);
+
+/// Shows a message; the daemon's own fields are left empty.
+#[must_use]
+pub fn message_to_wire(message: Message) -> v1::Message {
+    let Message {
+        id,
+        provider_message_id,
+        role,
+        content,
+        created_at,
+        parent_id,
+        children_ids,
+        model,
+        is_thought,
+        token_count,
+        attachments,
+        citations,
+        tool_calls,
+        raw_metadata,
+    } = message;
+    let mut wire = v1::Message {
+        id,
+        provider_message_id,
+        role: role_to_wire(role),
+        content: content.map(content_to_wire),
+        created_at: known_to_wire(created_at),
+        parent_id,
+        children_ids,
+        model,
+        is_thought,
+        token_count: signed(token_count),
+        attachments: attachments.into_iter().map(attachment_to_wire).collect(),
+        citations: citations.into_iter().map(citation_to_wire).collect(),
+        tool_calls: tool_calls.into_iter().map(call_to_wire).collect(),
+        raw_metadata_json: raw_metadata.map(|raw| raw.as_str().to_owned()),
+        hidden: false,
+        on_active_branch: false,
+        abridged: false,
+    };
+    abridge(&mut wire);
+    wire
+}
+
+/// Reads a message.
+///
+/// # Errors
+/// A field that no message has, and one that was abridged.
+pub fn message_from_wire(wire: v1::Message) -> Result<Message, WireError> {
+    let v1::Message {
+        id,
+        provider_message_id,
+        role,
+        content,
+        created_at,
+        parent_id,
+        children_ids,
+        model,
+        is_thought,
+        token_count,
+        attachments,
+        citations,
+        tool_calls,
+        raw_metadata_json,
+        hidden: _,
+        on_active_branch: _,
+        abridged,
+    } = wire;
+    if abridged {
+        return Err(WireError::new("abridged", "says that the message is not whole"));
+    }
+    Ok(Message {
+        id: not_empty("id", id)?,
+        provider_message_id,
+        role: role_from_wire("role", role)?,
+        content: content.map(content_from_wire).transpose()?,
+        created_at: known_from_wire("created_at", created_at)?,
+        parent_id,
+        children_ids,
+        model,
+        is_thought,
+        token_count: unsigned(token_count),
+        attachments: attachments.into_iter().map(attachment_from_wire).collect::<Result<_, _>>()?,
+        citations: citations.into_iter().map(citation_from_wire).collect(),
+        tool_calls: tool_calls.into_iter().map(call_from_wire).collect::<Result<_, _>>()?,
+        raw_metadata: raw_from_wire("raw_metadata_json", raw_metadata_json)?,
+    })
+}
+
+fn content_to_wire(content: Content) -> v1::Content {
+    let Content { kind, text, parts } = content;
+    v1::Content {
+        kind: content_kind_to_wire(kind),
+        text,
+        parts: parts.into_iter().map(part_to_wire).collect(),
+    }
+}
+
+fn content_from_wire(wire: v1::Content) -> Result<Content, WireError> {
+    let v1::Content { kind, text, parts } = wire;
+    Ok(Content {
+        kind: content_kind_from_wire("content.kind", kind)?,
+        text,
+        parts: parts.into_iter().map(part_from_wire).collect::<Result<_, _>>()?,
+    })
+}
+
+fn part_to_wire(part: Part) -> v1::ContentPart {
+    let Part { kind, text, language, mime_type, reference } = part;
+    v1::ContentPart { kind: part_kind_to_wire(kind), text, language, mime_type, r#ref: reference }
+}
+
+fn part_from_wire(wire: v1::ContentPart) -> Result<Part, WireError> {
+    let v1::ContentPart { kind, text, language, mime_type, r#ref } = wire;
+    Ok(Part {
+        kind: part_kind_from_wire("content.parts.kind", kind)?,
+        text,
+        language,
+        mime_type,
+        reference: r#ref,
+    })
+}
+
+fn attachment_to_wire(attachment: Attachment) -> v1::Attachment {
+    let Attachment { kind, name, mime_type, size_bytes, reference, provider_id } = attachment;
+    v1::Attachment {
+        kind: attachment_kind_to_wire(kind),
+        name,
+        mime_type,
+        size_bytes: signed(size_bytes),
+        r#ref: reference,
+        provider_id,
+    }
+}
+
+fn attachment_from_wire(wire: v1::Attachment) -> Result<Attachment, WireError> {
+    let v1::Attachment { kind, name, mime_type, size_bytes, r#ref, provider_id } = wire;
+    let kind = attachment_kind_from_wire("attachments.kind", kind)?;
+    Ok(Attachment { kind, name, mime_type, size_bytes: unsigned(size_bytes), reference: r#ref, provider_id })
+}
+
+fn citation_to_wire(citation: Citation) -> v1::Citation {
+    let Citation { title, url, snippet } = citation;
+    v1::Citation { title, url, snippet }
+}
+
+fn citation_from_wire(wire: v1::Citation) -> Citation {
+    let v1::Citation { title, url, snippet } = wire;
+    Citation { title, url, snippet }
+}
+
+fn call_to_wire(call: ToolCall) -> v1::ToolCall {
+    let ToolCall { id, name, input, output } = call;
+    let input = input.map(|input| match input {
+        ToolInput::Text(text) => v1::tool_call::Input::InputText(text),
+        ToolInput::Object(object) => v1::tool_call::Input::InputJson(object.as_str().to_owned()),
+    });
+    v1::ToolCall { id, name, output, input }
+}
+
+fn call_from_wire(wire: v1::ToolCall) -> Result<ToolCall, WireError> {
+    let v1::ToolCall { id, name, output, input } = wire;
+    let input = match input {
+        None => None,
+        Some(v1::tool_call::Input::InputText(text)) => Some(ToolInput::Text(text)),
+        Some(v1::tool_call::Input::InputJson(json)) => {
+            raw_from_wire("tool_calls.input_json", Some(json))?.map(ToolInput::Object)
+        }
+    };
+    Ok(ToolCall { id, name, input, output })
+}
+
+/// Cuts a row that would not leave room for others, and says so.
+fn abridge(wire: &mut v1::Message) {
+    if wire.encoded_len() <= MAX_ROW_BYTES {
+        return;
+    }
+    wire.abridged = true;
+    wire.raw_metadata_json = None;
+    wire.children_ids.truncate(CUT_ITEMS);
+    wire.attachments.truncate(CUT_ITEMS);
+    wire.citations.truncate(CUT_ITEMS);
+    wire.tool_calls.truncate(CUT_ITEMS);
+    let mut room = CUT_BYTES;
+    let mut short = |text: &mut Option<String>| {
+        *text = text.take().map(|text| cut(text, room));
+        room -= text.as_ref().map_or(0, String::len);
+    };
+    if let Some(content) = &mut wire.content {
+        content.parts.truncate(CUT_ITEMS);
+        short(&mut content.text);
+        content.parts.iter_mut().for_each(|part| short(&mut part.text));
+    }
+    for call in &mut wire.tool_calls {
+        // JSON that is cut is no JSON.
+        call.input = match call.input.take() {
+            Some(v1::tool_call::Input::InputText(text)) => {
+                let mut text = Some(text);
+                short(&mut text);
+                text.map(v1::tool_call::Input::InputText)
+            }
+            Some(v1::tool_call::Input::InputJson(_)) | None => None,
+        };
+        short(&mut call.output);
+    }
+    wire.citations.iter_mut().for_each(|citation| short(&mut citation.snippet));
+}
+
+#[cfg(test)]
+mod tests;

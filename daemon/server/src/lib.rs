@@ -1,0 +1,11 @@
+//! The daemon: the gRPC services over [`satchel_core`], the socket that they are served on, and the configuration.
+
+pub mod config;
+pub mod connect;
+pub mod grpc;
+pub mod log;
+mod run;
+pub mod serve;
+pub mod supervisor;
+
+pub use run::{DRAIN, Outside, Ready, RunError, run, run_under};

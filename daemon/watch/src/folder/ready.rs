@@ -1,0 +1,95 @@
+//! What has settled and waits for a place among the imports: in the order of its coming, and found by name.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+};
+
+use crate::settle::Stamp;
+
+/// First come, first served; one that leaves costs the others nothing.
+#[derive(Debug, Default)]
+pub(super) struct Ready {
+    /// By the number of its coming.
+    waiting: BTreeMap<u64, (OsString, Stamp)>,
+    numbers: BTreeMap<OsString, u64>,
+    next: u64,
+}
+
+/// Numbers begin here, so that there are some for what goes before all others.
+const FIRST: u64 = 1 << 63;
+
+impl Ready {
+    /// Puts a name at the end, unless it waits already.
+    pub(super) fn push(&mut self, name: &OsStr, stamp: Stamp) {
+        if !self.has(name) {
+            let number = self.next.max(FIRST);
+            self.next = number + 1;
+            self.put(number, name.to_owned(), stamp);
+        }
+    }
+
+    /// Takes the first.
+    pub(super) fn pop(&mut self) -> Option<(OsString, Stamp)> {
+        let (_, first) = self.waiting.pop_first()?;
+        self.numbers.remove(&first.0);
+        Some(first)
+    }
+
+    /// Puts what was taken back before all others.
+    pub(super) fn put_back(&mut self, name: OsString, stamp: Stamp) {
+        let first = self.waiting.first_key_value().map_or(FIRST, |(number, _)| *number);
+        self.put(first - 1, name, stamp);
+    }
+
+    fn put(&mut self, number: u64, name: OsString, stamp: Stamp) {
+        self.numbers.insert(name.clone(), number);
+        self.waiting.insert(number, (name, stamp));
+    }
+
+    pub(super) fn remove(&mut self, name: &OsStr) {
+        if let Some(number) = self.numbers.remove(name) {
+            self.waiting.remove(&number);
+        }
+    }
+
+    /// Keeps only those that `there` knows.
+    pub(super) fn keep(&mut self, there: impl Fn(&OsStr) -> bool) {
+        self.numbers.retain(|name, _| there(name));
+        self.waiting.retain(|_, (name, _)| there(name));
+    }
+
+    pub(super) fn has(&self, name: &OsStr) -> bool {
+        self.numbers.contains_key(name)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_comes_first_and_none_twice() {
+        let stamp = Stamp { bytes: 1, modified: 0, inode: 1, below: 0 };
+        let mut ready = Ready::default();
+        ["c", "a", "b", "a", "d"].into_iter().for_each(|name| ready.push(OsStr::new(name), stamp));
+        let Some((first, _)) = ready.pop() else { return assert!(!ready.is_empty(), "nothing waits") };
+        assert_eq!((first.as_os_str(), ready.len()), (OsStr::new("c"), 3));
+        ready.put_back(first, stamp);
+        ready.remove(OsStr::new("a"));
+        ready.keep(|name| name != "d");
+        assert!(ready.has(OsStr::new("b")) && !ready.has(OsStr::new("a")) && !ready.has(OsStr::new("d")));
+        ready.push(OsStr::new("a"), stamp);
+        let order: Vec<OsString> = std::iter::from_fn(|| ready.pop()).map(|(name, _)| name).collect();
+        assert_eq!(order, ["c", "b", "a"]);
+        assert!(ready.is_empty() && ready.numbers.is_empty());
+    }
+}
