@@ -25,6 +25,7 @@ mod operation;
 mod out;
 mod page;
 mod pager;
+mod path;
 mod plugins;
 mod purge;
 mod rebuild;

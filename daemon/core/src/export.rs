@@ -456,6 +456,9 @@ fn total(store: &Store, request: &ExportRequest, delta: Option<&Delta>) -> Resul
     Ok(Progress { memories_total, conversations_total, ..Progress::default() })
 }
 
+/// Rows that are read at once.
+const PAGE: usize = 500;
+
 /// Reads page after page and shows every row.
 fn pages<T>(
     mut next: impl FnMut(Option<&Cursor>) -> Result<Page<T>, ExportError>,

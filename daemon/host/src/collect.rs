@@ -22,7 +22,7 @@ use crate::{
     emitted::{Emitted, Summary, Verdict},
     imports::Paths,
     limits::{Limits, MIB},
-    run::StopFlag,
+    stop::StopFlag,
     text,
 };
 

@@ -1,4 +1,4 @@
-//! The engine that compiles and runs plugins.
+//! Checks, compiles and loads plugins.
 
 use std::{num::NonZeroUsize, path::Path, sync::Arc};
 
@@ -15,6 +15,7 @@ use crate::{
     pace::Pace,
     plugin::Plugin,
     run::{self, State},
+    runtime::Runtime,
     ticker::Ticker,
 };
 
@@ -32,15 +33,11 @@ pub struct HostOptions {
     pub pace: Pace,
 }
 
-/// The engine. One for a process; plugins that it loaded stay usable after it is dropped.
-pub struct Host(Arc<Inner>);
-
-pub(crate) struct Inner {
-    engine: Engine,
+/// Loads plugins. One for a process; plugins that it loaded stay usable after it is dropped.
+pub struct Host {
+    runtime: Arc<Runtime>,
     cache: Result<OpenCache, CacheUse>,
     linker: Linker<State>,
-    pub(crate) pace: Pace,
-    pub(crate) ticker: Ticker,
 }
 
 impl Host {
@@ -55,38 +52,37 @@ impl Host {
             .map_err(|error| engine_error(&error))?;
         let ticker =
             Ticker::start(engine.clone()).map_err(|error| HostError::Engine { reason: error.to_string() })?;
-        Ok(Self(Arc::new(Inner { engine, cache, linker, pace, ticker })))
+        let runtime = Arc::new(Runtime { engine, pace, ticker });
+        Ok(Self { runtime, cache, linker })
     }
 
     /// Checks and compiles a component, and lets it describe itself. The first time takes up to a second for each
     /// MiB, with a cache later ones take a millisecond.
     pub fn load(&self, wasm: &[u8]) -> Result<Plugin, HostError> {
         let imports = inspect::inspect(wasm)?;
-        if let Ok(cache) = &self.0.cache {
-            self.0.prepare(cache, wasm)?;
+        if let Ok(cache) = &self.cache {
+            self.prepare(cache, wasm)?;
         }
-        let component = Component::new(&self.0.engine, wasm).map_err(|error| invalid(&error))?;
-        let pre = self.0.linker.instantiate_pre(&component).and_then(ImporterPre::new).map_err(|error| {
+        let component = Component::new(&self.runtime.engine, wasm).map_err(|error| invalid(&error))?;
+        let pre = self.linker.instantiate_pre(&component).and_then(ImporterPre::new).map_err(|error| {
             HostError::Mismatch { offered: inspect::API_VERSION.to_owned(), reason: format!("{error:#}") }
         })?;
-        let described = run::describe(&self.0, &pre).map_err(HostError::Describe)?;
-        Ok(Plugin::new(Arc::clone(&self.0), pre, info::from_wit(described)?, imports, wasm))
+        let described = run::describe(&self.runtime, &pre).map_err(HostError::Describe)?;
+        Ok(Plugin::new(Arc::clone(&self.runtime), pre, info::from_wit(described)?, imports, wasm))
     }
 
     /// What became of the cache that was named.
     pub fn cache(&self) -> CacheUse {
-        match &self.0.cache {
+        match &self.cache {
             Ok(cache) => cache.state(),
             Err(why) => why.clone(),
         }
     }
-}
 
-impl Inner {
     /// Lets wasmtime find the code of a component: that of the cache, or what is compiled now. Where the disk refuses, wasmtime
     /// finds nothing and compiles by itself.
     fn prepare(&self, cache: &OpenCache, wasm: &[u8]) -> Result<(), HostError> {
-        let identity = Identity::of(&self.engine, wasm);
+        let identity = Identity::of(&self.runtime.engine, wasm);
         let code = match cache.get(&identity) {
             Some(code) => Some(code),
             None => compile(cache, wasm)?.inspect(|code| cache.put(&identity, code)),
@@ -95,10 +91,6 @@ impl Inner {
             tracing::debug!(%error, "compiled code cannot be handed over");
         }
         Ok(())
-    }
-
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.engine
     }
 }
 

@@ -24,6 +24,8 @@ mod memory;
 mod pace;
 mod plugin;
 mod run;
+mod runtime;
+mod stop;
 mod text;
 mod ticker;
 

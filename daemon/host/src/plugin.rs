@@ -9,11 +9,11 @@ use crate::{
     bindings::{ImporterPre, exports::satchel::importer::plugin as wit},
     emitted::{Emitted, Summary, Verdict},
     error::RunError,
-    host::Inner,
     info::PluginInfo,
     limits::Limits,
     memo::Memo,
     run::{self, State},
+    runtime::Runtime,
     text,
 };
 
@@ -22,7 +22,7 @@ use crate::{
 pub struct Plugin(Arc<Loaded>);
 
 struct Loaded {
-    host: Arc<Inner>,
+    host: Arc<Runtime>,
     pre: ImporterPre<State>,
     info: PluginInfo,
     imports: Vec<String>,
@@ -44,7 +44,7 @@ pub struct Detection {
 
 impl Plugin {
     pub(crate) fn new(
-        host: Arc<Inner>,
+        host: Arc<Runtime>,
         pre: ImporterPre<State>,
         info: PluginInfo,
         imports: Vec<String>,

@@ -13,10 +13,7 @@ use std::{
 use wasmtime::{Store, UpdateDeadline};
 
 use self::{clock::Clock, state::Share};
-pub(crate) use self::{
-    ended::from_import_error,
-    state::{State, StopFlag},
-};
+pub(crate) use self::{ended::from_import_error, state::State};
 use satchel_source::{CancelToken, Entry, Files};
 
 use crate::{
@@ -26,10 +23,11 @@ use crate::{
     delivery::{Delivery, Meter},
     emitted::{Emitted, Summary, Verdict},
     error::RunError,
-    host::Inner,
     imports::Library,
     limits::{Limits, MIB},
     memo::{Memo, Recalling},
+    runtime::Runtime,
+    stop::StopFlag,
 };
 
 /// Bytes that one call may hand from the plugin to the host. A longer conversation comes in several calls.
@@ -55,7 +53,7 @@ pub(crate) struct Job<'a> {
     pub(crate) memo: Option<(Arc<dyn Memo>, String)>,
 }
 
-pub(crate) fn describe(host: &Inner, pre: &ImporterPre<State>) -> Result<wit::PluginInfo, RunError> {
+pub(crate) fn describe(host: &Runtime, pre: &ImporterPre<State>) -> Result<wit::PluginInfo, RunError> {
     alone(|| {
         let mut call = Call::start(host, pre, glance(Arc::new(NoFiles)))?;
         let described = call.importer.satchel_importer_plugin().call_describe(&mut call.store);
@@ -64,7 +62,7 @@ pub(crate) fn describe(host: &Inner, pre: &ImporterPre<State>) -> Result<wit::Pl
 }
 
 pub(crate) fn detect(
-    host: &Inner,
+    host: &Runtime,
     pre: &ImporterPre<State>,
     files: Arc<dyn Files>,
 ) -> Result<Vec<wit::Detection>, RunError> {
@@ -77,7 +75,7 @@ pub(crate) fn detect(
 
 /// Runs the plugin on a thread of its own; checks what it emits and hands it to `sink` on this one.
 pub(crate) fn run(
-    host: &Inner,
+    host: &Runtime,
     pre: &ImporterPre<State>,
     job: &Job<'_>,
     sink: &mut dyn FnMut(Emitted) -> Verdict,
@@ -113,7 +111,7 @@ fn collect<'a>(
 
 /// Answers how many bytes the plugin read. Its own summary is a claim; the collector counts.
 fn read_export(
-    host: &Inner,
+    host: &Runtime,
     pre: &ImporterPre<State>,
     job: &Job<'_>,
     library: Library,
@@ -151,9 +149,9 @@ struct Call {
 }
 
 impl Call {
-    fn start(host: &Inner, pre: &ImporterPre<State>, state: State) -> Result<Self, RunError> {
+    fn start(host: &Runtime, pre: &ImporterPre<State>, state: State) -> Result<Self, RunError> {
         let ticking = host.ticker.running();
-        let mut store = Store::new(host.engine(), state);
+        let mut store = Store::new(&host.engine, state);
         store.limiter(|state| &mut state.memory);
         store.set_hostcall_fuel(HOSTCALL_BYTES);
         store.set_max_component_handles(MAX_HANDLES);

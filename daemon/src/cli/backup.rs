@@ -20,12 +20,11 @@ use super::{
     args::{BackupArgs, RestoreArgs},
     error::CliError,
     exit::Exit,
-    exports::quoted,
     facts::Facts,
-    import::text_of,
     link::{Link, Place},
     look::{Look, Paint},
     operation::unexpected,
+    path,
     steps::Steps,
     text,
 };
@@ -60,7 +59,7 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &BackupArgs
     let absolute = std::path::absolute(&args.file);
     let output =
         absolute.map_err(|source| CliError::File { action: "find", path: args.file.clone(), source })?;
-    let request = CreateBackupRequest { output: text_of(output)? };
+    let request = CreateBackupRequest { output: path::text_of(output)? };
     let operation = link.admin().create_backup(request).await?.into_inner().operation;
     let mut steps = Steps::new(&context.out, "writing the backup");
     let ended = link.result_of(operation, |operation| steps.show(&mut context.out, operation)).await;
@@ -79,7 +78,7 @@ pub(crate) async fn create(context: &mut Context, link: &Link, args: &BackupArgs
         })?;
     } else {
         context.out.print(&written(&backup, context.out.look))?;
-        let path = quoted(&text::one_line(&backup.path));
+        let path = text::quoted(&text::one_line(&backup.path));
         context.out.note(&format!(
             "`satchel restore --data-dir DIR {path}` puts it back; keep it as safe as the data itself"
         ));
@@ -208,12 +207,12 @@ fn put_back(restored: &Restored, data_dir: &Path, look: Look) -> String {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use satchel_server::config::Config;
+    use satchel_server::log::Log;
     use satchel_store::{OpenOptions, Store};
 
     use super::*;
     use crate::cli::{out::Out, time};
-    use satchel_server::config::Config;
-    use satchel_server::log::Log;
 
     #[tokio::test(flavor = "multi_thread")]
     async fn no_phrase_is_asked_for_where_none_opens_anything() {

@@ -84,11 +84,11 @@ fn show(config: &Config, out: &mut Out) -> Result<Exit, CliError> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use clap::Parser as _;
     use std::fs;
 
     use super::*;
     use crate::cli::args::{Cli, Command};
-    use clap::Parser as _;
 
     fn typed(words: &[&str], config: &str, json: bool) -> (Result<Exit, CliError>, String) {
         let folder = tempfile::tempdir().unwrap();

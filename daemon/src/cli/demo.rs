@@ -11,7 +11,6 @@ use super::{
     args::Cli,
     error::CliError,
     exit::Exit,
-    exports::quoted,
     link::{Link, Place},
     look::Paint,
     text,
@@ -172,7 +171,7 @@ struct Stage<'a> {
 impl Stage<'_> {
     /// Shows what would be typed, and does it.
     async fn step(&self, context: &mut Context, why: &str, words: &[&str]) -> Result<Exit, CliError> {
-        let typed: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        let typed: Vec<String> = words.iter().map(|word| text::quoted(word)).collect();
         let look = context.out.look;
         let prompt = look.paint(Paint::Dim, "$");
         let line = look.paint(Paint::Strong, &format!("satchel {}", typed.join(" ")));
@@ -208,9 +207,10 @@ impl Stage<'_> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use satchel_server::log::Log;
+
     use super::*;
     use crate::cli::{out::Out, time};
-    use satchel_server::log::Log;
 
     #[tokio::test(flavor = "multi_thread")]
     async fn the_demo_plays_every_step() {

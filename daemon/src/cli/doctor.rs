@@ -182,7 +182,7 @@ impl Findings {
             self.problem(
                 "OPEN_TO_OTHERS",
                 &message,
-                &format!("chmod 700 {}", super::exports::quoted(&dir.to_string_lossy())),
+                &format!("chmod 700 {}", text::quoted(&dir.to_string_lossy())),
             );
         }
         Ok(())

@@ -11,7 +11,7 @@ use serde::Serialize;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-use super::{exit::Exit, out, text};
+use super::{exit::Exit, text};
 
 /// Why a command ended early.
 #[derive(Debug, thiserror::Error)]
@@ -294,7 +294,7 @@ impl<'a> ErrorDocument<'a> {
         let error = ErrorFields { reason, message, causes, remedy, exit_code: exit.code() };
         let text = serde_json::to_string_pretty(&Self { error });
         // Texts and a number always become JSON.
-        let mut text = out::harmless(&text.unwrap_or_default());
+        let mut text = text::harmless_json(&text.unwrap_or_default());
         text.push('\n');
         text
     }

@@ -16,12 +16,12 @@ use super::{
     error::CliError,
     exit::Exit,
     facts::Facts,
-    import::text_of,
     json,
     link::Link,
     look::{Look, Paint},
     operation::unexpected,
     page::{self, Page},
+    path,
     table::{Cell, Column, Table},
     text,
     time::Calendar,
@@ -54,7 +54,7 @@ pub(crate) async fn create(
     let request = CreateExportRequest {
         r#type: kind.into(),
         base_export_id,
-        output: text_of(output)?,
+        output: path::text_of(output)?,
         without_conversations: args.no_conversations,
         attachments: args.attachments,
         format: format.into(),
@@ -276,7 +276,7 @@ fn written(export: &Export, calendar: &Calendar, look: Look) -> String {
 /// How it is checked.
 fn hint(export: &Export) -> String {
     if signed(export) {
-        format!("`satchel verify {}` checks it, on any machine", quoted(&text::one_line(&export.path)))
+        format!("`satchel verify {}` checks it, on any machine", text::quoted(&text::one_line(&export.path)))
     } else {
         "nothing in it is signed; a bundle that anyone can check is `--format pam`".to_owned()
     }
@@ -285,12 +285,6 @@ fn hint(export: &Export) -> String {
 /// Whether the format has a signature: PAM.
 fn signed(export: &Export) -> bool {
     !export.signer.is_empty()
-}
-
-/// A path as one types it in a shell.
-pub(crate) fn quoted(path: &str) -> String {
-    let plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+:,~".contains(&byte));
-    if plain { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 #[cfg(test)]

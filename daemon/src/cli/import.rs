@@ -24,6 +24,7 @@ use super::{
     exit::Exit,
     json,
     link::Link,
+    path,
 };
 
 /// Jobs that are started before the first of them has ended: the daemon runs two at a time, the others wait for them.
@@ -130,20 +131,7 @@ fn absolute(context: &Context, path: &Path) -> Result<String, CliError> {
     } else {
         std::path::absolute(path).map_err(failed("find"))?
     };
-    text_of(whole)
-}
-
-/// A path as text, which is what the wire carries.
-///
-/// # Errors
-/// A path that is not UTF-8.
-pub(super) fn text_of(path: PathBuf) -> Result<String, CliError> {
-    path.into_os_string().into_string().map_err(|path| {
-        CliError::Usage(format!(
-            "the path {} is not UTF-8; rename it or use a link to it",
-            path.to_string_lossy()
-        ))
-    })
+    path::text_of(whole)
 }
 
 /// The jobs of this command.

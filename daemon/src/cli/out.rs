@@ -80,7 +80,7 @@ impl Out {
             what: "cannot write the result as JSON".to_owned(),
             source: error.into(),
         })?;
-        self.print(&harmless(&text))?;
+        self.print(&text::harmless_json(&text))?;
         self.print("\n")
     }
 
@@ -175,27 +175,6 @@ impl Screen<'_> {
         self.out.print(&text)?;
         Ok(true)
     }
-}
-
-/// Writes what could steer a terminal as JSON escapes. Such characters can only stand inside strings, so the document
-/// means the same.
-pub(super) fn harmless(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
-    let mut units = [0; 2];
-    for c in json.chars() {
-        match c {
-            '\u{7f}'..='\u{9f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{e0000}'..='\u{e007f}' => {
-                for unit in c.encode_utf16(&mut units) {
-                    text::append(&mut out, format_args!("\\u{unit:04x}"));
-                }
-            }
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// An output into memory, for tests.

@@ -28,10 +28,10 @@ use super::{
     args::PurgeArgs,
     error::CliError,
     exit::Exit,
-    exports::quoted,
     link::{Link, Place},
     page,
     steps::Steps,
+    text,
 };
 
 /// Longest line that is read as an answer.
@@ -139,7 +139,7 @@ pub(super) fn nothing_beside(data_dir: &Path, done: &str) -> Result<(), CliError
     let read = |source| CliError::File { action: "list what lies beside", path: data_dir.to_owned(), source };
     let beside = leftovers::beside(data_dir).map_err(read)?;
     let [first, ..] = beside.as_slice() else { return Ok(()) };
-    let all: Vec<String> = beside.iter().map(|path| quoted(&path.to_string_lossy())).collect();
+    let all: Vec<String> = beside.iter().map(|path| text::quoted(&path.to_string_lossy())).collect();
     Err(CliError::Step {
         what: format!("nothing was {done}"),
         source: format!(

@@ -2,6 +2,7 @@
 //!
 //! Which files and commands that takes is decided in `systemd` and `launchd`, which are pure; here they are written and run.
 
+mod call;
 mod description;
 mod launchd;
 mod system;
@@ -16,8 +17,9 @@ use std::{
 use serde::Serialize;
 
 use self::{
+    call::{Call, File},
     description::Description,
-    system::{Call, File, Processes, Runner, System, ours},
+    system::{Processes, Runner, System, ours},
 };
 use super::{
     Environment,

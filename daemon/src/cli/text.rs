@@ -170,6 +170,33 @@ fn common(a: &str, b: &str) -> usize {
     a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count()
 }
 
+/// Writes what could steer a terminal as JSON escapes. Such characters can only stand inside strings, so the document
+/// means the same.
+pub(crate) fn harmless_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut units = [0; 2];
+    for c in json.chars() {
+        match c {
+            '\u{7f}'..='\u{9f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{e0000}'..='\u{e007f}' => {
+                for unit in c.encode_utf16(&mut units) {
+                    append(&mut out, format_args!("\\u{unit:04x}"));
+                }
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A path as one types it in a shell.
+pub(crate) fn quoted(path: &str) -> String {
+    let plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+:,~".contains(&byte));
+    if plain { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

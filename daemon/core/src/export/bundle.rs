@@ -16,17 +16,15 @@ use satchel_pam::{
 };
 use satchel_store::RelationRecord;
 
-pub(super) use self::vectors::written;
-
 use satchel_bundle::manifest::{
     Filter, MANIFEST, Manifest, ManifestFile, OURS, SELECTION, SIGNATURE, VERSION,
 };
 
 use self::conversations::Conversations;
 use super::{
-    ExportError, ExportRecord, FULL, INCREMENTAL,
+    ExportError, ExportRecord, FULL, INCREMENTAL, PAGE,
     id::Id,
-    job::{Job, PAGE},
+    job::Job,
     pages,
     target::{Target, Written},
 };

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use satchel_bundle::manifest::VectorName;
+use satchel_merge::evidence::{Field, marks};
 use satchel_pam::{
     lifecycle::changed_at,
     memory::{Memory, Status},
@@ -14,7 +15,7 @@ use satchel_pam::{
 };
 use satchel_store::{ChangeKind, ChangeOp, ChangePosition, RelationRecord, Revision, Store};
 
-use super::{ExportError, ExportRecord, bundle::written, id::Id};
+use super::{ExportError, ExportRecord, id::Id};
 
 /// Changes that are read off the feed at once.
 const FEED_PAGE: usize = 1_000;
@@ -306,4 +307,9 @@ fn left_since(
     Ok(versions.iter().any(|record| {
         !record.withdrawn && record.revision > from && record.memory.exportable() && fits(&record.memory)
     }))
+}
+
+/// When the person wrote what a memory says, in microseconds, if it was they who did.
+pub(super) fn written(memory: &Memory) -> Option<i64> {
+    marks(memory).get(&Field::Content).copied()
 }

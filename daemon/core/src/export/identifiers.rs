@@ -4,7 +4,7 @@ use satchel_pam::privacy::Identifiers;
 use satchel_store::{ConversationQuery, Ledger, MemoryOrder, MemoryQuery, Revision, Store};
 use serde::Deserialize;
 
-use super::{ExportError, job::PAGE, pages};
+use super::{ExportError, PAGE, pages};
 
 /// What of a receipt is of interest.
 #[derive(Default, Deserialize)]

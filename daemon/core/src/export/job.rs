@@ -7,13 +7,11 @@ use satchel_source::envelope::Lock;
 use satchel_store::{MemoryOrder, MemoryQuery, MemoryRecord, Revision, Store};
 
 use super::{
-    ExportError, ExportRecord, ExportRequest, FULL, Progress, delta::Delta, keys::Signer, pages,
+    ExportError, ExportRecord, ExportRequest, FULL, PAGE, Progress, delta::Delta, keys::Signer, pages,
     target::Target, withheld::Texts,
 };
 use crate::lineage::Digests;
 
-/// Rows that are read at once.
-pub(super) const PAGE: usize = 500;
 /// Microseconds of a second; PAM's dates of an export have none below it.
 const SECOND: i64 = 1_000_000;
 

@@ -18,12 +18,7 @@ use std::{
 
 use satchel_pam::{hash::Sha256Digest, memory::MemoryType};
 
-use super::{
-    ExportError, ExportRecord,
-    job::{Job, PAGE},
-    pages,
-    target::Target,
-};
+use super::{ExportError, ExportRecord, PAGE, job::Job, pages, target::Target};
 
 /// What other files of the export refer to.
 #[derive(Default)]

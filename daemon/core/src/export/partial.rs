@@ -1,9 +1,9 @@
 //! What an export is before it is whole: hidden beside its place, held by whoever writes it, and removed if nobody does.
 
 use std::{
-    fs::{self, File, Metadata},
+    fs::{self, File, Metadata, OpenOptions},
     io,
-    os::unix::fs::{DirBuilderExt, MetadataExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -13,8 +13,6 @@ use rustix::{
     process::geteuid,
 };
 use uuid::Uuid;
-
-use super::target::new_file;
 
 /// How the names begin; the export's id follows, not the output's name, which may be as long as names may be.
 const PREFIX: &str = ".satchel-partial-";
@@ -135,6 +133,11 @@ fn stirs(path: &Path, depth: usize) -> io::Result<bool> {
 
 fn remove(path: &Path) -> io::Result<()> {
     if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
+}
+
+/// Creates a file that only its owner may read.
+pub(super) fn new_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Where a bundle is written: a folder or a ZIP, hidden until it is whole.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, BufWriter, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
 
@@ -18,7 +18,7 @@ use zip::{ZipWriter, write::SimpleFileOptions};
 
 use super::{
     ExportError,
-    partial::{self, Partial},
+    partial::{self, Partial, new_file},
 };
 
 /// Bytes that are gathered before they are digested and packed.
@@ -226,10 +226,6 @@ fn folders(root: &Path, path: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-pub(super) fn new_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// A folder's entries are durable only once the folder itself is synced.

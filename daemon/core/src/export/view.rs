@@ -7,8 +7,8 @@ use satchel_pam::memory::Status;
 use satchel_store::{ConversationQuery, ConversationRecord, Store};
 
 use super::{
-    ExportError, ExportRecord,
-    job::{Job, PAGE},
+    ExportError, ExportRecord, PAGE,
+    job::Job,
     memu::{self, Lists, Object, Others, Sources},
     pages,
     target::Target,

@@ -8,7 +8,7 @@ use satchel_pam::{conversation::ConversationHeader, memory::Memory, raw::RawObje
 use satchel_store::{MemoryOrder, MemoryQuery, Revision, Store};
 use serde_json::{Map, Value};
 
-use super::{ExportError, job::PAGE, pages};
+use super::{ExportError, PAGE, pages};
 
 /// The texts of all memories that must not leave, in the form that tells whether two say the same.
 #[derive(Debug, Default)]

@@ -1,14 +1,7 @@
 //! What the host keeps for one call of a plugin.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use satchel_source::CancelToken;
 use wasmtime::component::ResourceTable;
 
 use super::clock::Clock;
@@ -21,6 +14,7 @@ use crate::{
     memo::Recalling,
     memory::MemoryLimiter,
     pace::Stride,
+    stop::StopFlag,
 };
 
 /// Files that a plugin may hold open: each may cost a descriptor and an unpacker.
@@ -60,27 +54,6 @@ pub(crate) enum Share {
         /// Makes room for others.
         stride: Stride,
     },
-}
-
-/// Whether somebody asked the run to end: its caller by the token, or the sink by its verdict.
-#[derive(Clone, Debug)]
-pub(crate) struct StopFlag {
-    cancel: CancelToken,
-    stopped: Arc<AtomicBool>,
-}
-
-impl StopFlag {
-    pub(crate) fn new(cancel: CancelToken) -> Self {
-        Self { cancel, stopped: Arc::default() }
-    }
-
-    pub(crate) fn ask(&self) {
-        self.stopped.store(true, Ordering::Release);
-    }
-
-    pub(crate) fn asked(&self) -> bool {
-        self.stopped.load(Ordering::Acquire) || self.cancel.cancelled()
-    }
 }
 
 impl State {

@@ -10,7 +10,7 @@ use tonic::{Request, Response, Status};
 
 use super::{
     Core,
-    call::{Paging, bounded, index_cursor, index_of, required},
+    call::{Paging, absolute, bounded, index_cursor, index_of, required},
     export::{key_from_wire, keys_from_wire},
     source,
     status::{Fault, Kind},
@@ -23,8 +23,6 @@ use super::{
     },
 };
 
-/// Longest path that is taken, in bytes; no system takes longer ones.
-pub(super) const MAX_PATH_BYTES: usize = 4_096;
 /// Rows of a page: with the longest path and reason in each, it stays under 4 MiB.
 const MAX_ROWS: usize = 500;
 /// Entries of the ledger that one page looks at for the wanted statuses.
@@ -148,9 +146,7 @@ impl ImportJobs {
 fn create(core: &Core, request: v1::CreateImportRequest) -> Result<v1::CreateImportResponse, Fault> {
     let v1::CreateImportRequest { path, platform, again, dry_run, apply, unlock } = request;
     let keys = keys_from_wire(unlock)?;
-    if path.len() > MAX_PATH_BYTES || !std::path::Path::new(&path).is_absolute() {
-        return Err(Fault::field("path", "must be an absolute path"));
-    }
+    absolute("path", &path)?;
     bounded("platform", &platform)?;
     let provider = (!platform.is_empty()).then_some(platform);
     let apply = match apply {

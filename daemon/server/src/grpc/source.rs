@@ -7,7 +7,7 @@ use satchel_proto::{signed::signed, v1};
 use satchel_source::names::{shown, text};
 use satchel_watch::{FolderView, Notice, Origin, State, Watch, WatchedFolder};
 
-use super::{Core, import::MAX_PATH_BYTES, status::Fault, wire::scalar::duration_to_wire};
+use super::{Core, call::absolute, status::Fault, wire::scalar::duration_to_wire};
 
 /// Most files of a folder that are listed because no importer knows them.
 const MAX_UNRECOGNISED: usize = 1_000;
@@ -63,7 +63,8 @@ pub(super) fn all(core: &Core) -> Vec<v1::Source> {
 
 pub(super) fn add(core: &Core, request: v1::AddSourceRequest) -> Result<v1::AddSourceResponse, Fault> {
     let v1::AddSourceRequest { path } = request;
-    let path = absolute(&path)?;
+    absolute("path", &path)?;
+    let path = Path::new(&path);
     let added = core.watch.add(path)?;
     let watched = core.watch.folders().into_iter().find(|folder| folder.path == path);
     let source = watched.map(|folder| to_wire(&core.watch, folder));
@@ -75,14 +76,10 @@ pub(super) fn remove(
     request: v1::RemoveSourceRequest,
 ) -> Result<v1::RemoveSourceResponse, Fault> {
     let v1::RemoveSourceRequest { path } = request;
-    let path = absolute(&path)?;
+    absolute("path", &path)?;
+    let path = Path::new(&path);
     core.watch.remove(path)?;
     Ok(v1::RemoveSourceResponse { header: Some(core.header()) })
-}
-
-fn absolute(path: &str) -> Result<&Path, Fault> {
-    let well = path.len() <= MAX_PATH_BYTES && Path::new(path).is_absolute();
-    if well { Ok(Path::new(path)) } else { Err(Fault::field("path", "must be an absolute path")) }
 }
 
 /// What a person should look at in the watched folders.

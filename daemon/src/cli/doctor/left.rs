@@ -7,7 +7,7 @@ use satchel_store::{Store, StoreError};
 use serde::Serialize;
 
 use super::Findings;
-use crate::cli::{exports::quoted, text};
+use crate::cli::text;
 
 /// What could go, and harms nobody.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -65,7 +65,7 @@ impl Findings {
             let shown = leftover.path.display().to_string();
             let mut fix = match leftover.way {
                 Way::Remove => REPAIR.to_owned(),
-                Way::Owner => format!("rm -r {}", quoted(&shown)),
+                Way::Owner => format!("rm -r {}", text::quoted(&shown)),
                 Way::Open => OPEN.to_owned(),
             };
             if leftover.way == Way::Remove && claim.is_some() && old.contains(&leftover) {
@@ -96,13 +96,13 @@ fn orphans(many: u64) -> String {
 mod tests {
     use std::{cell::Cell, fs, rc::Rc};
 
+    use satchel_failpoints::listen_here;
     use satchel_pam::conversation::Role;
+    use satchel_server::config::Config;
     use satchel_store::{Batch, Change, ConversationWrite, MessageHead, MessageWrite, OpenOptions};
 
     use super::*;
     use crate::cli::doctor::tests::looked;
-    use satchel_failpoints::listen_here;
-    use satchel_server::config::Config;
 
     /// A store with two attachments, of which one is mentioned by an older version of a conversation only.
     fn store_with_an_orphan(config: &Config) -> [[u8; 32]; 2] {

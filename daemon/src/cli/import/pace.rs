@@ -96,8 +96,9 @@ fn doing(phase: OperationPhase) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use satchel_proto::signed::signed;
+
+    use super::*;
 
     fn at(phase: OperationPhase, done: u64, total: Option<u64>, records: u64) -> OperationProgress {
         OperationProgress {

@@ -9,7 +9,6 @@ use satchel_proto::{
 
 use super::differences::differences;
 use crate::cli::{
-    exports::quoted,
     look::{Look, Paint},
     table::{Cell, Column, Table},
     text,
@@ -75,7 +74,7 @@ fn standing(import: &Import) -> Vec<String> {
         } else {
             format!("--trust {}", import.signer)
         };
-        let path = quoted(&text::one_line(&import.path));
+        let path = text::quoted(&text::one_line(&import.path));
         lines.push(format!("would change {}: `satchel apply {how} {path}`", counts.join(", ")));
     }
     lines

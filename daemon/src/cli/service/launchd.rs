@@ -6,8 +6,8 @@ use plist::{Dictionary, Value};
 
 use super::{
     MARKER,
+    call::{Call, File},
     description::{Description, plain},
-    system::{Call, File},
 };
 use crate::cli::error::CliError;
 

@@ -6,35 +6,17 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::{MARKER, description::Description, launchd, systemd};
+use super::{
+    MARKER,
+    call::{Call, File},
+    description::Description,
+    launchd, systemd,
+};
 use crate::cli::{Environment, error::CliError, folder_of_config};
-
-/// A file of the service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct File {
-    pub(super) path: PathBuf,
-    pub(super) text: String,
-}
 
 /// Whether a file that says this was written by us.
 pub(super) fn ours(text: &str) -> bool {
     text.contains(MARKER.trim_start_matches("# "))
-}
-
-/// A command that steers the manager.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Call {
-    pub(super) words: Vec<String>,
-    /// It has to succeed.
-    pub(super) must: bool,
-}
-
-impl Call {
-    /// As a person types it.
-    pub(super) fn typed(&self) -> String {
-        let quoted = self.words.iter().map(|word| crate::cli::exports::quoted(word));
-        quoted.collect::<Vec<_>>().join(" ")
-    }
 }
 
 /// How a command ended.

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::{
     MARKER,
+    call::{Call, File},
     description::Description,
-    system::{Call, File},
 };
 use crate::cli::error::CliError;
 

@@ -17,13 +17,7 @@ use satchel_store::{ConversationRecord, MemoryOrder, MemoryQuery};
 
 use crate::{
     conversation_record::{Places, index_facts, is_line, is_stub, shown_header},
-    export::{
-        ExportError,
-        id::Id,
-        job::{Job, PAGE},
-        pages,
-        target::Target,
-    },
+    export::{ExportError, PAGE, id::Id, job::Job, pages, target::Target},
 };
 
 /// The conversations of the bundle. What the index says of them is read again when it is written: titles, tags and memories of

@@ -1,18 +1,9 @@
 //! The vectors of a bundle: of each memory at most one, as PAM has no room for more (PAM rule ).
 
-use satchel_merge::evidence::{Field, marks};
-use satchel_pam::{
-    embedding::{self, Embedding},
-    memory::Memory,
-};
+use satchel_pam::embedding::{self, Embedding};
 use satchel_store::{EmbeddingRecord, Revision};
 
-use crate::export::{
-    ExportError,
-    job::{Job, PAGE},
-    pages,
-    target::Target,
-};
+use crate::export::{ExportError, PAGE, delta::written, job::Job, pages, target::Target};
 
 impl Job<'_> {
     pub(super) fn embeddings(&self, target: &mut Target) -> Result<(), ExportError> {
@@ -98,11 +89,6 @@ impl Job<'_> {
         let same = then.is_none_or(|then| then.memory.content_hash == record.memory.content_hash);
         Ok(same && written(&record.memory).is_none_or(|written| written <= embedding.created_at.micros()))
     }
-}
-
-/// When the person wrote what a memory says, in microseconds, if it was they who did.
-pub(in crate::export) fn written(memory: &Memory) -> Option<i64> {
-    marks(memory).get(&Field::Content).copied()
 }
 
 /// Whether `one` leaves rather than `other`, a vector of the same memory: the model decides between two of one time.

@@ -7,14 +7,43 @@
 //! **Invariant:** whatever the text, a renderer makes of it only elements without a script, a style or an address outside of the web
 //! (`whatever_somebody_wrote_does_nothing_in_a_browser` below).
 
-use super::text::lines;
-
 /// Deepest indentation of a fence that is taken for one; lists of lists are not deeper.
 const DEEPEST: usize = 24;
 /// Where links may lead.
 const WEB: [&str; 4] = ["https://", "http://", "mailto:", "#"];
 /// What may stand before a heading: marks of lists, quotes and definitions.
 const CONTAINERS: &str = " \t>-*+.:)0123456789";
+
+/// Lines as every reader counts them; a control character, which no text needs, becomes U+FFFD.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = String> + '_ {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let mut ended_by_return = false;
+    let mut rest = text.chars();
+    let mut done = false;
+    std::iter::from_fn(move || {
+        if done {
+            return None;
+        }
+        let mut line = String::new();
+        loop {
+            match rest.next() {
+                None => {
+                    done = true;
+                    return Some(line);
+                }
+                Some('\n') if std::mem::take(&mut ended_by_return) && line.is_empty() => {}
+                Some(c @ ('\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')) => {
+                    ended_by_return = c == '\r';
+                    return Some(line);
+                }
+                Some(c) => {
+                    ended_by_return = false;
+                    line.push(if c.is_control() && c != '\t' { '\u{fffd}' } else { c });
+                }
+            }
+        }
+    })
+}
 
 /// The lines of a text, harmless.
 pub(super) fn harmless(text: &str) -> Vec<String> {

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use satchel_pam::time::Timestamp;
 
-use super::harmless::{harmless, language, longest_run};
+use super::harmless::{harmless, language, lines, longest_run};
 
 /// Longest text of a heading or link, in characters.
 const LONGEST_LINE: usize = 160;
@@ -20,37 +20,6 @@ pub(super) const UNKNOWN_TIME: &str = "time unknown";
 /// A record's time as PAM writes it, or [`UNKNOWN_TIME`].
 pub(super) fn time(time: Timestamp) -> String {
     if time.known() { time.to_string() } else { UNKNOWN_TIME.to_owned() }
-}
-
-/// Lines as every reader counts them; a control character, which no text needs, becomes U+FFFD.
-pub(super) fn lines(text: &str) -> impl Iterator<Item = String> + '_ {
-    let text = text.strip_suffix('\n').unwrap_or(text);
-    let mut ended_by_return = false;
-    let mut rest = text.chars();
-    let mut done = false;
-    std::iter::from_fn(move || {
-        if done {
-            return None;
-        }
-        let mut line = String::new();
-        loop {
-            match rest.next() {
-                None => {
-                    done = true;
-                    return Some(line);
-                }
-                Some('\n') if std::mem::take(&mut ended_by_return) && line.is_empty() => {}
-                Some(c @ ('\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')) => {
-                    ended_by_return = c == '\r';
-                    return Some(line);
-                }
-                Some(c) => {
-                    ended_by_return = false;
-                    line.push(if c.is_control() && c != '\t' { '\u{fffd}' } else { c });
-                }
-            }
-        }
-    })
 }
 
 /// Writes a text as a harmless quote of its own, with the empty line that ends it.

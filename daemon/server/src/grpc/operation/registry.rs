@@ -243,10 +243,10 @@ pub(in crate::grpc) fn bytes(done: u64, total: u64) -> v1::OperationProgress {
 mod tests {
     use std::sync::mpsc;
 
+    use satchel_core::clock::SystemClock;
     use tonic::Code;
 
     use super::*;
-    use satchel_core::clock::SystemClock;
 
     const KIND: OperationKind = OperationKind::Backup;
 

@@ -1,0 +1,29 @@
+//! How a run ends before its end.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use satchel_source::CancelToken;
+
+/// Whether somebody asked the run to end: its caller by the token, or the sink by its verdict.
+#[derive(Clone, Debug)]
+pub(crate) struct StopFlag {
+    cancel: CancelToken,
+    stopped: Arc<AtomicBool>,
+}
+
+impl StopFlag {
+    pub(crate) fn new(cancel: CancelToken) -> Self {
+        Self { cancel, stopped: Arc::default() }
+    }
+
+    pub(crate) fn ask(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn asked(&self) -> bool {
+        self.stopped.load(Ordering::Acquire) || self.cancel.cancelled()
+    }
+}
